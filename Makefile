@@ -1,0 +1,40 @@
+# Every target sets itself up from a fresh clone: `make demo`, `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
+
+export MPLBACKEND := Agg
+# Two test workers on two cores: one thread each is faster than four that fight.
+TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+
+.PHONY: demo test test-all lint bench clean
+
+demo: $(INSTALLED)
+	$(BIN)/sfumato demo --out demo --force
+
+test: lint
+	$(TEST) -m "not slow"
+
+test-all: lint
+	$(TEST)
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks.design
+
+clean:
+	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# torch comes first and alone, so that a CPU build that is at hand is taken and no CUDA libraries are fetched.
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt torch
+	$(PIP) install -c constraints.txt -e ".[test,parquet]"
+	touch $@

@@ -1,0 +1,80 @@
+"""sfumato: publish data with exactly the noise that a privacy promise needs, and a proof that it is kept.
+
+>>> import numpy as np, sfumato as sf
+>>> t = np.linspace(0.0, 3.0, 31)
+>>> prior = sf.fit_prior(t, np.sin(t), lengthscale=0.5, noise=0.01)
+>>> mechanism = sf.protect(prior, t, sf.Box(1.0, 2.0), alpha=0.1)
+>>> mechanism.certificate.holds
+True
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .certificate import Certificate
+    from .errors import BudgetError, FitWarning, FormatError, GuaranteeError, GuaranteeWarning, InputError
+    from .fit import fit_prior
+    from .mechanism import Mechanism, protect
+    from .prior import Prior
+    from .region_text import parse_region
+    from .regions import Ball, Box, Everywhere, Points
+    from .release import Prediction, Release, load
+    from .tolerance import KernelTolerance, MatrixTolerance
+
+# Names are fetched when they are first asked for: PyTorch takes seconds to import, `sfumato --help` must not.
+_HOMES = {
+    "certificate": ("Certificate",),
+    "errors": ("BudgetError", "FitWarning", "FormatError", "GuaranteeError", "GuaranteeWarning", "InputError"),
+    "fit": ("fit_prior",),
+    "mechanism": ("Mechanism", "protect"),
+    "prior": ("Prior",),
+    "region_text": ("parse_region",),
+    "regions": ("Ball", "Box", "Everywhere", "Points"),
+    "release": ("Prediction", "Release", "load"),
+    "tolerance": ("KernelTolerance", "MatrixTolerance"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Ball",
+    "Box",
+    "BudgetError",
+    "Certificate",
+    "Everywhere",
+    "FitWarning",
+    "FormatError",
+    "GuaranteeError",
+    "GuaranteeWarning",
+    "InputError",
+    "KernelTolerance",
+    "MatrixTolerance",
+    "Mechanism",
+    "Points",
+    "Prediction",
+    "Prior",
+    "Release",
+    "__version__",
+    "fit_prior",
+    "load",
+    "parse_region",
+    "protect",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

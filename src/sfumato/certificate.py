@@ -1,0 +1,360 @@
+"""The certificate: proof from the published objects alone that a promise is kept.
+
+Nothing here knows how Σ was found, and nothing is shared with the code that found it. The reader's covariance
+``M = K_XX + V + Σ`` is taken from the safe side: what round-off could hide is subtracted from it before it is inverted
+(never added, as a jitter would be), and bounds for the round-off of the other terms are counted against the promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from .design import Design
+from .inputs import Array
+from .tolerance import TabulatedFloor
+
+#: Ratios are promised to within this much; it is far above round-off and far below anything one can see.
+TOLERANCE = 1e-9
+
+#: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
+FRESH_TURN = 1
+
+_UNIT = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What was promised, and by how much it is kept.
+
+    Guarantee: when ``holds`` is true, a reader who knows the inputs, the prior, V, Σ and every published value keeps
+    a standard deviation of at least the floor at each input for which the promise was made, and
+    ``K_SX M⁻¹ K_XS ⪯ Δ`` holds at the sensitive inputs, each to within 1e-9 and with round-off counted against it.
+
+    | field | meaning |
+    |---|---|
+    | ``holds`` | the promise is kept where it was made |
+    | ``joint_ratio`` | λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), at most 1 |
+    | ``floor_ratio`` | the least std(f(s)\\|W) / floor(s) over the whole region; at least 1, except that ``cover="rows"`` does not promise it between the rows |
+    | ``promised_ratio`` | the same over the inputs for which it was promised |
+    | ``worst_input`` | where ``floor_ratio`` is reached, with ``worst_std`` and ``worst_floor`` |
+    | ``trace``, ``trace_lower``, ``gap`` | the noise, a lower bound for any noise that keeps the joint promise at the sensitive inputs, and the difference as a share |
+    | ``spill`` | the share of the noise that falls on rows outside the region |
+    | ``sensitive``, ``checked`` | how many sensitive inputs carry the joint promise, how many inputs were checked |
+    | ``allowance`` | the round-off that was subtracted from M |
+    """
+
+    promise: str
+    cover: str
+    holds: bool
+    joint_ratio: float
+    floor_ratio: float
+    promised_ratio: float
+    worst_input: Array
+    worst_std: float
+    worst_floor: float
+    trace: float
+    trace_lower: float
+    gap: float
+    spill: float
+    sensitive: int
+    checked: int
+    allowance: float
+    columns: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The certificate as label and value, for tables."""
+        place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.columns, self.worst_input, strict=True))
+        floor = f"{self.floor_ratio:.9g} (at least 1)"
+        if self.floor_ratio < 1 - TOLERANCE:
+            floor = f"{self.floor_ratio:.9g}  BELOW 1" + (", not promised there" if self.holds else "")
+        return [
+            ("promise", self.promise),
+            ("holds", "yes" if self.holds else "NO"),
+            ("joint ratio", f"{self.joint_ratio:.9g} (at most 1)"),
+            ("floor ratio over the region", floor),
+            ("worst input", place),
+            ("reader's std there", f"{self.worst_std:.6g}, floor {self.worst_floor:.6g}"),
+            ("trace of the noise", f"{self.trace:.6g}"),
+            ("lower bound, gap", f"{self.trace_lower:.6g}, {self.gap:.2e}"),
+            ("spill outside the region", f"{self.spill:.1%}"),
+            ("cover", f"{self.cover}, {self.sensitive} sensitive inputs"),
+            ("inputs checked", f"{self.checked:,}"),
+            *(("note", note) for note in self.notes),
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in plain Python types."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return fields | {"worst_input": self.worst_input.tolist(), "columns": list(self.columns), "notes": list(self.notes)}
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        width = max(len(label) for label, _ in rows)
+        return "\n".join(f"{label:<{width}}  {value}" for label, value in rows)
+
+
+def certify(design: Design) -> Certificate:
+    """Check the promise of ``design`` from its published objects alone."""
+    reader = _Reader(design)
+    joint_ratio = reader.joint_ratio()
+    points = check_inputs(design)
+    ratios = reader.floor_ratios(points)
+    if _may_wander(design):
+        extra = _walk_downhill(design, points, ratios, reader.floor_ratios)
+        points = np.vstack([points, extra])
+        ratios = np.concatenate([ratios, reader.floor_ratios(extra)])
+    worst = int(np.argmin(ratios))
+    promised_ratio = float(ratios[worst])
+    if design.cover == "rows":
+        promised_ratio = float(np.min(reader.floor_ratios(design.rows_inside())))
+    trace, lower, gap = _optimality(design)
+    floor = float(design.tolerance.floor(design.prior, points[worst : worst + 1])[0])
+    return Certificate(
+        promise=_promise_in_words(design),
+        cover=design.cover,
+        holds=bool(joint_ratio <= 1 + TOLERANCE and promised_ratio >= 1 - TOLERANCE),
+        joint_ratio=joint_ratio,
+        floor_ratio=float(ratios[worst]),
+        promised_ratio=promised_ratio,
+        worst_input=np.array(points[worst]),
+        worst_std=floor * float(ratios[worst]) if floor > 0 else float(reader.deviations(points[worst : worst + 1])[0]),
+        worst_floor=floor,
+        trace=trace,
+        trace_lower=lower,
+        gap=gap,
+        spill=_spill(design),
+        sensitive=len(design.inputs) if design.cover == "everywhere" else int(design.sensitive.shape[0]),
+        checked=int(points.shape[0]),
+        allowance=reader.allowance,
+        columns=design.inputs.names,
+        notes=_notes(design, reader, float(ratios[worst]), points[worst]),
+    )
+
+
+def check_inputs(design: Design) -> Array:
+    """The inputs at which the floor is checked before the search for the worst one: a dense set of the region."""
+    if isinstance(design.tolerance, TabulatedFloor):
+        return design.tolerance.inputs
+    finite = design.region.points
+    if finite is not None:
+        return finite
+    count = 4001 if design.inputs.dimension == 1 else int(np.clip(6_000_000 // len(design.inputs), 4096, 16384))
+    dense = design.region.candidates(count, design.inputs, turn=FRESH_TURN)
+    return np.vstack([dense, design.rows_inside()])
+
+
+class _Reader:
+    """The reader of a release, told everything and favoured by round-off."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self.lower: Array | None = None
+        total = design.data_covariance() + design.noise.covariance()
+        rows = len(design.inputs)
+        self.largest = float(np.max(np.diag(total)))
+        self.allowance = 2.0 * rows * _UNIT * self.largest
+        total[np.diag_indices(rows)] -= self.allowance
+        try:
+            self.lower = scipy.linalg.cholesky(total, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return
+        norm = float(np.max(np.sum(np.abs(self.lower), axis=1)) * np.max(np.sum(np.abs(self.lower), axis=0)))
+        reciprocal, _ = scipy.linalg.lapack.dpocon(self.lower, norm, uplo="L")
+        # dpocon estimates the norm of the inverse from below, within a factor of three in practice.
+        known = float(np.min(design.prior.noise_variance(rows))) + design.noise.shift - self.allowance
+        self.least = max(reciprocal * norm / 3.0, known, _UNIT * self.largest)
+
+    def whiten(self, block: Array) -> Array:
+        """L⁻¹ block, where M = L Lᵀ."""
+        assert self.lower is not None
+        return np.asarray(scipy.linalg.solve_triangular(self.lower, block, lower=True, check_finite=False))
+
+    def deviations(self, points: Array) -> Array:
+        """A lower bound for the reader's standard deviation at each point."""
+        if self.lower is None:
+            return np.zeros(points.shape[0])
+        prior, inputs = self.design.prior, self.design.inputs
+        result = np.empty(points.shape[0])
+        chunk = max(1, 20_000_000 // len(inputs))
+        for start in range(0, points.shape[0], chunk):
+            part = points[start : start + chunk]
+            variance = prior.variance(part)
+            explained = self.whiten(prior.covariance(inputs, part))
+            norm = np.sqrt(np.einsum("ij,ij->j", explained, explained))
+            slack = 4 * _UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
+            left = variance * (1 - 4 * _UNIT) - (norm + slack) ** 2
+            result[start : start + chunk] = np.sqrt(np.maximum(left, 0.0))
+        return result
+
+    def floor_ratios(self, points: Array) -> Array:
+        """std(f(s)|W) / floor(s), from below; infinite where nothing is promised."""
+        floors = self.design.tolerance.floor(self.design.prior, points)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(floors > 0, self.deviations(points) / floors, np.inf)
+
+    def joint_ratio(self) -> float:
+        """λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), from above."""
+        if self.lower is None:
+            return float("inf")
+        if self.design.cover == "everywhere":
+            return self._joint_ratio_everywhere()
+        prior, sensitive = self.design.prior, self.design.sensitive
+        delta = self.design.tolerance.matrix(prior, sensitive)
+        values, vectors = scipy.linalg.eigh(delta, check_finite=False)
+        # how far round-off in the kernel values may move Δ
+        uncertain = _UNIT * np.sqrt(len(values)) * float(np.max(prior.variance(sensitive)))
+        if values[0] <= 4 * uncertain:
+            return float("inf")
+        root = vectors / np.sqrt(values)
+        explained = self.whiten(prior.covariance(self.design.inputs, sensitive) @ root)
+        top = np.sqrt(max(float(scipy.linalg.eigvalsh(explained.T @ explained)[-1]), 0.0))
+        entries = np.sqrt(len(self.design.inputs)) * np.max(np.sqrt(prior.variance(sensitive)))
+        slack = 4 * _UNIT * entries * np.sqrt(self.largest / (self.least * values[0]))
+        return float((top + slack) ** 2 * (1 + uncertain / values[0]))
+
+    def _joint_ratio_everywhere(self) -> float:
+        # M ⪰ K_XX / α implies the promise at every input, on the data or off it
+        prior, inputs = self.design.prior, self.design.inputs
+        kernel = prior.covariance(inputs)
+        alpha = float(np.min(self.design.tolerance.budget(prior, inputs.values) / np.diag(kernel)))
+        excess = self.design.data_covariance() + self.design.noise.covariance() - kernel / alpha
+        values = scipy.linalg.eigvalsh(excess, check_finite=False)
+        spare = float(values[0]) - self.allowance
+        return 1.0 - spare / float(np.trace(kernel) / alpha) if spare >= 0 else 1.0 - spare / self.least
+
+
+def _may_wander(design: Design) -> bool:
+    return design.region.points is None and not isinstance(design.tolerance, TabulatedFloor)
+
+
+def _walk_downhill(
+    design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array], walkers: int = 8
+) -> Array:
+    """Walk from the worst inputs to worse ones inside the region, with shrinking steps; the places visited."""
+    moving = np.flatnonzero(design.region.moves(design.inputs.dimension))
+    spread = np.ptp(points[:, moving], axis=0) if moving.size else np.zeros(0)
+    moving, spread = moving[spread > 0], spread[spread > 0]
+    if moving.size == 0:
+        return points[:0]
+    step = np.tile(spread / max(points.shape[0] ** (1 / moving.size), 2.0), (walkers, 1))
+    order = np.argsort(ratios, kind="stable")[: 64 * walkers]
+    here = points[order[:: max(1, len(order) // walkers)][:walkers]]
+    here = np.vstack([points[order[:1]], here])[:walkers]
+    best = ratios_at(here)
+    for _ in range(24):
+        trial = np.repeat(here[:, None, :], 2 * moving.size, axis=1)
+        for k, column in enumerate(moving):
+            trial[:, 2 * k, column] += step[: len(here), k]
+            trial[:, 2 * k + 1, column] -= step[: len(here), k]
+        flat = design.region.project(trial.reshape(-1, trial.shape[2]), design.inputs)
+        inside = design.region.contains(flat)
+        values = np.full(flat.shape[0], np.inf)
+        if np.any(inside):
+            values[inside] = ratios_at(flat[inside])
+        values = values.reshape(len(here), -1)
+        choice = np.argmin(values, axis=1)
+        found = values[np.arange(len(here)), choice]
+        better = found < best
+        here = np.where(better[:, None], flat.reshape(len(here), -1, flat.shape[1])[np.arange(len(here)), choice], here)
+        best = np.where(better, found, best)
+        step[: len(here)][~better] *= 0.4
+    return here
+
+
+def _optimality(design: Design) -> tuple[float, float, float]:
+    """The trace, a lower bound for every noise that keeps the joint promise, and the gap of what was minimised.
+
+    For any P with orthonormal columns ``Tr Σ ≥ Tr PᵀΣP ≥ Tr (Pᵀ B P)⁺`` whenever ``Σ ⪰ B`` and ``Σ ⪰ 0``.
+    """
+    trace = design.noise.trace
+    if design.noise.rank == 0:
+        return trace, 0.0, 0.0 if trace == 0 else 1.0
+    lower = _lower_bound(design, design.noise.factor, None)
+    if design.weights is None:
+        return trace, lower, max(0.0, 1.0 - lower / trace)
+    scaled, scale = _weighted(design.weights, design.noise.factor)
+    objective = float(np.sum(scaled**2)) + design.noise.shift * float(
+        np.sum(design.weights) if design.weights.ndim == 1 else np.trace(design.weights)
+    )
+    return trace, lower, max(0.0, 1.0 - _lower_bound(design, scaled, scale) / objective)
+
+
+def _weighted(weights: Array, factor: Array) -> tuple[Array, Callable[[Array], Array]]:
+    """C^{1/2} F, and multiplication by C^{1/2}."""
+    if weights.ndim == 1:
+        root = np.sqrt(weights)[:, None]
+        return root * factor, lambda block: root * block
+    values, vectors = scipy.linalg.eigh(weights)
+    full = (vectors * np.sqrt(values)) @ vectors.T
+    return full @ factor, lambda block: np.asarray(full @ block)
+
+
+def _lower_bound(design: Design, factor: Array, scale: Callable[[Array], Array] | None) -> float:
+    basis, _ = scipy.linalg.qr(factor, mode="economic", check_finite=False)
+    directions = basis if scale is None else scale(basis)
+    prior, inputs = design.prior, design.inputs
+    if design.cover == "everywhere":
+        kernel = prior.covariance(inputs)
+        alpha = float(np.min(design.tolerance.budget(prior, inputs.values) / np.diag(kernel)))
+        required = directions.T @ (kernel @ directions) / alpha
+    else:
+        seen = prior.covariance(design.sensitive, inputs) @ directions
+        delta = design.tolerance.matrix(prior, design.sensitive)
+        try:
+            required = seen.T @ scipy.linalg.solve(delta, seen, assume_a="pos", check_finite=False)
+        except np.linalg.LinAlgError:
+            return 0.0
+    there = directions.T @ (design.data_covariance() @ directions)
+    reduced = required - there
+    return float(np.sum(np.maximum(scipy.linalg.eigvalsh((reduced + reduced.T) / 2), 0.0)))
+
+
+def _spill(design: Design) -> float:
+    variance = design.noise.variance()
+    total = float(np.sum(variance))
+    inside = design.region.contains(design.inputs.values)
+    return float(np.sum(variance[~inside])) / total if total > 0 else 0.0
+
+
+def _promise_in_words(design: Design) -> str:
+    names = design.inputs.names
+    place = {
+        "rows": f"at any row of the data with {design.region.in_words(names)}",
+        "points": f"at any of {design.region.in_words(names)}",
+        "everywhere": "at any input",
+    }.get(design.cover, f"at any input with {design.region.in_words(names)}")
+    return (
+        f"no reader can know f(s) better than the floor {place}, "
+        f"nor any weighted average of f at the sensitive inputs: {design.tolerance.in_words()}"
+    )
+
+
+def _notes(design: Design, reader: _Reader, floor_ratio: float, worst: Array) -> tuple[str, ...]:
+    notes = []
+    names = design.inputs.names
+    place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, worst, strict=True))
+    if design.cover == "rows" and floor_ratio < 1 - TOLERANCE:
+        notes.append(
+            f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {1 - floor_ratio:.2%} below the floor; "
+            'use cover="auto" to protect the whole region'
+        )
+    if reader.lower is None:
+        notes.append("the covariance of the published values is singular to working precision, so nothing can be certified")
+    if design.noise.shift > 0:
+        notes.append(
+            f"the data's covariance is singular to working precision; every row also carries independent noise of "
+            f"standard deviation {np.sqrt(design.noise.shift):.1e}"
+        )
+    moves = design.region.moves(design.inputs.dimension)
+    free = [name for name, moved in zip(names, moves, strict=True) if not moved]
+    if free and design.region.points is None:
+        notes.append(f"{', '.join(free)}: not bounded by the region, taken in the observed combinations")
+    if isinstance(design.tolerance, TabulatedFloor):
+        notes.append("the floor varies over the region and was checked at the inputs listed in the file")
+    return tuple(notes)

@@ -1,0 +1,57 @@
+"""Finite sets of sensitive inputs that stand for a region.
+
+The joint promise is made for finitely many sensitive inputs S₀. Few and well apart is best: a value that the others
+determine almost fully adds little protection, but noise to ``Δ⁻¹`` and, under a smooth kernel, to rows far away.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .inputs import Array
+from .linalg.pivoted_cholesky import Pivots, pivoted_cholesky
+from .prior import Prior
+
+
+def independent_subset(delta: Array, threshold: float) -> list[int]:
+    """Which sensitive values to keep, in their own order, so that Δ restricted to them can be inverted.
+
+    A value is left to the others when its tolerance given theirs is below ``threshold`` times its own.
+    """
+    scale = np.sqrt(np.diag(delta))
+    normalised = delta / np.outer(scale, scale)
+    pivots = pivoted_cholesky(np.ones(delta.shape[0]), lambda i: normalised[:, i], threshold, delta.shape[0])
+    return sorted(int(i) for i in pivots.order)
+
+
+def greedy_order(prior: Prior, candidates: Array, epsilon: float, limit: int) -> Pivots:
+    """The certified greedy cover (MATH.md 3): always the candidate with the largest power function.
+
+    ``largest[k]`` is max p²(s)/K(s,s) over the candidates once k of them are picked; the smallest ε
+    is ``epsilon``. Any start of the order is the greedy cover for a larger ε.
+    """
+    scale = np.sqrt(prior.variance(candidates))
+
+    def column(i: int) -> Array:
+        return prior.covariance(candidates, candidates[i : i + 1])[:, 0] / (scale * scale[i])
+
+    return pivoted_cholesky(np.ones(candidates.shape[0]), column, epsilon**2, limit)
+
+
+def far_apart(prior: Prior, points: Array, badness: Array, count: int) -> list[int]:
+    """Up to ``count`` of ``points``, the worst first, no two of them telling almost the same.
+
+    A point is passed over when a chosen one correlates with it by more than 0.9.
+    """
+    chosen: list[int] = []
+    scale = np.sqrt(prior.variance(points))
+    nearest = np.zeros(points.shape[0])
+    for i in np.argsort(-badness, kind="stable"):
+        if len(chosen) == count:
+            break
+        if nearest[i] > 0.9:
+            continue
+        chosen.append(int(i))
+        correlation = prior.covariance(points, points[i : i + 1])[:, 0] / (scale * scale[i])
+        nearest = np.maximum(nearest, np.abs(correlation))
+    return chosen

@@ -1,0 +1,158 @@
+"""Inputs and outputs as users hand them over, checked once, at the door.
+
+NumPy arrays, torch tensors, lists and DataFrames all become float64 arrays; the
+column names of a DataFrame stay with the values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from .errors import InputError
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """n input rows of d features, with the names of the columns if they have any."""
+
+    values: Array
+    columns: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, or x0, x1, … (just x for one feature) where there are none."""
+        return self.columns if self.columns is not None else default_names(self.dimension)
+
+    def select(self, keep: Mask | npt.NDArray[np.intp]) -> Inputs:
+        return Inputs(_frozen(self.values[keep]), self.columns)
+
+
+def default_names(dimension: int) -> tuple[str, ...]:
+    return ("x",) if dimension == 1 else tuple(f"x{i}" for i in range(dimension))
+
+
+def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
+    """Check ``X`` and bring it into the form ``Inputs``; a 1-D ``X`` is one feature.
+
+    With ``like``, ``X`` must have the same features: the columns of a DataFrame are picked by
+    name and put into the order of ``like``.
+    """
+    if isinstance(X, Inputs):
+        return X
+    columns: tuple[str, ...] | None = None
+    if isinstance(X, pd.Series):
+        X = X.to_frame()
+    if isinstance(X, pd.DataFrame):
+        X, columns = _from_frame(X, name, like)
+    values = _as_float64(X, name)
+    if values.ndim == 0:
+        values = values.reshape(1, 1)
+    if values.ndim == 1:
+        one_row = like is not None and like.dimension > 1 and values.size == like.dimension
+        values = values.reshape(1, -1) if one_row else values.reshape(-1, 1)
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise InputError(
+            f"{name} has shape {values.shape}; give one row for each input and one column for each feature."
+        )
+    if values.shape[0] == 0:
+        raise InputError(f"{name} has no rows; give at least one.")
+    _require_finite(values, name, columns)
+    if like is not None and values.shape[1] != like.dimension:
+        raise InputError(
+            f"{name} has {values.shape[1]} feature(s), but the model was made for {like.dimension} "
+            f"({', '.join(like.names)}); give the same features in the same order."
+        )
+    if like is not None:
+        columns = like.columns
+    return Inputs(_frozen(values), columns)
+
+
+def as_outputs(y: Any, rows: int, name: str = "y") -> Array:
+    """Check that ``y`` holds one finite number for each of the ``rows`` inputs."""
+    if isinstance(y, pd.DataFrame) and y.shape[1] != 1:
+        raise InputError(f"{name} has {y.shape[1]} columns; give one output column, for example y['income'].")
+    values = _as_float64(y, name)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise InputError(f"{name} has shape {values.shape}; give one number for each row of X.")
+    if values.shape[0] != rows:
+        raise InputError(f"{name} has {values.shape[0]} values, but X has {rows} rows; give one output a row.")
+    _require_finite(values, name, None)
+    return _frozen(values)
+
+
+def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[Any, tuple[str, ...]]:
+    columns = tuple(str(c) for c in frame.columns)
+    twice = sorted({c for c in columns if columns.count(c) > 1})
+    if twice:
+        raise InputError(f"{name} has the column {twice[0]!r} more than once; give each column its own name.")
+    if like is not None and like.columns is not None:
+        missing = [c for c in like.columns if c not in columns]
+        if missing:
+            raise InputError(
+                f"{name} has no column {missing[0]!r}; it has {', '.join(columns)}. The model needs "
+                f"{', '.join(like.columns)}."
+            )
+        frame = frame.set_axis(list(columns), axis=1)[list(like.columns)]
+        columns = like.columns
+    for column, dtype in zip(columns, frame.dtypes, strict=True):
+        if not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
+            raise InputError(
+                f"{name} column {column!r} is not numeric (dtype {dtype}); encode it as numbers first, "
+                "for example one 0/1 column for each category, or leave it out."
+            )
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan), columns
+
+
+def _as_float64(values: Any, name: str) -> Array:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "OUSMm":
+            array = np.asarray(values, dtype=np.float64) if array.dtype.kind == "O" else _refuse(array, name)
+        if array.dtype.kind == "c":
+            _refuse(array, name)
+        return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name} cannot be read as an array of numbers: {error}.") from error
+
+
+def _refuse(array: npt.NDArray[Any], name: str) -> Array:
+    raise InputError(f"{name} holds values of type {array.dtype}, not real numbers; convert it to float first.")
+
+
+def _require_finite(values: Array, name: str, columns: tuple[str, ...] | None) -> None:
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        place = f"row {bad[0][0]}"
+        if values.ndim == 2 and values.shape[1] > 1:
+            place += f", column {columns[bad[0][1]] if columns else bad[0][1]}"
+        raise InputError(
+            f"{name} has {len(bad)} value(s) that are NaN or infinite, the first at {place}; "
+            "drop or fill these rows before."
+        )
+
+
+def _frozen(values: Array) -> Array:
+    values = np.ascontiguousarray(values)
+    values.setflags(write=False)
+    return values

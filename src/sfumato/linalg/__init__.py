@@ -1,0 +1,1 @@
+"""Numerical routines, one a file, each a function of arrays."""

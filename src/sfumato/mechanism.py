@@ -1,0 +1,278 @@
+"""``protect``: from a prior, inputs, a region and a tolerance to a mechanism that can release outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NoReturn, get_args
+
+import numpy as np
+
+from .certificate import TOLERANCE, Certificate, certify
+from .design import Design
+from .entropy import SecretKey
+from .errors import InputError
+from .inputs import Array, Inputs, as_inputs
+from .noise import Noise
+from .prior import Prior
+from .problem import Problem
+from .progress import progress as show_progress
+from .regions import Everywhere, Region
+from .release import Release, make_release
+from .search import AskedCover, Margins, Proposal, Say, propose
+from .tolerance import FloorTolerance, FractionTolerance, KernelTolerance, MatrixTolerance, Tolerance
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """A way to publish outputs with noise, its certificate, and a secret key that nobody sees.
+
+    Guarantee: nothing in a mechanism depends on y, and everything in it but the key may be published. The noise of a
+    release is a function of the key and of (design, y): the same y gets the same noise, so draws cannot be averaged.
+    """
+
+    design: Design
+    certificate: Certificate
+    _key: SecretKey = field(repr=False)
+
+    @property
+    def noise(self) -> Noise:
+        """Σ, as ``.factor``, ``.covariance()``, ``.variance()`` and ``.trace``."""
+        return self.design.noise
+
+    @property
+    def prior(self) -> Prior:
+        return self.design.prior
+
+    @property
+    def inputs(self) -> Array:
+        return self.design.inputs.values
+
+    @property
+    def region(self) -> Region:
+        return self.design.region
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return self.design.tolerance
+
+    @property
+    def sensitive(self) -> Array:
+        """S₀: the sensitive inputs for which the joint promise is made."""
+        return self.design.sensitive
+
+    def release(
+        self, y: Any, *, output_name: str = "y", resolution: float | None = None, unsafe_seed: int | None = None
+    ) -> Release:
+        """Blur ``y``, one value for each input, and give back what may be published.
+
+        Guarantee: raises ``GuaranteeError`` and gives nothing back when the certificate does not hold. Calling it again
+        with the same ``y`` gives the same release. ``unsafe_seed`` is for experiments: the noise can be rebuilt by
+        anyone who guesses it, and the release is marked.
+        """
+        return make_release(
+            self.design,
+            self.certificate,
+            self._key,
+            y,
+            output_name=output_name,
+            resolution=resolution,
+            unsafe_seed=unsafe_seed,
+        )
+
+    def __copy__(self) -> Mechanism:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Mechanism:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Mechanism holds a secret key and cannot be pickled; save what it releases instead: mechanism.release(y).save(path)."
+        )
+
+    def __str__(self) -> str:
+        title = f"Mechanism for {len(self.design.inputs)} rows: noise of rank {self.noise.rank}"
+        return f"{title}\n{self.certificate}"
+
+    def __repr__(self) -> str:
+        state = "holds" if self.certificate.holds else "FAILS"
+        return f"<Mechanism for {len(self.design.inputs)} rows, {self.certificate.cover} cover, certificate {state}>"
+
+
+def protect(
+    prior: Prior,
+    X: Any,
+    region: Region,
+    alpha: float | None = None,
+    *,
+    floor: Any = None,
+    tolerance: Tolerance | None = None,
+    guarantee: Literal["joint"] = "joint",
+    structure: Literal["full"] = "full",
+    cover: AskedCover = "auto",
+    weights: Any = None,
+    method: Literal["auto", "eigh"] = "auto",
+    progress: bool = True,
+) -> Mechanism:
+    """The least noise on outputs at ``X`` such that nobody learns f in ``region`` better than allowed.
+
+    Give one of ``alpha`` (the fraction of the prior variance that may be learnt), ``floor`` (the standard deviation that
+    every reader must keep, in the units of y, or a function of the inputs) and ``tolerance``.
+
+    Guarantee (``certificate.holds``): for every reader who knows ``X``, the prior, V, Σ and the published outputs,
+    ``std(f(s)|W) ≥ floor(s)`` at every input s of the region, and ``K_SX M⁻¹ K_XS ⪯ Δ`` at the sensitive inputs, so that
+    no weighted average of their values is known better than allowed either.
+
+    ============ ======================================================================================
+    cover        the floor is promised
+    ============ ======================================================================================
+    "auto"       everywhere in the region: greedy where that needs few points, else exchange
+    "greedy"     everywhere in the region, by a cover that fills it
+    "exchange"   everywhere in the region, by inputs added where the floor is not yet kept
+    "rows"       at the rows of the data inside the region only, as in the paper; the certificate says
+                 how far readers get below the floor between them
+    ============ ======================================================================================
+
+    A finite ``Points`` region is protected at its points, ``Everywhere`` at every input there is.
+    ``weights`` (one positive number a row, or a positive definite matrix C) asks for the least Tr CΣ.
+
+    >>> import numpy as np, gpytorch, sfumato as sf
+    >>> kernel = gpytorch.kernels.RBFKernel().double()
+    >>> kernel.lengthscale = 20 ** -0.5
+    >>> example = sf.protect(sf.Prior(kernel=kernel), np.arange(1, 10) / 10, sf.Points([[0.5]]), alpha=0.5)
+    >>> round(example.noise.trace, 4)
+    3.5456
+    """
+    _check_choice("guarantee", guarantee, ("joint",))
+    _check_choice("structure", structure, ("full",))
+    _check_choice("method", method, ("auto", "eigh"))
+    _check_choice("cover", cover, get_args(AskedCover))
+    if not isinstance(prior, Prior):
+        raise InputError(f"prior is {prior!r}; give a sf.Prior, for example from sf.fit_prior(X, y).")
+    if not isinstance(region, Region):
+        raise InputError(
+            f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."
+        )
+    inputs = as_inputs(X)
+    bound = region.bind(inputs)
+    chosen = _tolerance(alpha, floor, tolerance, bound)
+    _check_prior(prior, inputs)
+    problem = Problem(prior, inputs, bound, chosen, _weights(weights, len(inputs)))
+    _check_tolerance(problem)
+    with show_progress(progress) as step:
+        design, certificate = _design(problem, cover, step.stage)
+    return Mechanism(design, certificate, SecretKey.fresh())
+
+
+def _design(problem: Problem, cover: AskedCover, say: Say) -> tuple[Design, Certificate]:
+    """Propose and certify; what round-off or a fresh look finds is answered with larger margins."""
+    margins = Margins()
+    for attempt in range(8):
+        # the certificate looks at turn 1: a design never sees that one
+        proposal = _propose(problem, cover, margins, 0 if attempt == 0 else attempt + 1, say)
+        design = Design(
+            problem.prior,
+            problem.inputs,
+            problem.region,
+            problem.tolerance,
+            proposal.cover,
+            proposal.sensitive,
+            proposal.noise,
+            problem.weights,
+        )
+        say("checking the promise")
+        certificate = certify(design)
+        if certificate.holds:
+            break
+        margins = _wider(margins, certificate)
+    return design, certificate
+
+
+def _wider(margins: Margins, certificate: Certificate) -> Margins:
+    above, below = certificate.joint_ratio - 1.0, 1.0 - certificate.promised_ratio
+    if not np.isfinite(above):
+        return replace(margins, independent=min(100.0 * margins.independent, 1e-2))
+    if above > TOLERANCE:
+        margins = replace(margins, joint=min(max(4.0 * margins.joint, margins.joint + 1.5 * above), 0.5))
+    if below > TOLERANCE:
+        margins = replace(margins, floor=min(max(4.0 * margins.floor, margins.floor + 1.5 * below), 0.05))
+    return margins
+
+
+def _propose(problem: Problem, cover: AskedCover, margins: Margins, turn: int, say: Say) -> Proposal:
+    if not isinstance(problem.region, Everywhere):
+        return propose(problem, cover, margins, turn, say)
+    say("noise for every input")
+    inputs, prior = problem.inputs, problem.prior
+    alpha = float(np.min(problem.tolerance.budget(prior, inputs.values) / prior.variance(inputs)))
+    noise = problem.noise_above(prior.covariance(inputs) / (alpha * (1.0 - margins.joint)))
+    return Proposal("everywhere", inputs.values[:0], noise)
+
+
+def _tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolerance:
+    given = [name for name, value in (("alpha", alpha), ("floor", floor), ("tolerance", tolerance)) if value is not None]
+    if len(given) != 1:
+        said = "none of them" if not given else " and ".join(given)
+        raise InputError(f"give exactly one of alpha, floor and tolerance; {said} was given.")
+    if alpha is not None:
+        return FractionTolerance(alpha)
+    if floor is not None:
+        return FloorTolerance(floor)
+    if not isinstance(tolerance, Tolerance):
+        raise InputError(f"tolerance is {tolerance!r}; give sf.KernelTolerance(H) or sf.MatrixTolerance(D).")
+    if isinstance(tolerance, MatrixTolerance) and region.points is None:
+        raise InputError("tolerance is a MatrixTolerance, which has one row for each sensitive point; use it with sf.Points.")
+    return tolerance
+
+
+def _check_tolerance(problem: Problem) -> None:
+    region, tolerance, inputs = problem.region, problem.tolerance, problem.inputs
+    if isinstance(region, Everywhere):
+        variance = problem.prior.variance(inputs)
+        if isinstance(tolerance, KernelTolerance) or (isinstance(tolerance, FloorTolerance) and callable(tolerance.value)):
+            raise InputError("region is sf.Everywhere(); give alpha or one floor for it, or bound the region.")
+        if isinstance(tolerance, FloorTolerance) and np.ptp(variance) > 1e-9 * variance.max():
+            raise InputError(
+                "region is sf.Everywhere() and the prior variance differs from input to input, so one floor has no single "
+                "meaning; give alpha, or bound the region."
+            )
+    look = region.points if region.points is not None else region.candidates(512, inputs, turn=0)
+    tolerance.check(problem.prior, look, inputs.names)
+    if isinstance(tolerance, KernelTolerance) and np.any(tolerance.budget(problem.prior, look) <= 0):
+        raise InputError("tolerance is a kernel that is zero somewhere in the region; every sensitive value needs a positive tolerance.")
+
+
+def _check_prior(prior: Prior, inputs: Inputs) -> None:
+    prior.noise_variance(len(inputs))
+    try:
+        values = np.concatenate([prior.covariance(inputs.values[:2]).ravel(), prior.mean_at(inputs.values[:2])])
+    except (RuntimeError, IndexError) as error:
+        raise InputError(
+            f"prior does not fit X, which has {inputs.dimension} feature(s) ({', '.join(inputs.names)}): {error}"
+        ) from error
+    variance = prior.variance(inputs)
+    if not (np.all(np.isfinite(values)) and np.all(np.isfinite(variance)) and np.all(variance > 0)):
+        raise InputError("prior has a variance that is zero, negative or not finite at some row of X; check the kernel's parameters.")
+
+
+def _weights(weights: Any, rows: int) -> Array | None:
+    if weights is None:
+        return None
+    values = np.array(weights, dtype=np.float64)
+    if values.shape == (rows,):
+        if not np.all(np.isfinite(values)) or np.any(values <= 0):
+            raise InputError(f"weights has the value {values[~(values > 0)][:1]}; give one positive number a row.")
+    elif values.shape == (rows, rows):
+        values = (values + values.T) / 2
+        least = float(np.linalg.eigvalsh(values)[0]) if np.all(np.isfinite(values)) else float("nan")
+        if not least > 0:
+            raise InputError(f"weights is a matrix that is not positive definite (least eigenvalue {least:.3g}).")
+    else:
+        raise InputError(f"weights has shape {values.shape}; give {rows} positive numbers or a {rows} × {rows} matrix.")
+    values.setflags(write=False)
+    return values
+
+
+def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}.")

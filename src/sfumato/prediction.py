@@ -1,0 +1,41 @@
+"""What a reader concludes at new inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .inputs import Array, Inputs
+from .prior import GaussianProcess
+
+# Doubles that one block of cross-covariances may take while predicting (32 MiB).
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Mean and standard deviation of the function f (not of a new noisy measurement) at the asked inputs."""
+
+    mean: Array
+    std: Array
+    _covariance: Callable[[], Array] = field(repr=False)
+
+    def covariance(self) -> Array:
+        """The joint covariance of f at the asked inputs; computed when asked for, m × m."""
+        return self._covariance()
+
+    def __len__(self) -> int:
+        return int(self.mean.shape[0])
+
+
+def predict_with(process: GaussianProcess, new: Inputs, rows: int) -> Prediction:
+    """The prediction of ``process``, which was conditioned on ``rows`` rows, block by block so memory stays bounded."""
+    mean, std = np.empty(len(new)), np.empty(len(new))
+    step = max(128, _BLOCK // max(rows, 1))
+    for start in range(0, len(new), step):
+        block = Inputs(new.values[start : start + step], new.columns)
+        mean[start : start + step] = process.mean_at(block)
+        std[start : start + step] = np.sqrt(process.variance(block))
+    return Prediction(mean, std, lambda: process.covariance(new))

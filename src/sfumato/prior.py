@@ -1,0 +1,247 @@
+"""Gaussian processes: the prior the owner starts from and the posterior a reader ends with.
+
+``Prior`` wraps a GPyTorch mean and kernel and the noise V of the data; conditioning it (or a
+posterior) on values with any noise covariance gives a ``Posterior``, which is again a process.
+Everything that comes back is float64 NumPy.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import gpytorch
+import numpy as np
+import scipy.linalg
+import torch
+
+from .errors import InputError
+from .inputs import Array, Inputs, as_inputs, as_outputs
+
+
+class GaussianProcess(ABC):
+    """A distribution over functions: a mean and a covariance at any inputs."""
+
+    @abstractmethod
+    def mean_at(self, A: Any) -> Array:
+        """The mean at the rows of ``A``."""
+
+    @abstractmethod
+    def covariance(self, A: Any, B: Any | None = None) -> Array:
+        """The covariance between the rows of ``A`` and of ``B`` (of ``A`` with itself if left out)."""
+
+    @abstractmethod
+    def variance(self, A: Any) -> Array:
+        """The variance at the rows of ``A``."""
+
+    def condition(self, X: Any, w: Any, noise_covariance: Any = None) -> Posterior:
+        """What is known of the function after seeing ``w = f(X) + noise``.
+
+        ``noise_covariance`` is a number, a diagonal or a matrix; left out, it is the noise V of the prior.
+        """
+        inputs = as_inputs(X)
+        outputs = as_outputs(w, len(inputs), "w")
+        noise = noise_matrix(self._own_noise() if noise_covariance is None else noise_covariance, len(inputs))
+        return Posterior(self, inputs, outputs, noise)
+
+    def _own_noise(self) -> Any:
+        return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Prior(GaussianProcess):
+    """``f ~ GP(mean, kernel)`` and ``y = f(X) + e`` with ``e ~ N(0, V)``.
+
+    ``kernel`` is any GPyTorch kernel on the inputs in the user's units, ``mean`` is "zero", a number or
+    a GPyTorch mean, ``noise`` is V: 0, one number (a variance) or one number for each row.
+
+    >>> import gpytorch, sfumato as sf
+    >>> kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
+    >>> kernel.outputscale, kernel.base_kernel.lengthscale = 2.0, 0.5
+    >>> prior = sf.Prior(kernel=kernel, mean=1.0)
+    >>> prior.covariance([0.0, 0.5]).round(4)
+    array([[2.    , 1.2131],
+           [1.2131, 2.    ]])
+    """
+
+    kernel: gpytorch.kernels.Kernel
+    mean: Any = "zero"
+    noise: Any = 0.0
+    fit_report: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, gpytorch.kernels.Kernel):
+            raise InputError(
+                f"kernel is {self.kernel!r}, not a GPyTorch kernel; give for example "
+                "gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())."
+            )
+        if self.kernel.batch_shape:
+            raise InputError(f"kernel has a batch shape {tuple(self.kernel.batch_shape)}; give one kernel, not a batch.")
+        object.__setattr__(self, "kernel", _private_copy(self.kernel))
+        object.__setattr__(self, "mean", _as_mean(self.mean))
+        object.__setattr__(self, "noise", _as_noise(self.noise))
+
+    def mean_at(self, A: Any) -> Array:
+        with torch.no_grad():
+            return np.asarray(self.mean(_tensor(A)).numpy(), dtype=np.float64)
+
+    def covariance(self, A: Any, B: Any | None = None) -> Array:
+        first = _tensor(A)
+        with torch.no_grad(), gpytorch.settings.lazily_evaluate_kernels(False):
+            second = first if B is None else _tensor(B)
+            block = self.kernel(first, second).to_dense().numpy()
+        return _symmetric(block) if B is None else np.asarray(block, dtype=np.float64)
+
+    def variance(self, A: Any) -> Array:
+        with torch.no_grad():
+            return np.asarray(self.kernel(_tensor(A), diag=True).numpy(), dtype=np.float64)
+
+    def noise_variance(self, rows: int) -> Array:
+        """The diagonal of V for ``rows`` rows of data."""
+        if isinstance(self.noise, float):
+            return np.full(rows, self.noise)
+        if self.noise.shape[0] != rows:
+            raise InputError(
+                f"noise has {self.noise.shape[0]} values, but X has {rows} rows; give one number, or one a row of X."
+            )
+        return cast(Array, self.noise)
+
+    def _own_noise(self) -> Any:
+        return self.noise
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(GaussianProcess):
+    """A Gaussian process given values ``w = f(X) + noise`` at ``X``."""
+
+    process: GaussianProcess
+    inputs: Inputs
+    outputs: Array
+    noise: Array
+    _solve_root: Callable[[Array], Array] = field(init=False, repr=False)
+    _weights: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        total = self.process.covariance(self.inputs) + self.noise
+        solve_root = _root_solver(total)
+        residual = self.outputs - self.process.mean_at(self.inputs)
+        object.__setattr__(self, "_solve_root", solve_root)
+        object.__setattr__(self, "_weights", solve_root(residual[:, None])[:, 0])
+
+    def mean_at(self, A: Any) -> Array:
+        explained = self._solve_root(self.process.covariance(self.inputs, A))
+        return self.process.mean_at(A) + explained.T @ self._weights
+
+    def covariance(self, A: Any, B: Any | None = None) -> Array:
+        first = self._solve_root(self.process.covariance(self.inputs, A))
+        if B is None:
+            return _symmetric(self.process.covariance(A) - first.T @ first)
+        second = self._solve_root(self.process.covariance(self.inputs, B))
+        return self.process.covariance(A, B) - first.T @ second
+
+    def variance(self, A: Any) -> Array:
+        explained = self._solve_root(self.process.covariance(self.inputs, A))
+        return np.maximum(self.process.variance(A) - np.einsum("ij,ij->j", explained, explained), 0.0)
+
+
+def noise_matrix(noise: Any, rows: int) -> Array:
+    """A noise covariance given as a number, a diagonal or a matrix, as a ``rows`` × ``rows`` matrix."""
+    values = np.asarray(noise, dtype=np.float64)
+    if values.ndim == 0:
+        values = np.full(rows, float(values))
+    if values.shape == (rows,):
+        values = np.diag(values)
+    if values.shape != (rows, rows) or not np.all(np.isfinite(values)):
+        raise InputError(
+            f"noise_covariance has shape {np.shape(noise)}; give a number, {rows} variances or a "
+            f"{rows} × {rows} matrix, all finite."
+        )
+    if np.any(np.diag(values) < 0):
+        raise InputError(f"noise_covariance has a negative variance ({np.diag(values).min():g}); variances are ≥ 0.")
+    return _symmetric(values)
+
+
+def _root_solver(total: Array) -> Callable[[Array], Array]:
+    """``b ↦ R b`` with ``RᵀR = total⁻¹``; singular directions that carry no information are left out."""
+    try:
+        lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
+        if np.min(np.diag(lower)) ** 2 > total.shape[0] * np.finfo(float).eps * np.max(np.diag(total)):
+            return lambda b: scipy.linalg.solve_triangular(lower, b, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = scipy.linalg.eigh(total, check_finite=False)
+    keep = values > total.shape[0] * np.finfo(float).eps * max(values[-1], 0.0)
+    if not np.any(keep):
+        raise InputError("the covariance of the observed values is zero; check the kernel and the noise.")
+    warnings.warn(
+        f"the covariance of the {total.shape[0]} observed values is singular to working precision; "
+        f"{int(np.sum(~keep))} directions are left out of the prediction",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+    root = (vectors[:, keep] / np.sqrt(values[keep])).T
+    return lambda b: root @ b
+
+
+def _private_copy(kernel: gpytorch.kernels.Kernel) -> gpytorch.kernels.Kernel:
+    kernel = copy.deepcopy(kernel).double().cpu().eval()
+    kernel.requires_grad_(False)
+    for part in kernel.modules():
+        if isinstance(part, gpytorch.kernels.Kernel):
+            # GPyTorch expands |x − x′|², which cancels: 1e-10 wrong where x/ℓ is about 1000.
+            part.covar_dist = _exact_distance
+    return kernel
+
+
+def _exact_distance(
+    x1: torch.Tensor,
+    x2: torch.Tensor,
+    diag: bool = False,
+    last_dim_is_batch: bool = False,
+    square_dist: bool = False,
+    **_: Any,
+) -> torch.Tensor:
+    if last_dim_is_batch:
+        x1, x2 = x1.transpose(-1, -2).unsqueeze(-1), x2.transpose(-1, -2).unsqueeze(-1)
+    if diag:
+        distance = torch.linalg.vector_norm(x1 - x2, dim=-1)
+    else:
+        distance = torch.cdist(x1, x2, compute_mode="donot_use_mm_for_euclid_dist")
+    return distance.square() if square_dist else distance
+
+
+def _as_mean(mean: Any) -> gpytorch.means.Mean:
+    if isinstance(mean, gpytorch.means.Mean):
+        module = copy.deepcopy(mean).double().cpu().eval()
+        module.requires_grad_(False)
+        return module
+    if isinstance(mean, str) and mean == "zero":
+        return gpytorch.means.ZeroMean()
+    if isinstance(mean, (int, float, np.number)) and not isinstance(mean, bool) and np.isfinite(mean):
+        module = gpytorch.means.ConstantMean().double()
+        module.initialize(constant=torch.tensor(float(mean), dtype=torch.float64))
+        module.requires_grad_(False)
+        return module
+    raise InputError(f'mean is {mean!r}; give "zero", a finite number or a GPyTorch mean.')
+
+
+def _as_noise(noise: Any) -> float | Array:
+    values = np.array(noise, dtype=np.float64) if not isinstance(noise, str) else np.array(np.nan)
+    if values.ndim > 1 or values.size == 0 or not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise InputError(f"noise is {noise!r}; give a variance ≥ 0, or one for each row of X.")
+    if values.ndim == 0:
+        return float(values)
+    values.setflags(write=False)
+    return values
+
+
+def _tensor(A: Any) -> torch.Tensor:
+    return torch.from_numpy(np.array(as_inputs(A, "A").values))
+
+
+def _symmetric(matrix: Array) -> Array:
+    return np.asarray((matrix + matrix.T) / 2.0, dtype=np.float64)

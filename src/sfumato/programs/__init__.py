@@ -1,0 +1,1 @@
+"""The noise programs: each finds the least noise that keeps one kind of promise."""

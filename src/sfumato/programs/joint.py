@@ -1,0 +1,38 @@
+"""The joint program (the paper's Theorem 1): least noise such that nothing about f(S) is learnt beyond Δ.
+
+``K_SX (A + Σ)⁻¹ K_XS ⪯ Δ`` is, by the Schur complement, ``Σ ⪰ B = U Uᵀ − A`` with ``U = K_XS Δ^{-1/2}``. Among all
+``Σ ⪰ 0`` with that, the trace is least at the positive part: for ``P`` the projector onto the positive eigenspace of B,
+``Tr Σ ≥ Tr PΣ ≥ Tr PB = Tr B⁺``, and equality forces ``Σ = B⁺``. With ``C ≻ 0`` the same argument for
+``C^{1/2} Σ C^{1/2}`` gives the least ``Tr CΣ``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from ..inputs import Array
+from ..linalg.positive_part import positive_part_factor
+
+
+def explaining_root(cross: Array, delta: Array) -> Array:
+    """U = K_XS Δ^{-1/2}, n × γ, for ``cross`` = K_XS; the only inverse in the method, and no jitter in it."""
+    lower = scipy.linalg.cholesky(delta, lower=True, check_finite=False)
+    return np.asarray(scipy.linalg.solve_triangular(lower, cross.T, lower=True, check_finite=False).T)
+
+
+def joint_noise_factor(A: Array, G: Array, weights: Array | None = None) -> Array:
+    """F such that ``Σ = F Fᵀ`` has the least ``Tr CΣ`` among all ``Σ ⪰ G − A``, ``Σ ⪰ 0``.
+
+    ``weights`` is C: None for the identity, a positive diagonal, or a positive definite matrix.
+    """
+    B = G - A
+    if weights is None:
+        return positive_part_factor(B)
+    if weights.ndim == 1:
+        root = np.sqrt(weights)
+        return positive_part_factor(root[:, None] * B * root[None, :]) / root[:, None]
+    values, vectors = scipy.linalg.eigh(weights)
+    forward = (vectors * np.sqrt(values)) @ vectors.T
+    backward = (vectors / np.sqrt(values)) @ vectors.T
+    return np.asarray(backward @ positive_part_factor(forward @ B @ forward))

@@ -1,0 +1,207 @@
+"""What the reader gets: a design with outputs, a model that predicts from them, and a file that is safe to open."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .certificate import Certificate, certify
+from .design import Design
+from .entropy import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
+from .errors import GuaranteeError, InputError
+from .inputs import Array, as_inputs, as_outputs
+from .noise import Noise
+from .prediction import Prediction, predict_with
+from .prior import Posterior, Prior
+from .regions import Region
+from .tolerance import Tolerance
+
+__all__ = ["Prediction", "Release", "load", "make_release"]
+
+LONGEST_NAME = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Published outputs ``W = y + Z`` and everything a reader needs to use them.
+
+    ``outputs`` are multiples of ``resolution``; ``unsafe`` says that the noise came from a known seed, so that
+    anyone can take it off.
+
+    Guarantee: a release holds nothing that is not meant for readers. Neither y nor Z nor the key is a part of it.
+    """
+
+    design: Design
+    certificate: Certificate
+    outputs: Array
+    resolution: float
+    unsafe: bool = False
+    output_name: str = "y"
+
+    def __post_init__(self) -> None:
+        outputs = as_outputs(self.outputs, len(self.design.inputs), "outputs")
+        check_resolution(self.resolution)
+        _check_name(self.output_name)
+        object.__setattr__(self, "outputs", outputs)
+        object.__setattr__(self, "resolution", float(self.resolution))
+
+    @property
+    def inputs(self) -> Array:
+        return self.design.inputs.values
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the input columns (x0, x1, … where they were given none)."""
+        return self.design.inputs.names
+
+    @property
+    def prior(self) -> Prior:
+        return self.design.prior
+
+    @property
+    def noise(self) -> Noise:
+        return self.design.noise
+
+    @property
+    def region(self) -> Region:
+        return self.design.region
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return self.design.tolerance
+
+    def predict(self, X_new: Any) -> Prediction:
+        """What a reader concludes about f at ``X_new``: the exact posterior given the published outputs."""
+        new = as_inputs(X_new, "X_new", like=self.design.inputs)
+        return predict_with(self._posterior, new, len(self.design.inputs))
+
+    @functools.cached_property
+    def _posterior(self) -> Posterior:
+        rows = len(self.design.inputs)
+        blur = self.noise.covariance()
+        # Rounding adds an error of variance resolution²/12: honest in error bars, never counted in the certificate.
+        blur[np.diag_indices(rows)] += self.prior.noise_variance(rows) + self.resolution**2 / 12
+        return self.prior.condition(self.design.inputs, self.outputs, blur)
+
+    def certify(self) -> Certificate:
+        """The certificate, computed again from the public design alone; it trusts no claim of the owner."""
+        return certify(self.design)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Inputs and published outputs as one table."""
+        frame = pd.DataFrame(self.inputs.copy(), columns=list(self.columns))
+        # Inputs called x and y are common; the output then steps aside.
+        frame[self.output_name if self.output_name not in frame else f"{self.output_name} (released)"] = self.outputs
+        return frame
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one file that readers can open without running any code; an interrupted write keeps the old file."""
+        from .release_file import write_release  # here, because release_file builds releases
+
+        write_release(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The posterior is a cache with closures in it; it is made again where it is needed.
+        return {name: value for name, value in self.__dict__.items() if name != "_posterior"}
+
+    def __repr__(self) -> str:
+        state = "holds" if self.certificate.holds else "FAILS"
+        marks = ", unsafe seed" if self.unsafe else ""
+        return (
+            f"<Release of {self.output_name!r}: {self.outputs.shape[0]} rows, "
+            f"inputs {', '.join(map(repr, self.columns))}, certificate {state}{marks}>"
+        )
+
+    def __str__(self) -> str:
+        rows = self.outputs.shape[0]
+        blurred = float(np.sqrt(self.noise.trace / rows))
+        lines = [
+            f"Release of {self.output_name!r} at {rows} rows of {', '.join(map(repr, self.columns))}",
+            f"  promise      {self.tolerance.in_words()}",
+            f"  certificate  {'holds, as claimed by the owner' if self.certificate.holds else 'DOES NOT HOLD'}",
+            f"  noise        {self.noise.rank} sources, {blurred:.4g} root mean square a row",
+            f"  resolution   {self.resolution:g}",
+        ]
+        if self.unsafe:
+            lines.append("  UNSAFE       the noise came from a known seed: for experiments, it protects no one")
+        return "\n".join(lines)
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """Open a release file. Guarantee: nothing in the file is run; a bad file raises ``FormatError``."""
+    from .release_file import read_release  # here, because release_file builds releases
+
+    return read_release(path)
+
+
+def make_release(
+    design: Design,
+    certificate: Certificate,
+    key: SecretKey,
+    y: Any,
+    *,
+    output_name: str = "y",
+    resolution: float | None = None,
+    unsafe_seed: int | None = None,
+) -> Release:
+    """Blur ``y`` and give back what may be published.
+
+    Guarantee: nothing comes back under a failed certificate. With one key, the same design and the same y always
+    get the same noise, whatever the output is called and however it is rounded, so that asking again can never be
+    averaged; another y gets unrelated noise. With ``unsafe_seed`` the noise depends on the seed alone and the
+    release is marked.
+    """
+    if not certificate.holds:
+        raise GuaranteeError(_why_not(certificate))
+    # + 0.0 turns −0 into 0: equal data must get equal noise.
+    values = as_outputs(y, len(design.inputs)) + 0.0
+    _check_name(output_name)
+    step = _resolution_for(design, resolution)
+    if unsafe_seed is None:
+        message = hashlib.sha256(b"sfumato release 1\x00" + design.digest() + values.astype("<f8").tobytes()).digest()
+    else:
+        key, message = SecretKey.from_unsafe_seed(unsafe_seed), b"sfumato unsafe release 1"
+    drawn = design.noise.draw(key.normals(message, design.noise.normals_needed))
+    return Release(design, certificate, round_outputs(values + drawn, step), step, unsafe_seed is not None, output_name)
+
+
+def _resolution_for(design: Design, asked: float | None) -> float:
+    """The step to round to, from public things only."""
+    prior, inputs = design.prior, design.inputs
+    std = float(np.sqrt(np.mean(prior.variance(inputs) + prior.noise_variance(len(inputs)))))
+    scale = float(np.mean(np.abs(prior.mean_at(inputs))))
+    if asked is None:
+        return default_resolution(design.noise, std, scale)
+    check_resolution(asked)
+    finest = finest_resolution(std, scale)
+    if asked < finest:
+        raise InputError(
+            f"resolution is {asked:g}, finer than doubles can hold for outputs of this size; give at least "
+            f"{finest:.2g}, or leave it out."
+        )
+    return float(asked)
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+        raise InputError(f"output_name is {str(name)[:80]!r}; give a name of 1 to {LONGEST_NAME} characters.")
+
+
+def _why_not(certificate: Certificate) -> str:
+    place = ", ".join(
+        f"{name} = {value:g}"
+        for name, value in zip(certificate.columns, np.ravel(certificate.worst_input), strict=False)
+    )
+    return (
+        f"nothing was released: the certificate does not hold (joint ratio {certificate.joint_ratio:.6g}, at most 1 is "
+        f"allowed; floor ratio {certificate.promised_ratio:.6g} where it was promised, at least 1 is needed). The "
+        f"worst input is {place}, where readers would reach ± {certificate.worst_std:.6g} and the floor is "
+        f'{certificate.worst_floor:.6g}. Protect again with another cover ("greedy" or "exchange"), with '
+        'method="eigh", or with a smaller alpha (a larger floor).'
+    )

@@ -1,0 +1,241 @@
+"""Tolerances: how much of each sensitive value a reader may learn, as a matrix Δ.
+
+The promise is ``K_SX M⁻¹ K_XS ⪯ Δ``: what the release explains of ``f(S)`` stays within Δ, so the reader's
+standard deviation at s stays above ``floor(s) = √(K(s,s) − Δ(s,s))``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gpytorch
+import numpy as np
+import scipy.linalg
+
+from .errors import InputError
+from .inputs import Array
+from .prior import Prior
+
+
+class Tolerance(ABC):
+    """What may be learnt: Δ at any finite set of sensitive inputs."""
+
+    @abstractmethod
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        """Δ, γ × γ, at the γ sensitive inputs ``S``."""
+
+    @abstractmethod
+    def budget(self, prior: Prior, S: Array) -> Array:
+        """The diagonal of Δ: how much variance may be explained at each sensitive input."""
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """A phrase for certificates and reports."""
+
+    def floor(self, prior: Prior, S: Array) -> Array:
+        """The standard deviation that every reader keeps at each sensitive input (0: no promise there)."""
+        return np.sqrt(np.maximum(prior.variance(S) - self.budget(prior, S), 0.0))
+
+    def check(self, prior: Prior, S: Array, names: tuple[str, ...]) -> None:
+        """Raise ``InputError`` where this tolerance cannot be promised at ``S``."""
+
+
+@dataclass(frozen=True)
+class FractionTolerance(Tolerance):
+    """Δ = α K_SS: a release may explain at most the fraction α of the prior variance."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.alpha, bool) or not isinstance(self.alpha, (int, float, np.number)):
+            raise InputError(f"alpha is {self.alpha!r}; give a number between 0 and 1 (small = strong privacy).")
+        if not 0.0 < float(self.alpha) < 1.0:
+            raise InputError(
+                f"alpha is {float(self.alpha):g}; it must lie strictly between 0 and 1. alpha is the fraction of the "
+                "prior variance that readers may learn: 0.1 is strong privacy, 0.9 is weak."
+            )
+        object.__setattr__(self, "alpha", float(self.alpha))
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        return self.alpha * prior.covariance(S)
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        return self.alpha * prior.variance(S)
+
+    def in_words(self) -> str:
+        return f"readers keep at least {1 - self.alpha:.4g} of the prior variance (alpha = {self.alpha:g})"
+
+
+@dataclass(frozen=True)
+class FloorTolerance(Tolerance):
+    """No one may know f(s) better than ± ``value`` (one standard deviation, in the owner's units).
+
+    Δ = D K_SS D with D = diag √α(s), α(s) = 1 − value(s)²/K(s,s). ``value`` is a number, or a function that
+    takes an array of inputs, one a row, and returns one floor for each.
+    """
+
+    value: float | Callable[[Array], Any]
+
+    def __post_init__(self) -> None:
+        if callable(self.value):
+            return
+        if isinstance(self.value, (bool, str)) or not np.isfinite(self.value) or self.value <= 0:
+            raise InputError(
+                f"floor is {self.value!r}; give a positive standard deviation in the units of y, or a function of the inputs."
+            )
+        object.__setattr__(self, "value", float(self.value))
+
+    def values(self, S: Array) -> Array:
+        """The asked floor at each row of ``S``."""
+        if not callable(self.value):
+            return np.full(S.shape[0], self.value)
+        values = np.asarray(self.value(np.array(S)), dtype=np.float64).reshape(-1)
+        if values.size == 1:
+            values = np.full(S.shape[0], values[0])
+        if values.shape[0] != S.shape[0] or not np.all(np.isfinite(values)) or np.any(values <= 0):
+            raise InputError(
+                f"floor returned {np.array2string(values[:5])} for {S.shape[0]} inputs; it must return one positive number for each."
+            )
+        return values
+
+    def fractions(self, prior: Prior, S: Array) -> Array:
+        """α(s) at each row of ``S``."""
+        return np.maximum(1.0 - self.values(S) ** 2 / prior.variance(S), 0.0)
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        root = np.sqrt(self.fractions(prior, S))
+        return root[:, None] * prior.covariance(S) * root[None, :]
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        return self.fractions(prior, S) * prior.variance(S)
+
+    def check(self, prior: Prior, S: Array, names: tuple[str, ...]) -> None:
+        floors, deviations = self.values(S), np.sqrt(prior.variance(S))
+        worst = int(np.argmax(floors / deviations))
+        if floors[worst] >= deviations[worst]:
+            place = ", ".join(f"{name} = {value:g}" for name, value in zip(names, S[worst], strict=True))
+            raise InputError(
+                f"floor is {floors[worst]:g} at {place}, but the prior itself already knows f there to within "
+                f"± {deviations[worst]:g}; give a floor below {deviations[worst]:g}, or a prior with a larger variance."
+            )
+
+    def in_words(self) -> str:
+        if callable(self.value):
+            return "readers keep at least the asked standard deviation, which varies over the region"
+        return f"readers keep a standard deviation of at least {self.value:g}"
+
+    def tabulate(self, S: Array) -> TabulatedFloor:
+        """The same floor as a table at ``S``, which can be written to a file."""
+        return TabulatedFloor(FloorTolerance(self.values), np.array(S), self.values(S))
+
+
+@dataclass(frozen=True, eq=False)
+class TabulatedFloor(Tolerance):
+    """A varying floor that came from a file: known at the inputs where it was written down."""
+
+    source: FloorTolerance
+    inputs: Array
+    values: Array
+
+    @classmethod
+    def from_table(cls, inputs: Array, values: Array) -> TabulatedFloor:
+        table = {row.tobytes(): value for row, value in zip(np.ascontiguousarray(inputs), values, strict=True)}
+
+        def look_up(S: Array) -> Array:
+            try:
+                return np.array([table[row.tobytes()] for row in np.ascontiguousarray(S)])
+            except KeyError:
+                raise InputError(
+                    "the floor of this release varies over the region and the file has it only at the inputs that were "
+                    "checked; ask for it at those."
+                ) from None
+
+        return cls(FloorTolerance(look_up), inputs, values)
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        return self.source.matrix(prior, S)
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        return self.source.budget(prior, S)
+
+    def check(self, prior: Prior, S: Array, names: tuple[str, ...]) -> None:
+        self.source.check(prior, S, names)
+
+    def in_words(self) -> str:
+        return self.source.in_words()
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTolerance(Tolerance):
+    """Δ = H_SS for a kernel H."""
+
+    kernel: gpytorch.kernels.Kernel
+    _process: Prior | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, gpytorch.kernels.Kernel):
+            raise InputError(f"KernelTolerance takes a GPyTorch kernel, not {self.kernel!r}.")
+        process = Prior(kernel=self.kernel)
+        object.__setattr__(self, "kernel", process.kernel)
+        object.__setattr__(self, "_process", process)
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        assert self._process is not None
+        return self._process.covariance(S)
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        assert self._process is not None
+        return self._process.variance(S)
+
+    def in_words(self) -> str:
+        return "what readers learn stays within the given tolerance kernel"
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixTolerance(Tolerance):
+    """An explicit Δ for the points of a ``Points`` region, in their order."""
+
+    delta: Array
+
+    def __post_init__(self) -> None:
+        delta = np.array(self.delta, dtype=np.float64)
+        if delta.ndim == 0:
+            delta = delta.reshape(1, 1)
+        if delta.ndim != 2 or delta.shape[0] != delta.shape[1] or not np.all(np.isfinite(delta)):
+            raise InputError(f"MatrixTolerance has shape {delta.shape}; give a finite square matrix, one row for each sensitive point.")
+        if not np.allclose(delta, delta.T, rtol=1e-12, atol=0.0):
+            raise InputError("MatrixTolerance is not symmetric; give (D + Dᵀ)/2.")
+        delta = (delta + delta.T) / 2
+        try:
+            scipy.linalg.cholesky(delta, lower=True)
+        except np.linalg.LinAlgError:
+            raise InputError(
+                f"MatrixTolerance is not positive definite (least eigenvalue {np.linalg.eigvalsh(delta)[0]:.3g}); "
+                "every combination of the sensitive values needs a positive tolerance."
+            ) from None
+        delta.setflags(write=False)
+        object.__setattr__(self, "delta", delta)
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        self._same_size(S)
+        return self.delta
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        self._same_size(S)
+        return np.diag(self.delta).copy()
+
+    def check(self, prior: Prior, S: Array, names: tuple[str, ...]) -> None:
+        self._same_size(S)
+
+    def _same_size(self, S: Array) -> None:
+        if S.shape[0] != self.delta.shape[0]:
+            raise InputError(
+                f"MatrixTolerance is {self.delta.shape[0]} × {self.delta.shape[0]}, but the region has {S.shape[0]} points; "
+                "use it with sf.Points and give one row for each point."
+            )
+
+    def in_words(self) -> str:
+        return f"what readers learn of the {self.delta.shape[0]} sensitive values stays within the given matrix"

@@ -1,0 +1,90 @@
+"""Independent answers to compare with: 50-digit arithmetic, an SDP solver, and dense textbook formulas.
+
+Nothing here imports sfumato.
+"""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+
+DIGITS = 50
+#: Fixed-point numbers with this many bits after the point: exact sums and products in object arrays.
+BITS = 200
+
+
+def rbf50(a, b, lengthscale: float, variance: float = 1.0) -> mpmath.matrix:
+    """The RBF kernel of the given float64 numbers, in 50 digits."""
+    with mpmath.workdps(DIGITS):
+        scale = -1 / (2 * mpmath.mpf(float(lengthscale)) ** 2)
+        sigma = mpmath.mpf(float(variance))
+        rows = [mpmath.mpf(float(v)) for v in np.ravel(a)]
+        columns = [mpmath.mpf(float(v)) for v in np.ravel(b)]
+        return mpmath.matrix([[sigma * mpmath.exp(scale * (r - c) ** 2) for c in columns] for r in rows])
+
+
+def exact(matrix) -> mpmath.matrix:
+    return mpmath.matrix(np.asarray(matrix, dtype=float).tolist())
+
+
+def reader_covariance50(x, lengthscale: float, variance: float, factor, shift: float, noise: float = 0.0) -> mpmath.matrix:
+    """M = K_XX + V + F Fᵀ + shift I from the published float64 numbers, in 50 digits."""
+    with mpmath.workdps(DIGITS):
+        F = exact(factor)
+        M = rbf50(x, x, lengthscale, variance)
+        if F.cols:
+            M = M + F * F.T
+        for i in range(M.rows):
+            M[i, i] += mpmath.mpf(float(shift)) + mpmath.mpf(float(noise))
+        return M
+
+
+def largest_eigenvalue50(matrix: mpmath.matrix) -> float:
+    with mpmath.workdps(DIGITS):
+        return float(max(mpmath.eigsy((matrix + matrix.T) / 2, eigvals_only=True)))
+
+
+def joint_ratio50(M: mpmath.matrix, K_SX: mpmath.matrix, delta: mpmath.matrix) -> float:
+    """λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}) in 50 digits."""
+    with mpmath.workdps(DIGITS):
+        solved = mpmath.lu_solve(M, K_SX.T) if K_SX.rows == 1 else (M**-1) * K_SX.T
+        explained = K_SX * solved
+        inverse = mpmath.cholesky(delta) ** -1
+        return largest_eigenvalue50(inverse * explained * inverse.T)
+
+
+def explained_variances50(M: mpmath.matrix, K_XP: mpmath.matrix) -> np.ndarray:
+    """k_pᵀ M⁻¹ k_p for every column, in fixed point with 60 decimals: exact where float64 would not be."""
+    with mpmath.workdps(DIGITS + 20):
+        inverse = M**-1
+        one = mpmath.mpf(2) ** BITS
+        A = np.array([[int(inverse[i, j] * one) for j in range(M.cols)] for i in range(M.rows)], dtype=object)
+        K = np.array([[int(K_XP[i, j] * one) for j in range(K_XP.cols)] for i in range(K_XP.rows)], dtype=object)
+        products = (A.dot(K) >> BITS) * K
+        totals = products.sum(axis=0)
+        return np.array([float(mpmath.mpf(int(t)) / one / one) for t in totals])
+
+
+def least_trace(B: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """min Tr CΣ subject to Σ ⪰ B, Σ ⪰ 0, by CVXPY and Clarabel."""
+    import cvxpy
+
+    n = B.shape[0]
+    scale = float(np.abs(B).max())
+    sigma = cvxpy.Variable((n, n), PSD=True)
+    C = np.eye(n) if weights is None else (np.diag(weights) if weights.ndim == 1 else weights)
+    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(C @ sigma)), [sigma - B / scale >> 0])
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return float(problem.value) * scale
+
+
+def rbf(a, b, lengthscale, variance=1.0):
+    a, b = np.atleast_2d(np.asarray(a, float)), np.atleast_2d(np.asarray(b, float))
+    gaps = (a[:, None, :] - b[None, :, :]) / lengthscale
+    return variance * np.exp(-0.5 * np.sum(gaps**2, axis=2))
+
+
+def matern32(a, b, lengthscale, variance=1.0):
+    a, b = np.atleast_2d(np.asarray(a, float)), np.atleast_2d(np.asarray(b, float))
+    r = np.sqrt(3 * np.sum(((a[:, None, :] - b[None, :, :]) / lengthscale) ** 2, axis=2))
+    return variance * (1 + r) * np.exp(-r)

@@ -1,0 +1,49 @@
+"""The examples on the README and in docs/ run as they are printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sfumato.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    # The blocks of a page build on each other, as a reader would type them.
+    names: dict[str, object] = {"__name__": "example"}
+    for number, block in enumerate(blocks(page, "python")):
+        exec(compile(block, f"{page.name}, block {number + 1}", "exec"), names)
+
+
+def test_readme_has_a_python_example_of_about_ten_lines() -> None:
+    (example,) = blocks(ROOT / "README.md", "python")
+    assert 8 <= sum(bool(line.strip()) for line in example.splitlines()) <= 14
+
+
+def test_readme_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "\n".join(blocks(ROOT / "README.md", "sh")).replace("\\\n", " ")
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("sfumato ")]
+    assert len(commands) >= 4
+    for command in commands:
+        result = CliRunner().invoke(app, command[1:])
+        assert result.exit_code == 0, (command, result.output)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
