@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-PIP := $(BIN)/pip --quiet --disable-pip-version-check
+# Only errors are shown: where pip looks for packages is the machine's business.
+PIP := $(BIN)/pip -qq --disable-pip-version-check
 
 export MPLBACKEND := Agg
 # Two test workers on two cores: one thread each is faster than four that fight.

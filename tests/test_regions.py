@@ -341,7 +341,7 @@ class TestBinding:
             Box(10, 20),
             Box(3.5, None),
             Ball(5, 1.5),
-            Points([-1, 7]),
+            Points([-4, 7]),
             Box(10, 20) | Ball(5, 1.5),
             Box(10, 20) & Ball(9, 3),
         ],

@@ -313,7 +313,7 @@ def test_the_mode_follows_the_umask(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_a_link_is_written_through(tmp_tmp_path: Path) -> None:
+def test_a_link_is_written_through(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "deep" / "real")
     RELEASE.save(tmp_path / "link")
@@ -322,7 +322,7 @@ def test_a_link_is_written_through(tmp_tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["missing/orbit.sfumato", ".", "file/orbit.sfumato", "n" * 300])
-def test_a_path_that_cannot_be_written_is_named(where: str, tmp_tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_named(where: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=where[:20]):
         RELEASE.save(tmp_path / where)
@@ -330,13 +330,19 @@ def test_a_path_that_cannot_be_written_is_named(where: str, tmp_tmp_path: Path) 
 
 
 @pytest.mark.parametrize("where", ["missing", ".", "file/x"])
-def test_a_path_without_a_file_is_an_input_error(where: str, tmp_tmp_path: Path) -> None:
+def test_a_path_without_a_file_is_an_input_error(where: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=where):
         load(tmp_path / where)
 
 
-def test_a_pipe_is_not_waited_for(tmp_tmp_path: Path) -> None:
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="not a file"):
         load(tmp_path / "pipe")
+
+
+def test_the_same_data_give_the_same_file(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        make_release(design_for(), claim(DESIGN), KEY, Y).save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

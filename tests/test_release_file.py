@@ -24,7 +24,7 @@ from sfumato import release_file
 from sfumato.certificate import Certificate, certify
 from sfumato.design import Design
 from sfumato.entropy import SecretKey
-from sfumato.errors import FormatError, InputError
+from sfumato.errors import FormatError
 from sfumato.inputs import as_inputs
 from sfumato.noise import Noise
 from sfumato.prior import Prior
@@ -43,10 +43,6 @@ def kernel_for(dimension: int, variance: float = 1.7) -> gpytorch.kernels.Kernel
     kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=1.5, ard_num_dims=dimension))
     kernel.outputscale, kernel.base_kernel.lengthscale = variance, [0.3 + 0.1 * i for i in range(dimension)]
     return kernel
-
-
-def varying(S: Any) -> Any:
-    return 0.2 + 0.1 * np.sin(np.asarray(S)[:, 0]) ** 2
 
 
 def release_for(
@@ -79,8 +75,8 @@ CASES: dict[str, Callable[[], Release]] = {
     "fraction": release_for,
     "floor": lambda: release_for(tolerance=FloorTolerance(0.5)),
     "kernel": lambda: release_for(tolerance=KernelTolerance(kernel_for(2, 0.4))),
-    "matrix": lambda: release_for(Points(POINTS), MatrixTolerance(np.diag([0.1, 0.2, 0.3])), cover="points"),
-    "varying floor": lambda: release_for(tolerance=FloorTolerance(varying)),
+    "matrix": lambda: release_for(Points(POINTS), MatrixTolerance(np.diag([0.1, 0.2, 0.3])).at(np.array(POINTS, dtype=float).reshape(3, -1)), cover="points"),
+    "varying floor": lambda: release_for(tolerance=FloorTolerance(lambda S: 0.2 + 0.1 * np.sin(S[:, 0]) ** 2)),
     "diagonal V": lambda: release_for(noise=np.linspace(0.1, 0.2, 12)),
     "weights": lambda: release_for(weights=np.linspace(1.0, 2.0, 12)),
     "weight matrix": lambda: release_for(weights=np.eye(12) + 0.1),
@@ -160,12 +156,6 @@ def test_the_certificate_follows_from_the_file_alone(case: str, path: Path) -> N
         np.testing.assert_equal(getattr(found, name), value)
 
 
-def test_the_same_data_give_the_same_file(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        release_for().save(tmp_path / name)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
 def test_any_safetensors_reader_opens_the_file(path: Path) -> None:
     release = release_for(rank=0)
     release.save(path)
@@ -231,9 +221,9 @@ def test_foreign_files_are_refused_and_not_run(path: Path, good: bytes) -> None:
 
 def test_another_version_is_named(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
-    message = refused(b"".join(container(json.dumps(manifest), tensors, version="2")), path)
-    assert "'2'" in message
-    assert "'1'" in message
+    assert "'2', but this sfumato reads version '1'" in refused(
+        b"".join(container(json.dumps(manifest), tensors, version="2")), path
+    )
 
 
 def test_every_truncation_is_refused(path: Path, good: bytes) -> None:
@@ -249,7 +239,6 @@ def test_random_damage_is_refused(path: Path, good: bytes) -> None:
     header_end = 8 + int.from_bytes(good[:8], "little")
     for _ in range(2100):
         raw = bytearray(good)
-        # Half of the damage goes into the header, where a parser can be led astray.
         place = rng.randrange(header_end) if rng.random() < 0.5 else rng.randrange(len(raw))
         kind = rng.randrange(5)
         if kind == 0:
@@ -282,17 +271,16 @@ def test_json_bombs_are_refused(path: Path, good: bytes) -> None:
     assert refused(with_header(good, b'{"x": [' + b"[]," * 300_000 + b"[]]}"), path)
 
 
-def header_changes() -> list[tuple[str, Any]]:
-    return [
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
         ("dtype", "F32"), ("dtype", "f64"), ("dtype", None), ("dtype", ["F64"]), ("shape", []), ("shape", [12]),
         ("shape", [12, -2]), ("shape", [12.0, 2]), ("shape", [True, 2]), ("shape", [2, 12]), ("shape", [24, 1]),
         ("shape", [2**62, 2**62]), ("shape", [2**40, 0]), ("shape", "12"), ("shape", {"0": 12}), ("shape", [12, 2, 1]),
         ("data_offsets", [0, 0]), ("data_offsets", [8, 200]), ("data_offsets", [192, 0]), ("data_offsets", [-8, 184]),
         ("data_offsets", [0, 2**60]), ("data_offsets", [0, 192, 384]), ("data_offsets", None), ("extra", 1),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("key", "value"), header_changes())
+    ],
+)  # fmt: skip
 def test_wrong_types_shapes_and_places_are_refused(key: str, value: Any, path: Path, good: bytes) -> None:
     header, _, tensors = parts_of(good)
     assert header["inputs"] == {"dtype": "F64", "shape": [12, 2], "data_offsets": [0, 192]}
@@ -323,7 +311,6 @@ def test_claimed_sizes_far_beyond_the_file_take_no_memory(path: Path) -> None:
     text = json.dumps({"__metadata__": about, "inputs": huge}).encode()
     raw = len(text).to_bytes(8, "little") + text
     assert "truncated" in refused(raw, path)
-    # A sparse file really has that size on paper.
     path.write_bytes(raw)
     os.truncate(path, len(raw) + 2**40)
     with pytest.raises(FormatError):
@@ -340,9 +327,7 @@ def test_values_that_are_not_finite_are_refused(name: str, value: float, path: P
 
 
 def test_an_edit_without_a_new_digest_is_found(path: Path, good: bytes) -> None:
-    raw = bytearray(good)
-    raw[-1] ^= 1
-    assert "digest" in refused(bytes(raw), path)
+    assert "digest" in refused(good[:-1] + bytes([good[-1] ^ 1]), path)
     assert refused(good.replace(b"0.4", b"0.9", 1), path)
 
 
@@ -389,11 +374,7 @@ def test_a_clever_forger_gets_a_format_error_or_a_release_that_works(case: str, 
         except FormatError:
             continue
         opened += 1
-        assert isinstance(release, Release)
-        assert str(release)
-        assert repr(release)
-        assert str(release.certificate)
-        release.to_frame()
+        assert all([str(release), repr(release), str(release.certificate), len(release.to_frame())])
     assert 0 < opened < 200
 
 
@@ -410,14 +391,10 @@ def test_a_clever_forger_gets_a_format_error_or_a_release_that_works(case: str, 
         ("region", {"kind": "box", "columns": ["height"], "lower": [0], "upper": [1], "free": "rows"}),
         ("region", {"kind": "ball", "centre": [0.0], "radius": 1.0}), ("certificate", {}), ("versions", {"torch": 2}),
         ("kernel", {"kind": "rbf", "lengthscale": [1.0, 1.0, 1.0]}), ("certificate", None), ("versions", []),
+        ("timestamp", 1),
     ],
 )  # fmt: skip
 def test_impossible_claims_are_refused_even_with_a_right_digest(key: str, value: Any, path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
     manifest[key] = value
     assert refused(b"".join(container(json.dumps(manifest), tensors)), path)
-
-
-def test_a_manifest_with_an_unknown_part_is_refused(path: Path, good: bytes) -> None:
-    _, manifest, tensors = parts_of(good)
-    assert refused(b"".join(container(json.dumps({**manifest, "timestamp": 1}), tensors)), path)

@@ -6,6 +6,9 @@ Exit codes: 0 done; 1 the guarantee does not hold; 2 wrong use. PyTorch is impor
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -85,12 +88,15 @@ def demo(
         strict=True,
     ):
         typer.echo(f"  {path.name:<14} {what}")
+    name = _own_name()
     typer.echo("\nTry next:")
-    typer.echo(f"  sfumato certify {out}/orbit.sfumato              check the promise yourself, from the file alone")
-    typer.echo(f"  sfumato predict {out}/orbit.sfumato {out}/new.csv     what a reader concludes at new times")
-    typer.echo("Or protect a table of your own:")
-    typer.echo(f'  sfumato protect {out}/truth.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 \\')
+    typer.echo(f"  {name} certify {out}/orbit.sfumato")
+    typer.echo("      checks the promise again, from the file alone")
+    typer.echo(f"  {name} predict {out}/orbit.sfumato {out}/new.csv")
+    typer.echo("      says what a reader concludes at new times")
+    typer.echo(f'  {name} protect {out}/truth.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 \\')
     typer.echo(f"      --lengthscale 0.05 --noise 0 --fit-outside --out {out}/mine.sfumato")
+    typer.echo("      does the same from a table; put your own in its place")
 
 
 @app.command(
@@ -266,6 +272,16 @@ def certify(
             typer.echo("UNSAFE: the noise came from a known seed, so anyone can take it off.")
     if not certificate.holds:
         raise typer.Exit(1)
+
+
+def _own_name() -> str:
+    """What to type to run this program again, also where the virtual environment is not active."""
+    if shutil.which("sfumato"):
+        return "sfumato"
+    here = Path(sys.argv[0])
+    if here.name != "sfumato":
+        return f"{os.path.relpath(sys.executable)} -m sfumato"
+    return os.path.relpath(here)
 
 
 def _open(path: Path) -> Release:

@@ -119,7 +119,7 @@ def fit_prior(
     if optimizer == "auto" and named and lengthscales is not None and noiseless:
         fitted = _by_closed_form(question)
     else:
-        fitted = _by_search(question, adam, int(restarts), noise, progress)
+        fitted = _by_search(question, adam, int(restarts), progress)
     likelihood, note = _log_likelihood(fitted.prior, question)
     report = FitReport(
         method=fitted.method,
@@ -191,7 +191,7 @@ def _by_closed_form(question: Question) -> _Fitted:
     return _Fitted(Prior(kernel, centre, 0.0), "closed form", not alarms, alarms, notes, 0)
 
 
-def _by_search(question: Question, adam: Adam | None, restarts: int, noise: str | Array, show: bool) -> _Fitted:
+def _by_search(question: Question, adam: Adam | None, restarts: int, show: bool) -> _Fitted:
     search = Search(question, logarithmic=adam is None)
     notes: tuple[str, ...] = ()
     with progress_bar(show) as bar:

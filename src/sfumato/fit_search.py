@@ -42,6 +42,7 @@ STEPS = 500
 FLAT = 1e-4
 """A largest slope (of the log likelihood a row) that counts as a maximum."""
 
+AMPLITUDES = ("raw_outputscale", "raw_variance", "raw_constant")
 START_LENGTHSCALES = (1.0, 0.2, 3.0, 0.06, 10.0)
 START_NOISES = (0.1, 0.01, 0.5, 0.001)
 MOST_STARTS = len(START_LENGTHSCALES) * len(START_NOISES)
@@ -177,6 +178,7 @@ class Search:
         self.mll = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model).double()
         self.mll.train()
         self.given = copy.deepcopy(self.mll.state_dict())
+        self.origin = self.given
 
     def _positive(self) -> Positive:
         return Positive(transform=torch.exp, inv_transform=torch.log) if self.logarithmic else Positive()
@@ -226,7 +228,7 @@ class Search:
                 low, high = limits[id(parameter)]
                 found[name] = (math.log(low), math.log(high))
             elif self.own_kernel and _is_logarithmic(self.mll, name):
-                start = self.given[name]
+                start = self.origin[name]
                 found[name] = (float(start.min()) - FREEDOM, float(start.max()) + FREEDOM)
         return found
 
@@ -239,15 +241,24 @@ class Search:
         if isinstance(self.question.noise, str):
             self.likelihood.noise = max(noise, 2 * self.least_noise)
         if self.own_kernel:
-            # The user's values come first; other starts stretch or shrink its lengthscales.
-            for name, parameter in self.free().items():
-                if name.endswith("raw_lengthscale") and _is_logarithmic(self.mll, name):
-                    parameter.data.add_(math.log(stretch))
+            if turn > 0:
+                self._restart_own_kernel(stretch)
+            self.origin = copy.deepcopy(self.mll.state_dict())
             return
         self.kernel.outputscale = 1.0
         if self.question.lengthscale is None:
             width = self.question.X.shape[1] if self.logarithmic else 1
             self.kernel.base_kernel.lengthscale = stretch * math.sqrt(width)
+
+    def _restart_own_kernel(self, stretch: float) -> None:
+        """The user's values come first; other starts stretch its lengthscales and bring its variance to that of y."""
+        with torch.no_grad(), gpytorch.settings.lazily_evaluate_kernels(False):
+            size = float(self.kernel(self.mll.model.train_inputs[0], diag=True).mean())
+        shrink = -math.log(size) if math.isfinite(size) and size > 0.0 else 0.0
+        moves = {"raw_lengthscale": math.log(stretch)} | dict.fromkeys(AMPLITUDES, shrink)
+        for name, parameter in self.free().items():
+            if _is_logarithmic(self.mll, name):
+                parameter.data.add_(moves.get(name.split(".")[-1], 0.0))
 
     def loss(self) -> torch.Tensor:
         """Minus the log likelihood (and the log priors on a kernel of the user's, if it has any), for each row."""
@@ -279,7 +290,7 @@ class Search:
 
     def by_lbfgs(self, restarts: int, bar: Progress) -> Answer:
         """The best of several deterministic starts, each followed by L-BFGS-B to a maximum."""
-        best, best_state, lost = math.inf, None, 0
+        best, best_state, best_origin, lost = math.inf, None, self.origin, 0
         with _exact():
             for turn in range(restarts):
                 bar.stage(f"fitting the prior, start {turn + 1} of {restarts}")
@@ -288,13 +299,14 @@ class Search:
                 if not math.isfinite(loss):
                     lost += 1
                 elif loss < best:
-                    best, best_state = loss, copy.deepcopy(self.mll.state_dict())
+                    best, best_state, best_origin = loss, copy.deepcopy(self.mll.state_dict()), self.origin
             if best_state is None:
                 raise InputError(
                     "no start gave a finite likelihood: the covariance of the data is not positive definite. Give "
                     'noise="learn" or a larger noise, or check the kernel.'
                 )
             self.mll.load_state_dict(best_state)
+            self.origin = best_origin
             slope = self.slope()
         if lost:
             self.messages.append(f"{lost} of {restarts} starts gave no finite likelihood and were left out.")

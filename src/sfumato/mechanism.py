@@ -220,9 +220,11 @@ def _tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolera
         return FloorTolerance(floor)
     if not isinstance(tolerance, Tolerance):
         raise InputError(f"tolerance is {tolerance!r}; give sf.KernelTolerance(H) or sf.MatrixTolerance(D).")
-    if isinstance(tolerance, MatrixTolerance) and region.points is None:
-        raise InputError("tolerance is a MatrixTolerance, which has one row for each sensitive point; use it with sf.Points.")
-    return tolerance
+    if not isinstance(tolerance, MatrixTolerance):
+        return tolerance
+    if region.points is None:
+        raise InputError("tolerance is a MatrixTolerance, which has a row for each sensitive point; use it with sf.Points.")
+    return tolerance.at(region.points)
 
 
 def _check_tolerance(problem: Problem) -> None:

@@ -130,8 +130,9 @@ class Points(Region):
         return self._bound_values().min(axis=0), self._bound_values().max(axis=0)
 
     def meets(self, lower: Array, upper: Array) -> bool:
-        values = self._bound_values()
-        return bool(np.any(np.all((values >= lower) & (values <= upper), axis=1)))
+        # Points are named one by one, so one a little beyond the data is meant; far beyond it is a wrong unit.
+        values, width = self._bound_values(), upper - lower
+        return bool(np.any(np.all((values >= lower - width) & (values <= upper + width), axis=1)))
 
     def contains(self, A: Array) -> Mask:
         values = self._bound_values()

@@ -29,7 +29,7 @@ from .inputs import Array, Inputs
 from .model_tree import build_kernel, build_mean, describe_kernel, describe_mean
 from .noise import Noise
 from .prior import Prior
-from .regions import region_from_tree
+from .regions import Region, region_from_tree
 from .release import LONGEST_NAME, Release
 from .tolerance import FloorTolerance, FractionTolerance, KernelTolerance, MatrixTolerance, TabulatedFloor, Tolerance
 
@@ -136,10 +136,9 @@ def _digest(version: str, manifest: str, tensors: Tensors) -> str:
 
 
 def _version_of(package: str) -> str:
-    try:
+    with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "0"
+    return "0"
 
 
 def _describe_tolerance(design: Design) -> tuple[dict[str, Any], Tensors]:
@@ -200,10 +199,9 @@ def _read_container(file: BinaryIO, size: int) -> tuple[dict[str, Any], Tensors]
     about = header.pop("__metadata__", None)
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise FormatError("this is not a sfumato release, though it may be another safetensors file.")
-    if about.get("version") != VERSION:
-        raise FormatError(
-            f"the file has version {about.get('version')!r:.40}, this sfumato reads {VERSION!r}; get the other."
-        )
+    version = about.get("version")
+    if version != VERSION:
+        raise FormatError(f"the file has version {version!r:.40}, but this sfumato reads version {VERSION!r}.")
     if set(about) != {"format", "version", "manifest", "digest"} or {type(text) for text in about.values()} != {str}:
         raise FormatError("the file's metadata are not those of a sfumato release; it is damaged.")
     places = _places(header, size - 8 - length)
@@ -295,7 +293,7 @@ def _check_shapes(manifest: dict[str, Any], shapes: dict[str, tuple[int, ...]]) 
     if "weights" in shapes:
         expected["weights"] = (rows,) * len(shapes["weights"])
     if manifest["tolerance"].get("kind") == "matrix":
-        expected["tolerance_matrix"] = (shapes.get("sensitive", (0,))[0],) * 2
+        expected["tolerance_matrix"] = (None, None)
     if manifest["tolerance"].get("kind") == "table":
         expected |= {"floor_inputs": (None, dimension), "floor_values": (shapes.get("floor_inputs", (0,))[0],)}
     for name in shapes.keys() | expected.keys():
@@ -314,11 +312,12 @@ def _build(manifest: dict[str, Any], tensors: Tensors) -> Release:
     _texts([*manifest["versions"].values()], "versions", LONGEST_NAME)
     noise = tensors["noise_variance"] if "noise_variance" in tensors else _number(manifest["noise_variance"], "V")
     kernel, mean = build_kernel(manifest["kernel"], inputs.dimension), build_mean(manifest["mean"], inputs.dimension)
+    region = region_from_tree(manifest["region"]).bind(inputs)
     design = Design(
         prior=Prior(kernel, mean, noise),
         inputs=inputs,
-        region=region_from_tree(manifest["region"]).bind(inputs),
-        tolerance=_tolerance(manifest["tolerance"], tensors),
+        region=region,
+        tolerance=_tolerance(manifest["tolerance"], tensors, region),
         cover=manifest["cover"],
         sensitive=tensors["sensitive"],
         noise=Noise(tensors["noise_factor"], _number(manifest["shift"], "shift")),
@@ -345,12 +344,12 @@ def _try_out(design: Design) -> None:
         raise FormatError("the file's weights are not positive or not symmetric.")
 
 
-def _tolerance(tree: dict[str, Any], tensors: Tensors) -> Tolerance:
+def _tolerance(tree: dict[str, Any], tensors: Tensors, region: Region) -> Tolerance:
     builders: dict[Any, tuple[str | None, Callable[[Any], Tolerance]]] = {
         "fraction": ("alpha", lambda value: FractionTolerance(_number(value, "alpha"))),
         "floor": ("value", lambda value: FloorTolerance(_number(value, "floor"))),
         "kernel": ("kernel", lambda value: KernelTolerance(build_kernel(value))),
-        "matrix": (None, lambda _: MatrixTolerance(tensors["tolerance_matrix"])),
+        "matrix": (None, lambda _: _matrix_tolerance(tensors["tolerance_matrix"], region)),
         "table": (None, lambda _: TabulatedFloor.from_table(tensors["floor_inputs"], tensors["floor_values"])),
     }
     kind = tree.get("kind")
@@ -360,6 +359,12 @@ def _tolerance(tree: dict[str, Any], tensors: Tensors) -> Tolerance:
     if tree.keys() - {key} != {"kind"} or np.any(tensors.get("floor_values", np.ones(1)) <= 0):
         raise FormatError("the file's tolerance is damaged.")
     return build(tree.get(key or ""))
+
+
+def _matrix_tolerance(delta: Array, region: Region) -> Tolerance:
+    if region.points is None:
+        raise FormatError("the file has a tolerance for points, but a region that is not made of points.")
+    return MatrixTolerance(delta).at(region.points)
 
 
 def _certificate(tree: Any, dimension: int) -> Certificate:

@@ -57,7 +57,7 @@ def speaking(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _fail(message: str, code: int) -> None:
-    typer.echo("error: " + " ".join(message.split()), err=True)
+    typer.echo(f"error: {message.strip()}", err=True)
     raise typer.Exit(code)
 
 

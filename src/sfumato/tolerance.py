@@ -199,6 +199,7 @@ class MatrixTolerance(Tolerance):
     """An explicit Δ for the points of a ``Points`` region, in their order."""
 
     delta: Array
+    points: Array | None = None
 
     def __post_init__(self) -> None:
         delta = np.array(self.delta, dtype=np.float64)
@@ -219,23 +220,32 @@ class MatrixTolerance(Tolerance):
         delta.setflags(write=False)
         object.__setattr__(self, "delta", delta)
 
+    def at(self, points: Array) -> MatrixTolerance:
+        """This tolerance for the given sensitive points, one for each row of the matrix."""
+        if points.shape[0] != self.delta.shape[0]:
+            raise InputError(
+                f"MatrixTolerance is {self.delta.shape[0]} × {self.delta.shape[0]}, but the region has {points.shape[0]} "
+                "points; use it with sf.Points and give one row for each point."
+            )
+        if np.unique(points, axis=0).shape[0] < points.shape[0]:
+            raise InputError("region has the same point twice; with a MatrixTolerance each point must be given once.")
+        return MatrixTolerance(self.delta, points)
+
     def matrix(self, prior: Prior, S: Array) -> Array:
-        self._same_size(S)
-        return self.delta
+        rows = self._rows(S)
+        return np.asarray(self.delta[np.ix_(rows, rows)])
 
     def budget(self, prior: Prior, S: Array) -> Array:
-        self._same_size(S)
-        return np.diag(self.delta).copy()
+        return np.asarray(np.diag(self.delta)[self._rows(S)])
 
-    def check(self, prior: Prior, S: Array, names: tuple[str, ...]) -> None:
-        self._same_size(S)
-
-    def _same_size(self, S: Array) -> None:
-        if S.shape[0] != self.delta.shape[0]:
-            raise InputError(
-                f"MatrixTolerance is {self.delta.shape[0]} × {self.delta.shape[0]}, but the region has {S.shape[0]} points; "
-                "use it with sf.Points and give one row for each point."
-            )
+    def _rows(self, S: Array) -> list[int]:
+        if self.points is None:
+            raise InputError("a MatrixTolerance needs the points it is for; use it with sf.Points.")
+        places = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(self.points))}
+        try:
+            return [places[row.tobytes()] for row in np.ascontiguousarray(S)]
+        except KeyError:
+            raise InputError("a MatrixTolerance says nothing about inputs other than its own points.") from None
 
     def in_words(self) -> str:
         return f"what readers learn of the {self.delta.shape[0]} sensitive values stays within the given matrix"
