@@ -27,7 +27,9 @@ def exact(matrix) -> mpmath.matrix:
     return mpmath.matrix(np.asarray(matrix, dtype=float).tolist())
 
 
-def reader_covariance50(x, lengthscale: float, variance: float, factor, shift: float, noise: float = 0.0) -> mpmath.matrix:
+def reader_covariance50(
+    x, lengthscale: float, variance: float, factor, shift: float, noise: float = 0.0
+) -> mpmath.matrix:
     """M = K_XX + V + F Fᵀ + shift I from the published float64 numbers, in 50 digits."""
     with mpmath.workdps(DIGITS):
         F = exact(factor)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels import rbf
 
 import sfumato as sf
+from kernels import rbf
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from kernels import rbf
-from oracles import DIGITS, explained_variances50, joint_ratio50, rbf50, reader_covariance50
 
 import sfumato as sf
+from kernels import rbf
+from oracles import DIGITS, explained_variances50, joint_ratio50, rbf50, reader_covariance50
 
 GRID = np.linspace(0.0, 3.0, 61)
 DENSE = np.linspace(1.0, 2.0, 4001)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+import sfumato as sf
 from kernels import matern, rbf
 from oracles import least_trace, matern32
 from oracles import rbf as rbf_dense
-
-import sfumato as sf
 
 
 def problem(seed: int):

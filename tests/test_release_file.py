@@ -75,7 +75,11 @@ CASES: dict[str, Callable[[], Release]] = {
     "fraction": release_for,
     "floor": lambda: release_for(tolerance=FloorTolerance(0.5)),
     "kernel": lambda: release_for(tolerance=KernelTolerance(kernel_for(2, 0.4))),
-    "matrix": lambda: release_for(Points(POINTS), MatrixTolerance(np.diag([0.1, 0.2, 0.3])).at(np.array(POINTS, dtype=float).reshape(3, -1)), cover="points"),
+    "matrix": lambda: release_for(
+        Points(POINTS),
+        MatrixTolerance(np.diag([0.1, 0.2, 0.3])).at(np.array(POINTS, dtype=float).reshape(3, -1)),
+        cover="points",
+    ),
     "varying floor": lambda: release_for(tolerance=FloorTolerance(lambda S: 0.2 + 0.1 * np.sin(S[:, 0]) ** 2)),
     "diagonal V": lambda: release_for(noise=np.linspace(0.1, 0.2, 12)),
     "weights": lambda: release_for(weights=np.linspace(1.0, 2.0, 12)),

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import torch
 
 from .design import Design
 from .inputs import Array
@@ -91,7 +92,11 @@ class Certificate:
     def as_dict(self) -> dict[str, Any]:
         """All fields in plain Python types."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return fields | {"worst_input": self.worst_input.tolist(), "columns": list(self.columns), "notes": list(self.notes)}
+        return fields | {
+            "worst_input": self.worst_input.tolist(),
+            "columns": list(self.columns),
+            "notes": list(self.notes),
+        }
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -113,7 +118,7 @@ def certify(design: Design) -> Certificate:
     promised_ratio = float(ratios[worst])
     if design.cover == "rows":
         promised_ratio = float(np.min(reader.floor_ratios(design.rows_inside())))
-    trace, lower, gap = _optimality(design)
+    trace, lower, gap = _optimality(design, reader.data_covariance)
     floor = float(design.tolerance.floor(design.prior, points[worst : worst + 1])[0])
     return Certificate(
         promise=_promise_in_words(design),
@@ -144,7 +149,7 @@ def check_inputs(design: Design) -> Array:
     finite = design.region.points
     if finite is not None:
         return finite
-    count = 4001 if design.inputs.dimension == 1 else int(np.clip(6_000_000 // len(design.inputs), 4096, 16384))
+    count = 4001 if design.inputs.dimension == 1 else int(np.clip(4_000_000 // len(design.inputs), 2048, 16384))
     dense = design.region.candidates(count, design.inputs, turn=FRESH_TURN)
     return np.vstack([dense, design.rows_inside()])
 
@@ -154,8 +159,9 @@ class _Reader:
 
     def __init__(self, design: Design) -> None:
         self.design = design
+        self.data_covariance = design.data_covariance()
         self.lower: Array | None = None
-        total = design.data_covariance() + design.noise.covariance()
+        total = self.data_covariance + design.noise.covariance()
         rows = len(design.inputs)
         self.largest = float(np.max(np.diag(total)))
         self.allowance = 2.0 * rows * _UNIT * self.largest
@@ -173,7 +179,8 @@ class _Reader:
     def whiten(self, block: Array) -> Array:
         """L⁻¹ block, where M = L Lᵀ."""
         assert self.lower is not None
-        return np.asarray(scipy.linalg.solve_triangular(self.lower, block, lower=True, check_finite=False))
+        solved = torch.linalg.solve_triangular(torch.from_numpy(self.lower), torch.from_numpy(block), upper=False)
+        return np.asarray(solved.numpy())
 
     def deviations(self, points: Array) -> Array:
         """A lower bound for the reader's standard deviation at each point."""
@@ -223,7 +230,7 @@ class _Reader:
         prior, inputs = self.design.prior, self.design.inputs
         kernel = prior.covariance(inputs)
         alpha = float(np.min(self.design.tolerance.budget(prior, inputs.values) / np.diag(kernel)))
-        excess = self.design.data_covariance() + self.design.noise.covariance() - kernel / alpha
+        excess = self.data_covariance + self.design.noise.covariance() - kernel / alpha
         values = scipy.linalg.eigvalsh(excess, check_finite=False)
         spare = float(values[0]) - self.allowance
         return 1.0 - spare / float(np.trace(kernel) / alpha) if spare >= 0 else 1.0 - spare / self.least
@@ -247,7 +254,7 @@ def _walk_downhill(
     here = points[order[:: max(1, len(order) // walkers)][:walkers]]
     here = np.vstack([points[order[:1]], here])[:walkers]
     best = ratios_at(here)
-    for _ in range(24):
+    for _ in range(16):
         trial = np.repeat(here[:, None, :], 2 * moving.size, axis=1)
         for k, column in enumerate(moving):
             trial[:, 2 * k, column] += step[: len(here), k]
@@ -263,11 +270,11 @@ def _walk_downhill(
         better = found < best
         here = np.where(better[:, None], flat.reshape(len(here), -1, flat.shape[1])[np.arange(len(here)), choice], here)
         best = np.where(better, found, best)
-        step[: len(here)][~better] *= 0.4
+        step[: len(here)][~better] *= 0.35
     return here
 
 
-def _optimality(design: Design) -> tuple[float, float, float]:
+def _optimality(design: Design, data_covariance: Array) -> tuple[float, float, float]:
     """The trace, a lower bound for every noise that keeps the joint promise, and the gap of what was minimised.
 
     For any P with orthonormal columns ``Tr Σ ≥ Tr PᵀΣP ≥ Tr (Pᵀ B P)⁺`` whenever ``Σ ⪰ B`` and ``Σ ⪰ 0``.
@@ -275,14 +282,14 @@ def _optimality(design: Design) -> tuple[float, float, float]:
     trace = design.noise.trace
     if design.noise.rank == 0:
         return trace, 0.0, 0.0 if trace == 0 else 1.0
-    lower = _lower_bound(design, design.noise.factor, None)
+    lower = _lower_bound(design, data_covariance, design.noise.factor, None)
     if design.weights is None:
         return trace, lower, max(0.0, 1.0 - lower / trace)
     scaled, scale = _weighted(design.weights, design.noise.factor)
     objective = float(np.sum(scaled**2)) + design.noise.shift * float(
         np.sum(design.weights) if design.weights.ndim == 1 else np.trace(design.weights)
     )
-    return trace, lower, max(0.0, 1.0 - _lower_bound(design, scaled, scale) / objective)
+    return trace, lower, max(0.0, 1.0 - _lower_bound(design, data_covariance, scaled, scale) / objective)
 
 
 def _weighted(weights: Array, factor: Array) -> tuple[Array, Callable[[Array], Array]]:
@@ -295,7 +302,9 @@ def _weighted(weights: Array, factor: Array) -> tuple[Array, Callable[[Array], A
     return full @ factor, lambda block: np.asarray(full @ block)
 
 
-def _lower_bound(design: Design, factor: Array, scale: Callable[[Array], Array] | None) -> float:
+def _lower_bound(
+    design: Design, data_covariance: Array, factor: Array, scale: Callable[[Array], Array] | None
+) -> float:
     basis, _ = scipy.linalg.qr(factor, mode="economic", check_finite=False)
     directions = basis if scale is None else scale(basis)
     prior, inputs = design.prior, design.inputs
@@ -310,7 +319,7 @@ def _lower_bound(design: Design, factor: Array, scale: Callable[[Array], Array] 
             required = seen.T @ scipy.linalg.solve(delta, seen, assume_a="pos", check_finite=False)
         except np.linalg.LinAlgError:
             return 0.0
-    there = directions.T @ (design.data_covariance() @ directions)
+    there = directions.T @ (data_covariance @ directions)
     reduced = required - there
     return float(np.sum(np.maximum(scipy.linalg.eigvalsh((reduced + reduced.T) / 2), 0.0)))
 
@@ -345,7 +354,9 @@ def _notes(design: Design, reader: _Reader, floor_ratio: float, worst: Array) ->
             'use cover="auto" to protect the whole region'
         )
     if reader.lower is None:
-        notes.append("the covariance of the published values is singular to working precision, so nothing can be certified")
+        notes.append(
+            "the covariance of the published values is singular to working precision, so nothing can be certified"
+        )
     if design.noise.shift > 0:
         notes.append(
             f"the data's covariance is singular to working precision; every row also carries independent noise of "

@@ -167,9 +167,10 @@ def protect(
 def _design(problem: Problem, cover: AskedCover, say: Say) -> tuple[Design, Certificate]:
     """Propose and certify; what round-off or a fresh look finds is answered with larger margins."""
     margins = Margins()
+    proposal: Proposal | None = None
     for attempt in range(8):
-        # the certificate looks at turn 1: a design never sees that one
-        proposal = _propose(problem, cover, margins, 0 if attempt == 0 else attempt + 1, say)
+        # even turns only: the certificate looks at turn 1, which a design never sees
+        proposal = _propose(problem, cover, margins, proposal, 100 * attempt, say)
         design = Design(
             problem.prior,
             problem.inputs,
@@ -195,13 +196,15 @@ def _wider(margins: Margins, certificate: Certificate) -> Margins:
     if above > TOLERANCE:
         margins = replace(margins, joint=min(max(4.0 * margins.joint, margins.joint + 1.5 * above), 0.5))
     if below > TOLERANCE:
-        margins = replace(margins, floor=min(max(4.0 * margins.floor, margins.floor + 1.5 * below), 0.05))
+        margins = replace(margins, floor=min(max(4.0 * margins.floor, margins.floor + 4.0 * below, 1e-9), 0.5))
     return margins
 
 
-def _propose(problem: Problem, cover: AskedCover, margins: Margins, turn: int, say: Say) -> Proposal:
+def _propose(
+    problem: Problem, cover: AskedCover, margins: Margins, last: Proposal | None, turn: int, say: Say
+) -> Proposal:
     if not isinstance(problem.region, Everywhere):
-        return propose(problem, cover, margins, turn, say)
+        return propose(problem, cover, margins, last, turn, say)
     say("noise for every input")
     inputs, prior = problem.inputs, problem.prior
     alpha = float(np.min(problem.tolerance.budget(prior, inputs.values) / prior.variance(inputs)))
@@ -210,7 +213,9 @@ def _propose(problem: Problem, cover: AskedCover, margins: Margins, turn: int, s
 
 
 def _tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolerance:
-    given = [name for name, value in (("alpha", alpha), ("floor", floor), ("tolerance", tolerance)) if value is not None]
+    given = [
+        name for name, value in (("alpha", alpha), ("floor", floor), ("tolerance", tolerance)) if value is not None
+    ]
     if len(given) != 1:
         said = "none of them" if not given else " and ".join(given)
         raise InputError(f"give exactly one of alpha, floor and tolerance; {said} was given.")
@@ -223,7 +228,9 @@ def _tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolera
     if not isinstance(tolerance, MatrixTolerance):
         return tolerance
     if region.points is None:
-        raise InputError("tolerance is a MatrixTolerance, which has a row for each sensitive point; use it with sf.Points.")
+        raise InputError(
+            "tolerance is a MatrixTolerance, which has a row for each sensitive point; use it with sf.Points."
+        )
     return tolerance.at(region.points)
 
 
@@ -231,7 +238,9 @@ def _check_tolerance(problem: Problem) -> None:
     region, tolerance, inputs = problem.region, problem.tolerance, problem.inputs
     if isinstance(region, Everywhere):
         variance = problem.prior.variance(inputs)
-        if isinstance(tolerance, KernelTolerance) or (isinstance(tolerance, FloorTolerance) and callable(tolerance.value)):
+        if isinstance(tolerance, KernelTolerance) or (
+            isinstance(tolerance, FloorTolerance) and callable(tolerance.value)
+        ):
             raise InputError("region is sf.Everywhere(); give alpha or one floor for it, or bound the region.")
         if isinstance(tolerance, FloorTolerance) and np.ptp(variance) > 1e-9 * variance.max():
             raise InputError(
@@ -241,7 +250,9 @@ def _check_tolerance(problem: Problem) -> None:
     look = region.points if region.points is not None else region.candidates(512, inputs, turn=0)
     tolerance.check(problem.prior, look, inputs.names)
     if isinstance(tolerance, KernelTolerance) and np.any(tolerance.budget(problem.prior, look) <= 0):
-        raise InputError("tolerance is a kernel that is zero somewhere in the region; every sensitive value needs a positive tolerance.")
+        raise InputError(
+            "tolerance is a kernel that is zero somewhere in the region; every sensitive value needs a positive tolerance."
+        )
 
 
 def _check_prior(prior: Prior, inputs: Inputs) -> None:
@@ -254,7 +265,9 @@ def _check_prior(prior: Prior, inputs: Inputs) -> None:
         ) from error
     variance = prior.variance(inputs)
     if not (np.all(np.isfinite(values)) and np.all(np.isfinite(variance)) and np.all(variance > 0)):
-        raise InputError("prior has a variance that is zero, negative or not finite at some row of X; check the kernel's parameters.")
+        raise InputError(
+            "prior has a variance that is zero, negative or not finite at some row of X; check the kernel's parameters."
+        )
 
 
 def _weights(weights: Any, rows: int) -> Array | None:

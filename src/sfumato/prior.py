@@ -80,7 +80,9 @@ class Prior(GaussianProcess):
                 "gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())."
             )
         if self.kernel.batch_shape:
-            raise InputError(f"kernel has a batch shape {tuple(self.kernel.batch_shape)}; give one kernel, not a batch.")
+            raise InputError(
+                f"kernel has a batch shape {tuple(self.kernel.batch_shape)}; give one kernel, not a batch."
+            )
         object.__setattr__(self, "kernel", _private_copy(self.kernel))
         object.__setattr__(self, "mean", _as_mean(self.mean))
         object.__setattr__(self, "noise", _as_noise(self.noise))

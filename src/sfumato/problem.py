@@ -9,21 +9,45 @@ import numpy as np
 import scipy.linalg
 
 from .inputs import Array, Inputs
+from .linalg.triangular import solve_lower
 from .noise import Noise
 from .prior import Prior
 from .programs.joint import explaining_root, joint_noise_factor
 from .regions import Region
 from .tolerance import Tolerance
 
+#: Solving with A loses nothing that matters when its noise is above this share of its largest entry.
+WELL_CONDITIONED = 1e-7
+
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """Inputs that are watched during a search, with all that does not depend on the noise."""
+    """Inputs that are watched during a search, with all that does not depend on the noise.
+
+    ``block`` is K_XP, or L⁻¹ K_XP with A = L Lᵀ where A is well-conditioned (its squared column norms are then ``own``:
+    what is explained without any noise).
+    """
 
     points: Array
-    cross: Array
-    variance: Array
-    floor: Array
+    block: Array
+    own: Array | None
+    budget: Array
+
+    def usage(self, explained: Array) -> Array:
+        """What a release explains, as a share of what it may: the floor is kept where this is at most 1."""
+        return explained / self.budget
+
+    def where(self, keep: Array) -> Look:
+        own = None if self.own is None else self.own[keep]
+        return Look(self.points[keep], self.block[:, keep], own, self.budget[keep])
+
+    def joined(self, other: Look) -> Look:
+        return Look(
+            np.vstack([self.points, other.points]),
+            np.hstack([self.block, other.block]),
+            None if self.own is None or other.own is None else np.concatenate([self.own, other.own]),
+            np.concatenate([self.budget, other.budget]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +58,7 @@ class Problem:
     inputs: Inputs
     region: Region
     tolerance: Tolerance
-    weights: Array | None
+    weights: Array | None = None
 
     @cached_property
     def data_covariance(self) -> Array:
@@ -45,13 +69,13 @@ class Problem:
     def rows_inside(self) -> Array:
         return np.asarray(self.inputs.values[self.region.contains(self.inputs.values)])
 
-    def look(self, points: Array) -> Look:
-        return Look(
-            points,
-            self.prior.covariance(self.inputs, points),
-            self.prior.variance(points),
-            self.tolerance.floor(self.prior, points),
-        )
+    @cached_property
+    def data_root(self) -> Array | None:
+        """The lower Cholesky factor of A where A is well-conditioned."""
+        least = float(np.min(self.prior.noise_variance(len(self.inputs))))
+        if least <= WELL_CONDITIONED * float(np.max(np.diag(self.data_covariance))):
+            return None
+        return np.asarray(scipy.linalg.cholesky(self.data_covariance, lower=True, check_finite=False))
 
     def root(self, sensitive: Array) -> Array:
         """U with ``U Uᵀ = G = K_XS Δ⁻¹ K_SX``."""
@@ -60,9 +84,9 @@ class Problem:
 
     def noise(self, root: Array, tightening: float) -> Noise:
         """The least noise for Δ′ = ``tightening`` · Δ."""
-        return self.noise_above(root @ root.T / tightening)
+        return self.noise_above(root @ root.T / tightening, rank=root.shape[1])
 
-    def noise_above(self, G: Array) -> Noise:
+    def noise_above(self, G: Array, rank: int | None = None) -> Noise:
         """The least noise with ``Σ ⪰ G − A``.
 
         Where A is singular to working precision, round-off decides the smallest directions of M; a shift that is far
@@ -72,15 +96,55 @@ class Problem:
         largest = max(float(np.max(np.diag(G))), float(np.max(np.diag(A))))
         level = len(self.inputs) * float(np.finfo(float).eps) * largest
         shift = 0.0 if self._positive_without(64 * level) else 256 * level
-        return Noise(joint_noise_factor(A, G, self.weights), shift)
+        return Noise(joint_noise_factor(A, G, self.weights, rank), shift)
 
-    def ratios(self, noise: Noise, look: Look) -> Array:
-        """std(f(s)|W) / floor(s) at the watched inputs, for a reader of data with this noise."""
-        lower = scipy.linalg.cholesky(self.data_covariance + noise.covariance(), lower=True, check_finite=False)
-        explained = scipy.linalg.solve_triangular(lower, look.cross, lower=True, check_finite=False)
-        left = look.variance - np.einsum("ij,ij->j", explained, explained)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(look.floor > 0, np.sqrt(np.maximum(left, 0.0)) / look.floor, np.inf)
+    def look(self, points: Array) -> Look:
+        """Watch ``points``."""
+        block, own = self.prior.covariance(self.inputs, points), None
+        if self.data_root is not None:
+            block = solve_lower(self.data_root, block)
+            own = np.einsum("ij,ij->j", block, block)
+        return Look(points, block, own, self.tolerance.budget(self.prior, points))
+
+    def look_where_needed(self, points: Array, limit: float) -> Look:
+        """Watch those of ``points`` where data without noise would use more than ``limit``; noise can only lower that."""
+        look = self.look(points)
+        return look if look.own is None else look.where(look.usage(look.own) > limit)
+
+    def usage(self, noise: Noise, look: Look) -> Array:
+        """What is explained at the watched inputs by data with this noise, as a share of what may be."""
+        if look.own is None or self.data_root is None:
+            total = self.data_covariance + noise.covariance()
+            lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
+            explained = solve_lower(lower, look.block)
+            return look.usage(np.einsum("ij,ij->j", explained, explained))
+        # Woodbury: kᵀM⁻¹k = |e|² − |(I + HᵀH)^{-1/2} Hᵀe|² for e = L⁻¹k and H = L⁻¹F
+        H = solve_lower(self.data_root, noise.factor.copy())
+        inner = scipy.linalg.cholesky(np.eye(H.shape[1]) + H.T @ H, lower=True, check_finite=False)
+        saved = solve_lower(inner, H.T @ look.block)
+        return look.usage(look.own - np.einsum("ij,ij->j", saved, saved))
+
+    def trace_by_tightening(self, noise: Noise) -> float:
+        """By how much (a share) the tolerance can be tightened while the trace grows by the same share of itself.
+
+        ``d Tr (G/t − A)⁺ = −Tr(P G) dt`` with P the projector on the range of Σ, and ``Tr P G = Tr Σ + Tr P A``.
+        """
+        directions = noise.factor / np.linalg.norm(noise.factor, axis=0)
+        return noise.trace / (noise.trace + float(np.sum(directions * (self.data_covariance @ directions))))
+
+    def rough_usage(self, root: Array, look: Look) -> Array:
+        """Nearly the ``usage`` of the least noise, without an n × n eigenproblem; for a well-conditioned A.
+
+        The noise ``L (Ũ Ũᵀ − I)⁺ Lᵀ``, ``Ũ = L⁻¹U``, keeps the joint promise too: it is the one with the least Tr A⁻¹Σ.
+        """
+        assert look.own is not None
+        assert self.data_root is not None
+        whitened = solve_lower(self.data_root, root)
+        values, vectors = scipy.linalg.eigh(whitened.T @ whitened, check_finite=False)
+        keep = values > 1.0
+        directions = whitened @ (vectors[:, keep] / np.sqrt(values[keep]))
+        saved = (1.0 - 1.0 / values[keep]) @ (directions.T @ look.block) ** 2
+        return look.usage(look.own - saved)
 
     def _positive_without(self, level: float) -> bool:
         """Whether A stays positive definite when ``level`` is taken from its diagonal."""

@@ -1,8 +1,8 @@
 """From a region to a noise: which sensitive inputs stand for it, and how much tighter they must be held.
 
 A finite set S₀ protects less than the region around it. So the tolerance at S₀ is tightened, Δ′ = t Δ with t ≤ 1, until
-the floor holds at every input of the region that a dense look finds; in many dimensions inputs that
-fall short are added to S₀ first (exchange). What comes out is only a proposal: the certificate decides.
+the floor holds at every input of the region that a dense look finds; inputs that fall well short are added to
+S₀ (exchange). What comes out is only a proposal: the certificate, which looks elsewhere, decides.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .cover import far_apart, greedy_order, independent_subset
 from .design import Cover
 from .errors import InputError
 from .inputs import Array
+from .low_discrepancy import halton
 from .noise import Noise
 from .problem import Look, Problem
 
@@ -27,8 +28,11 @@ GREEDY_LIMIT = 128
 LADDER = (0.2, 0.1, 0.05, 0.02, 0.01)
 LADDER_ROWS = 400
 
-#: Exchange adds inputs until no ratio is below this, then tightens.
-CLOSE = 0.995
+#: Tightening may raise the trace by about this share at a time; inputs that would need more are added to the cover.
+AFFORDABLE = 0.01
+
+#: How many fresh looks a rough noise, which is cheap to have, is tried on.
+ROUGH_LOOKS = 6
 
 AskedCover = Literal["auto", "greedy", "exchange", "rows"]
 Say = Callable[[str], None]
@@ -38,7 +42,7 @@ Say = Callable[[str], None]
 class Margins:
     """How much more than the bare promise is aimed at, so that round-off and unseen inputs fall on the safe side.
 
-    ``joint``: the tolerance is held tighter by this share. ``floor``: ratios are kept above 1 by this much.
+    ``joint``: the tolerance is held tighter by this share at the sensitive inputs, ``floor``: at all others.
     ``independent``: sensitive values that the others determine to this share of their variance are left out.
     """
 
@@ -56,8 +60,14 @@ class Proposal:
     noise: Noise
 
 
-def propose(problem: Problem, cover: AskedCover, margins: Margins, turn: int, say: Say) -> Proposal:
-    """The least noise found that keeps the floors of ``problem``; another ``turn`` looks at other inputs."""
+def propose(
+    problem: Problem, cover: AskedCover, margins: Margins, last: Proposal | None, turn: int, say: Say
+) -> Proposal:
+    """The least noise found that keeps the floors of ``problem``.
+
+    ``last`` is an earlier proposal that did not pass, to start from; ``turn`` is the first turn of the region's inputs to
+    look at.
+    """
     finite = problem.region.points
     if finite is not None:
         return _for_points(problem, finite, "points", margins)
@@ -66,16 +76,7 @@ def propose(problem: Problem, cover: AskedCover, margins: Margins, turn: int, sa
             place = problem.region.in_words(problem.inputs.names)
             raise InputError(f"cover is 'rows', but no row of the data has {place}; use cover=\"auto\".")
         return _for_points(problem, problem.rows_inside, "rows", margins)
-    say("looking over the region")
-    many = problem.inputs.dimension > 1
-    points = problem.region.candidates(4096 if many else 1001, problem.inputs, turn=turn)
-    look = problem.look(np.vstack([points, problem.rows_inside]))
-    target = 1.0 + max(margins.floor, 2e-3 if many else 1e-6)
-    if cover in ("auto", "greedy"):
-        proposal = _greedy(problem, look, target, margins, say, insist=cover == "greedy")
-        if proposal is not None:
-            return proposal
-    return _exchange(problem, look, target, margins, say)
+    return _Search(problem, margins, turn, say).run(cover, last)
 
 
 def _for_points(problem: Problem, points: Array, cover: Cover, margins: Margins) -> Proposal:
@@ -84,91 +85,187 @@ def _for_points(problem: Problem, points: Array, cover: Cover, margins: Margins)
     root = problem.root(sensitive)
     if len(keep) == len(points) and margins.floor == 0.0:
         return Proposal(cover, sensitive, problem.noise(root, 1.0 - margins.joint))
-    noise = _tighten(problem, root, problem.look(points), 1.0 + margins.floor, 1.0 - margins.joint)
-    if noise is None:
+    tightened = _tighten(problem, root, problem.look(points), 1.0 - margins.floor, 1.0 - margins.joint)
+    if tightened is None:
         raise InputError(
             f"the {len(points)} sensitive inputs are too close together for the kernel to tell them apart; "
             "give fewer of them, further apart."
         )
-    return Proposal(cover, sensitive, noise)
+    return Proposal(cover, sensitive, tightened[0])
 
 
-def _greedy(
-    problem: Problem, look: Look, target: float, margins: Margins, say: Say, insist: bool
-) -> Proposal | None:
-    """The greedy cover with the ε that needs the least noise; None where it would need too many points."""
-    say("choosing sensitive inputs")
-    ladder = LADDER if len(problem.inputs) <= LADDER_ROWS else LADDER[2:3]
-    pivots = greedy_order(problem.prior, look.points, ladder[-1], len(look.points) if insist else GREEDY_LIMIT)
-    if pivots.largest[-1] > LADDER[2] ** 2 and not insist:
-        return None
-    best: Proposal | None = None
-    for size in sorted({len(pivots.prefix(epsilon**2)) for epsilon in ladder}):
-        say(f"noise for {size} sensitive inputs")
-        sensitive = look.points[pivots.order[:size]]
-        noise = _tighten(problem, problem.root(sensitive), look, target, 1.0 - margins.joint)
-        if noise is not None and (best is None or noise.trace < best.noise.trace):
-            best = Proposal("greedy", sensitive, noise)
-    return best
+class _Search:
+    """One search over a region with infinitely many inputs."""
+
+    def __init__(self, problem: Problem, margins: Margins, turn: int, say: Say) -> None:
+        self.problem, self.margins, self.say, self.turn = problem, margins, say, turn
+        moves = problem.region.moves(problem.inputs.dimension)
+        self.simple = problem.inputs.dimension == 1
+        self.count = 1001 if self.simple else int(np.clip(2e7 // len(problem.inputs), 2048, 16384))
+        self.moving = np.flatnonzero(moves)
+        self.limit = 1.0 - max(margins.floor, 1e-5 if self.simple else 2e-3)
+        say("looking over the region")
+        self.points = np.vstack([self.fresh(), problem.rows_inside])
+        self.look = problem.look_where_needed(self.points, self.limit)
+
+    def run(self, cover: AskedCover, last: Proposal | None) -> Proposal:
+        if self.look.points.shape[0] == 0:
+            # nobody learns too much even without noise
+            start = self.points[greedy_order(self.problem.prior, self.points, LADDER[0], 1).order]
+            return Proposal(
+                "greedy" if cover != "exchange" else "exchange", start, Noise(np.zeros((len(self.problem.inputs), 0)))
+            )
+        if last is not None:
+            return self.settle(last.cover, last.sensitive)
+        if cover in ("auto", "greedy"):
+            proposal = self.greedy(insist=cover == "greedy")
+            if proposal is not None:
+                return self.settle(proposal.cover, proposal.sensitive)
+        return self.settle("exchange", self.exchange_start())
+
+    def fresh(self) -> Array:
+        """Inputs of the region that were not looked at before; never those of turn 1, which the certificate uses."""
+        turn, self.turn = self.turn, self.turn + 2
+        return self.problem.region.candidates(self.count, self.problem.inputs, turn=turn)
+
+    def greedy(self, insist: bool) -> Proposal | None:
+        """The greedy cover with the ε that needs the least noise; None where it would need too many points."""
+        self.say("choosing sensitive inputs")
+        problem, points = self.problem, self.points
+        ladder = LADDER if len(problem.inputs) <= LADDER_ROWS else LADDER[2:3]
+        if not insist:
+            # thin, since it is only to be seen whether few points are enough
+            points = points[:: max(1, len(points) // 4096)]
+        pivots = greedy_order(problem.prior, points, ladder[-1], len(points) if insist else GREEDY_LIMIT)
+        if pivots.largest[-1] > LADDER[2] ** 2 and not insist:
+            return None
+        best: Proposal | None = None
+        sizes = sorted({len(pivots.prefix(epsilon**2)) for epsilon in ladder})
+        for size in sizes:
+            sensitive = points[pivots.order[:size]]
+            if len(sizes) == 1:
+                return Proposal("greedy", sensitive, Noise(np.zeros((len(problem.inputs), 0))))
+            self.say(f"noise for {size} sensitive inputs")
+            tightened = self.tighten(problem.root(sensitive), self.loosest)
+            if tightened is not None and (best is None or tightened[0].trace < best.noise.trace):
+                best = Proposal("greedy", sensitive, tightened[0])
+        return best
+
+    def exchange_start(self) -> Array:
+        """Rows and inputs that together leave none short, by a rough noise that needs no n × n eigenproblem."""
+        problem = self.problem
+        start = problem.rows_inside if problem.rows_inside.shape[0] else self.look.points
+        sensitive = start[greedy_order(problem.prior, start, LADDER[2], GREEDY_LIMIT).order]
+        if problem.data_root is None:
+            return sensitive
+        looks = 1
+        for _ in range(100):
+            root = problem.root(sensitive) / np.sqrt(self.loosest)
+            usage = problem.rough_usage(root, self.look)
+            short = int(np.sum(usage > self.limit))
+            self.say(f"{len(sensitive)} sensitive inputs, {short} others fall short")
+            grown = self.added(sensitive, usage) if short else sensitive
+            if len(grown) > len(sensitive):
+                sensitive = grown
+                continue
+            found = self.found_short(lambda look, root=root: problem.rough_usage(root, look))  # type: ignore[misc]
+            if found.points.shape[0] == 0 or looks == ROUGH_LOOKS:
+                break
+            self.look, looks = self.look.joined(found), looks + 1
+        return sensitive
+
+    def added(self, sensitive: Array, usage: Array) -> Array:
+        """``sensitive`` and the inputs that fall short most, far apart from each other."""
+        short = usage > self.limit
+        points = self.look.points[short]
+        both = np.vstack([sensitive, points[far_apart(self.problem.prior, points, usage[short], 32)]])
+        delta = self.problem.tolerance.matrix(self.problem.prior, both)
+        return np.asarray(both[independent_subset(delta, LADDER[-1] ** 2)])
+
+    def settle(self, cover: Cover, sensitive: Array) -> Proposal:
+        """Tighten, look again elsewhere, and add what falls well short, until a fresh look finds nothing."""
+        root, t = self.problem.root(sensitive), self.loosest
+        for step in range(60):
+            noise = self.problem.noise(root, t)
+            usage = self.problem.usage(noise, self.look)
+            worst = float(np.max(usage))
+            self.say(
+                f"round {step + 1}: {len(sensitive)} sensitive inputs, {int(np.sum(usage > self.limit))} fall short"
+            )
+            if worst > self.limit:
+                cheap = worst <= 1.0 + AFFORDABLE * self.problem.trace_by_tightening(noise)
+                grown = sensitive if cheap or cover == "greedy" else self.added(sensitive, usage)
+                tightened = self.tighten(root, t) if len(grown) <= len(sensitive) else None
+                if tightened is None:
+                    sensitive = grown if len(grown) > len(sensitive) else self.added(sensitive, usage)
+                    root, t = self.problem.root(sensitive), self.loosest
+                    continue
+                noise, t = tightened
+            found = self.found_short(lambda look, noise=noise: self.problem.usage(noise, look))  # type: ignore[misc]
+            if found.points.shape[0] == 0:
+                return Proposal(cover, sensitive, noise)
+            self.look = self.look.joined(found)
+        raise InputError(
+            "region cannot be covered to the asked floor; give a smaller region, a weaker promise, or a prior with a "
+            "longer lengthscale."
+        )
+
+    def found_short(self, usage_of: Callable[[Look], Array]) -> Look:
+        """Inputs that fall short of their floor, near the worst that are known and on a fresh set."""
+        worst = np.argsort(-usage_of(self.look), kind="stable")[: 64 if self.moving.size > 1 else 16]
+        near = self.near(self.look.points[worst], self.count ** (-1.0 / max(self.moving.size, 1)))
+        look = self.problem.look_where_needed(np.vstack([near, self.fresh()]), self.limit)
+        return look.where(usage_of(look) > self.limit)
+
+    def near(self, points: Array, share: float) -> Array:
+        """Inputs of the region around ``points``, at most this share of the region's extent away."""
+        if self.moving.size == 0:
+            return points
+        extent = np.ptp(self.points[:, self.moving], axis=0) * share
+        offsets = 2.0 * halton(32, self.moving.size, self.turn) - 1.0
+        cloud = np.repeat(points[:, None, :], len(offsets), axis=1)
+        cloud[:, :, self.moving] += offsets * extent
+        cloud = self.problem.region.project(cloud.reshape(-1, points.shape[1]), self.problem.inputs)
+        return np.asarray(cloud[self.problem.region.contains(cloud)])
+
+    @property
+    def loosest(self) -> float:
+        """The first tightening: the sensitive inputs themselves must stay within the limit too."""
+        return min(1.0 - self.margins.joint, self.limit * (1.0 - 1e-6))
+
+    def tighten(self, root: Array, loosest: float) -> tuple[Noise, float] | None:
+        return _tighten(self.problem, root, self.look, self.limit, loosest)
 
 
-def _exchange(
-    problem: Problem, look: Look, target: float, margins: Margins, say: Say, rounds: int = 60
-) -> Proposal:
-    """Add inputs that fall short until what is left can be had by tightening (MATH.md 3)."""
-    start = problem.rows_inside if problem.rows_inside.shape[0] else look.points
-    sensitive = start[greedy_order(problem.prior, start, LADDER[2], GREEDY_LIMIT).order]
-    for step in range(rounds):
-        root = problem.root(sensitive)
-        noise = problem.noise(root, 1.0 - margins.joint)
-        ratios = problem.ratios(noise, look)
-        short = ratios < target
-        say(f"exchange {step + 1}: {len(sensitive)} sensitive inputs, {int(np.sum(short))} inputs short of their floor")
-        if not np.any(short):
-            return Proposal("exchange", sensitive, noise)
-        fresh = look.points[short][far_apart(problem.prior, look.points[short], 1.0 - ratios[short], 32)]
-        both = np.vstack([sensitive, fresh])
-        kept = both[independent_subset(problem.tolerance.matrix(problem.prior, both), LADDER[-1] ** 2)]
-        if np.min(ratios) > CLOSE or len(kept) <= len(sensitive) or step == rounds - 1:
-            tightened = _tighten(problem, root, look, target, 1.0 - margins.joint)
-            if tightened is not None:
-                return Proposal("exchange", sensitive, tightened)
-        sensitive = kept
-    raise InputError(
-        "region cannot be covered to the asked floor; give a smaller region, a weaker promise, or a prior with a "
-        "longer lengthscale."
-    )
-
-
-def _tighten(problem: Problem, root: Array, look: Look, target: float, loosest: float) -> Noise | None:
-    """The noise for the largest tightening t ≤ ``loosest`` that keeps every ratio of ``look`` above ``target``."""
+def _tighten(problem: Problem, root: Array, look: Look, limit: float, loosest: float) -> tuple[Noise, float] | None:
+    """The noise for the largest tightening t ≤ ``loosest`` with no usage of ``look`` above ``limit``, and t."""
 
     def attempt(t: float) -> tuple[Noise, float]:
         noise = problem.noise(root, t)
-        return noise, float(np.min(problem.ratios(noise, look)))
+        return noise, float(np.max(problem.usage(noise, look)))
 
-    best, ratio = attempt(loosest)
-    if ratio >= target:
-        return best
-    low, high, short = loosest, loosest, target - ratio
+    best, usage = attempt(loosest)
+    if usage <= limit:
+        return best, loosest
+    low, high, over = loosest, loosest, usage - limit
     spare = -1.0
     while spare < 0:
-        # a first guess from how far off it is, then ever larger steps
-        low *= 0.5 if low < high else max(0.5, 1.0 - 20 * short)
+        # what is explained grows about like t; a little more than that, then ever larger steps
+        low *= 0.5 if low < high else max(0.5, 1.0 - 1.3 * over)
         if low < 1e-3:
             return None
-        best, ratio = attempt(low)
-        spare = ratio - target
+        best, usage = attempt(low)
+        spare = limit - usage
         if spare < 0:
-            high, short = low, -spare
+            high, over = low, -spare
     for _ in range(8):
-        if spare <= 1e-6 or high - low <= 0.02 * (1 - low):
+        if spare <= 1e-5 or high - low <= 1e-3 * low:
             break
-        # between the ends the ratio is nearly linear; stay off the ends so that both keep moving
-        middle = low + (high - low) * float(np.clip(spare / (spare + short), 0.1, 0.9))
-        noise, ratio = attempt(middle)
-        if ratio >= target:
-            low, best, spare = middle, noise, ratio - target
+        # between the ends usage is nearly linear in t; stay off the ends so that both keep moving
+        middle = low + (high - low) * float(np.clip(spare / (spare + over), 0.1, 0.9))
+        noise, usage = attempt(middle)
+        if usage <= limit:
+            low, best, spare = middle, noise, limit - usage
         else:
-            high, short = middle, target - ratio
-    return best
+            high, over = middle, usage - limit
+    return best, low

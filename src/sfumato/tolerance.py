@@ -206,7 +206,9 @@ class MatrixTolerance(Tolerance):
         if delta.ndim == 0:
             delta = delta.reshape(1, 1)
         if delta.ndim != 2 or delta.shape[0] != delta.shape[1] or not np.all(np.isfinite(delta)):
-            raise InputError(f"MatrixTolerance has shape {delta.shape}; give a finite square matrix, one row for each sensitive point.")
+            raise InputError(
+                f"MatrixTolerance has shape {delta.shape}; give a finite square matrix, one row for each sensitive point."
+            )
         if not np.allclose(delta, delta.T, rtol=1e-12, atol=0.0):
             raise InputError("MatrixTolerance is not symmetric; give (D + Dᵀ)/2.")
         delta = (delta + delta.T) / 2

@@ -24,9 +24,7 @@ class Pivots:
         return self.order[: int(reached[0])] if reached.size else self.order
 
 
-def pivoted_cholesky(
-    diagonal: Array, column: Callable[[int], Array], tolerance: float, limit: int
-) -> Pivots:
+def pivoted_cholesky(diagonal: Array, column: Callable[[int], Array], tolerance: float, limit: int) -> Pivots:
     """Pick rows of a PSD matrix greedily, always the one with the largest variance left given those before.
 
     ``column(i)`` is the i-th column of the matrix. Stops when the largest variance left is at most ``tolerance``, or

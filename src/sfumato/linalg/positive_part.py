@@ -8,12 +8,16 @@ import scipy.linalg
 from ..inputs import Array
 
 
-def positive_part_factor(B: Array) -> Array:
+def positive_part_factor(B: Array, rank: int | None = None) -> Array:
     """F with ``F Fᵀ = B⁺``, one column for each positive eigenvalue of the symmetric matrix ``B``.
 
-    All eigenpairs are computed: a solver that stops early leaves positive directions uncovered and so
-    breaks a promise silently.
+    All positive eigenpairs are computed: a solver that stops early leaves positive directions uncovered and so
+    breaks a promise silently. ``rank`` is an upper bound for their number, where one is known; it only chooses the
+    quicker of two direct solvers.
     """
-    values, vectors = scipy.linalg.eigh(B, driver="evd", check_finite=False)
+    if rank is not None and 3 * rank < B.shape[0]:
+        values, vectors = scipy.linalg.eigh(B, driver="evr", subset_by_value=(0.0, np.inf), check_finite=False)
+    else:
+        values, vectors = scipy.linalg.eigh(B, driver="evd", check_finite=False)
     positive = values > 0.0
     return np.asarray(vectors[:, positive] * np.sqrt(values[positive]))

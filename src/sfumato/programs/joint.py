@@ -21,18 +21,19 @@ def explaining_root(cross: Array, delta: Array) -> Array:
     return np.asarray(scipy.linalg.solve_triangular(lower, cross.T, lower=True, check_finite=False).T)
 
 
-def joint_noise_factor(A: Array, G: Array, weights: Array | None = None) -> Array:
+def joint_noise_factor(A: Array, G: Array, weights: Array | None = None, rank: int | None = None) -> Array:
     """F such that ``Σ = F Fᵀ`` has the least ``Tr CΣ`` among all ``Σ ⪰ G − A``, ``Σ ⪰ 0``.
 
-    ``weights`` is C: None for the identity, a positive diagonal, or a positive definite matrix.
+    ``weights`` is C: None for the identity, a positive diagonal, or a positive definite matrix. ``rank`` is that of G: with
+    A ⪰ 0, B has no more positive eigenvalues than G.
     """
     B = G - A
     if weights is None:
-        return positive_part_factor(B)
+        return positive_part_factor(B, rank)
     if weights.ndim == 1:
         root = np.sqrt(weights)
-        return positive_part_factor(root[:, None] * B * root[None, :]) / root[:, None]
+        return positive_part_factor(root[:, None] * B * root[None, :], rank) / root[:, None]
     values, vectors = scipy.linalg.eigh(weights)
     forward = (vectors * np.sqrt(values)) @ vectors.T
     backward = (vectors / np.sqrt(values)) @ vectors.T
-    return np.asarray(backward @ positive_part_factor(forward @ B @ forward))
+    return np.asarray(backward @ positive_part_factor(forward @ B @ forward, rank))
