@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import torch
 
 from .design import Design
 from .inputs import Array
+from .reader import Reader
 from .tolerance import TabulatedFloor
 
 #: Ratios are promised to within this much; it is far above round-off and far below anything one can see.
@@ -24,8 +24,6 @@ TOLERANCE = 1e-9
 
 #: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
 FRESH_TURN = 1
-
-_UNIT = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +34,21 @@ class Certificate:
     a standard deviation of at least the floor at each input for which the promise was made, and
     ``K_SX M⁻¹ K_XS ⪯ Δ`` holds at the sensitive inputs, each to within 1e-9 and with round-off counted against it.
 
-    | field | meaning |
-    |---|---|
-    | ``holds`` | the promise is kept where it was made |
-    | ``joint_ratio`` | λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), at most 1 |
-    | ``floor_ratio`` | the least std(f(s)\\|W) / floor(s) over the whole region; at least 1, except that ``cover="rows"`` does not promise it between the rows |
-    | ``promised_ratio`` | the same over the inputs for which it was promised |
-    | ``worst_input`` | where ``floor_ratio`` is reached, with ``worst_std`` and ``worst_floor`` |
-    | ``trace``, ``trace_lower``, ``gap`` | the noise, a lower bound for any noise that keeps the joint promise at the sensitive inputs, and the difference as a share |
-    | ``spill`` | the share of the noise that falls on rows outside the region |
-    | ``sensitive``, ``checked`` | how many sensitive inputs carry the joint promise, how many inputs were checked |
-    | ``allowance`` | the round-off that was subtracted from M |
+    ================== ===================================================================================
+    ``holds``          the promise is kept where it was made
+    ``joint_ratio``    λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), at most 1
+    ``floor_ratio``    the least std(f(s)|W) / floor(s) over the whole region: at least 1, except that
+                       ``cover="rows"`` does not promise it between the rows
+    ``promised_ratio`` the same over the inputs for which it was promised
+    ``worst_input``    where ``floor_ratio`` is reached, with ``worst_std`` and ``worst_floor``
+    ``trace``          the noise: Tr Σ
+    ``trace_lower``    a lower bound for any noise that keeps the joint promise at the sensitive inputs
+    ``gap``            how far at most what was minimised (Tr Σ, or Tr CΣ) is from its least value, as a share
+    ``spill``          the share of the noise that falls on rows outside the region
+    ``sensitive``      how many sensitive inputs carry the joint promise
+    ``checked``        at how many inputs the floor was checked
+    ``allowance``      the round-off that was subtracted from M
+    ================== ===================================================================================
     """
 
     promise: str
@@ -106,7 +108,7 @@ class Certificate:
 
 def certify(design: Design) -> Certificate:
     """Check the promise of ``design`` from its published objects alone."""
-    reader = _Reader(design)
+    reader = Reader(design)
     joint_ratio = reader.joint_ratio()
     points = check_inputs(design)
     ratios = reader.floor_ratios(points)
@@ -154,88 +156,6 @@ def check_inputs(design: Design) -> Array:
     return np.vstack([dense, design.rows_inside()])
 
 
-class _Reader:
-    """The reader of a release, told everything and favoured by round-off."""
-
-    def __init__(self, design: Design) -> None:
-        self.design = design
-        self.data_covariance = design.data_covariance()
-        self.lower: Array | None = None
-        total = self.data_covariance + design.noise.covariance()
-        rows = len(design.inputs)
-        self.largest = float(np.max(np.diag(total)))
-        self.allowance = 2.0 * rows * _UNIT * self.largest
-        total[np.diag_indices(rows)] -= self.allowance
-        try:
-            self.lower = scipy.linalg.cholesky(total, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            return
-        norm = float(np.max(np.sum(np.abs(self.lower), axis=1)) * np.max(np.sum(np.abs(self.lower), axis=0)))
-        reciprocal, _ = scipy.linalg.lapack.dpocon(self.lower, norm, uplo="L")
-        # dpocon estimates the norm of the inverse from below, within a factor of three in practice.
-        known = float(np.min(design.prior.noise_variance(rows))) + design.noise.shift - self.allowance
-        self.least = max(reciprocal * norm / 3.0, known, _UNIT * self.largest)
-
-    def whiten(self, block: Array) -> Array:
-        """L⁻¹ block, where M = L Lᵀ."""
-        assert self.lower is not None
-        solved = torch.linalg.solve_triangular(torch.from_numpy(self.lower), torch.from_numpy(block), upper=False)
-        return np.asarray(solved.numpy())
-
-    def deviations(self, points: Array) -> Array:
-        """A lower bound for the reader's standard deviation at each point."""
-        if self.lower is None:
-            return np.zeros(points.shape[0])
-        prior, inputs = self.design.prior, self.design.inputs
-        result = np.empty(points.shape[0])
-        chunk = max(1, 20_000_000 // len(inputs))
-        for start in range(0, points.shape[0], chunk):
-            part = points[start : start + chunk]
-            variance = prior.variance(part)
-            explained = self.whiten(prior.covariance(inputs, part))
-            norm = np.sqrt(np.einsum("ij,ij->j", explained, explained))
-            slack = 4 * _UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
-            left = variance * (1 - 4 * _UNIT) - (norm + slack) ** 2
-            result[start : start + chunk] = np.sqrt(np.maximum(left, 0.0))
-        return result
-
-    def floor_ratios(self, points: Array) -> Array:
-        """std(f(s)|W) / floor(s), from below; infinite where nothing is promised."""
-        floors = self.design.tolerance.floor(self.design.prior, points)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(floors > 0, self.deviations(points) / floors, np.inf)
-
-    def joint_ratio(self) -> float:
-        """λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), from above."""
-        if self.lower is None:
-            return float("inf")
-        if self.design.cover == "everywhere":
-            return self._joint_ratio_everywhere()
-        prior, sensitive = self.design.prior, self.design.sensitive
-        delta = self.design.tolerance.matrix(prior, sensitive)
-        values, vectors = scipy.linalg.eigh(delta, check_finite=False)
-        # how far round-off in the kernel values may move Δ
-        uncertain = _UNIT * np.sqrt(len(values)) * float(np.max(prior.variance(sensitive)))
-        if values[0] <= 4 * uncertain:
-            return float("inf")
-        root = vectors / np.sqrt(values)
-        explained = self.whiten(prior.covariance(self.design.inputs, sensitive) @ root)
-        top = np.sqrt(max(float(scipy.linalg.eigvalsh(explained.T @ explained)[-1]), 0.0))
-        entries = np.sqrt(len(self.design.inputs)) * np.max(np.sqrt(prior.variance(sensitive)))
-        slack = 4 * _UNIT * entries * np.sqrt(self.largest / (self.least * values[0]))
-        return float((top + slack) ** 2 * (1 + uncertain / values[0]))
-
-    def _joint_ratio_everywhere(self) -> float:
-        # M ⪰ K_XX / α implies the promise at every input, on the data or off it
-        prior, inputs = self.design.prior, self.design.inputs
-        kernel = prior.covariance(inputs)
-        alpha = float(np.min(self.design.tolerance.budget(prior, inputs.values) / np.diag(kernel)))
-        excess = self.data_covariance + self.design.noise.covariance() - kernel / alpha
-        values = scipy.linalg.eigvalsh(excess, check_finite=False)
-        spare = float(values[0]) - self.allowance
-        return 1.0 - spare / float(np.trace(kernel) / alpha) if spare >= 0 else 1.0 - spare / self.least
-
-
 def _may_wander(design: Design) -> bool:
     return design.region.points is None and not isinstance(design.tolerance, TabulatedFloor)
 
@@ -264,9 +184,9 @@ def _walk_downhill(
         values = np.full(flat.shape[0], np.inf)
         if np.any(inside):
             values[inside] = ratios_at(flat[inside])
-        values = values.reshape(len(here), -1)
-        choice = np.argmin(values, axis=1)
-        found = values[np.arange(len(here)), choice]
+        table = values.reshape(len(here), -1)
+        choice = np.argmin(table, axis=1)
+        found = table[np.arange(len(here)), choice]
         better = found < best
         here = np.where(better[:, None], flat.reshape(len(here), -1, flat.shape[1])[np.arange(len(here)), choice], here)
         best = np.where(better, found, best)
@@ -344,14 +264,14 @@ def _promise_in_words(design: Design) -> str:
     )
 
 
-def _notes(design: Design, reader: _Reader, floor_ratio: float, worst: Array) -> tuple[str, ...]:
+def _notes(design: Design, reader: Reader, floor_ratio: float, worst: Array) -> tuple[str, ...]:
     notes = []
     names = design.inputs.names
     place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, worst, strict=True))
     if design.cover == "rows" and floor_ratio < 1 - TOLERANCE:
         notes.append(
-            f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {1 - floor_ratio:.2%} below the floor; "
-            'use cover="auto" to protect the whole region'
+            f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {1 - floor_ratio:.2%} below the "
+            'floor; use cover="auto" to protect the whole region'
         )
     if reader.lower is None:
         notes.append(

@@ -33,7 +33,7 @@ def greedy_order(prior: Prior, candidates: Array, epsilon: float, limit: int) ->
     scale = np.sqrt(prior.variance(candidates))
 
     def column(i: int) -> Array:
-        return prior.covariance(candidates, candidates[i : i + 1])[:, 0] / (scale * scale[i])
+        return np.asarray(prior.covariance(candidates, candidates[i : i + 1])[:, 0] / (scale * scale[i]))
 
     return pivoted_cholesky(np.ones(candidates.shape[0]), column, epsilon**2, limit)
 

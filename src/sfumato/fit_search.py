@@ -109,7 +109,8 @@ class _LogDensity(torch.autograd.Function):
         alpha = torch.cholesky_solve(residual[:, None], lower)[:, 0]
         ctx.save_for_backward(lower, alpha)
         log_determinant = 2.0 * lower.diagonal().log().sum()
-        return -0.5 * (residual @ alpha + log_determinant + len(residual) * math.log(2.0 * math.pi))
+        value: torch.Tensor = -0.5 * (residual @ alpha + log_determinant + len(residual) * math.log(2.0 * math.pi))
+        return value
 
     @staticmethod
     def backward(ctx: Any, *up: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -87,7 +87,8 @@ class Mechanism:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a Mechanism holds a secret key and cannot be pickled; save what it releases instead: mechanism.release(y).save(path)."
+            "a Mechanism holds a secret key and cannot be pickled; save what it releases instead: "
+            "mechanism.release(y).save(path)."
         )
 
     def __str__(self) -> str:
@@ -116,12 +117,12 @@ def protect(
 ) -> Mechanism:
     """The least noise on outputs at ``X`` such that nobody learns f in ``region`` better than allowed.
 
-    Give one of ``alpha`` (the fraction of the prior variance that may be learnt), ``floor`` (the standard deviation that
-    every reader must keep, in the units of y, or a function of the inputs) and ``tolerance``.
+    Give one of ``alpha`` (the fraction of the prior variance that may be learnt), ``floor`` (the standard deviation
+    that every reader must keep, in the units of y, or a function of the inputs) and ``tolerance``.
 
     Guarantee (``certificate.holds``): for every reader who knows ``X``, the prior, V, Σ and the published outputs,
-    ``std(f(s)|W) ≥ floor(s)`` at every input s of the region, and ``K_SX M⁻¹ K_XS ⪯ Δ`` at the sensitive inputs, so that
-    no weighted average of their values is known better than allowed either.
+    ``std(f(s)|W) ≥ floor(s)`` at every input s of the region, and ``K_SX M⁻¹ K_XS ⪯ Δ`` at the sensitive inputs, so
+    that no weighted average of their values is known better than allowed either.
 
     ============ ======================================================================================
     cover        the floor is promised
@@ -244,15 +245,11 @@ def _check_tolerance(problem: Problem) -> None:
             raise InputError("region is sf.Everywhere(); give alpha or one floor for it, or bound the region.")
         if isinstance(tolerance, FloorTolerance) and np.ptp(variance) > 1e-9 * variance.max():
             raise InputError(
-                "region is sf.Everywhere() and the prior variance differs from input to input, so one floor has no single "
-                "meaning; give alpha, or bound the region."
+                "region is sf.Everywhere() and the prior variance differs from input to input, so one floor has no "
+                "single meaning; give alpha, or bound the region."
             )
     look = region.points if region.points is not None else region.candidates(512, inputs, turn=0)
     tolerance.check(problem.prior, look, inputs.names)
-    if isinstance(tolerance, KernelTolerance) and np.any(tolerance.budget(problem.prior, look) <= 0):
-        raise InputError(
-            "tolerance is a kernel that is zero somewhere in the region; every sensitive value needs a positive tolerance."
-        )
 
 
 def _check_prior(prior: Prior, inputs: Inputs) -> None:

@@ -136,18 +136,19 @@ class Posterior(GaussianProcess):
 
     def mean_at(self, A: Any) -> Array:
         explained = self._solve_root(self.process.covariance(self.inputs, A))
-        return self.process.mean_at(A) + explained.T @ self._weights
+        return np.asarray(self.process.mean_at(A) + explained.T @ self._weights)
 
     def covariance(self, A: Any, B: Any | None = None) -> Array:
         first = self._solve_root(self.process.covariance(self.inputs, A))
         if B is None:
             return _symmetric(self.process.covariance(A) - first.T @ first)
         second = self._solve_root(self.process.covariance(self.inputs, B))
-        return self.process.covariance(A, B) - first.T @ second
+        return np.asarray(self.process.covariance(A, B) - first.T @ second)
 
     def variance(self, A: Any) -> Array:
         explained = self._solve_root(self.process.covariance(self.inputs, A))
-        return np.maximum(self.process.variance(A) - np.einsum("ij,ij->j", explained, explained), 0.0)
+        left = self.process.variance(A) - np.einsum("ij,ij->j", explained, explained)
+        return np.asarray(np.maximum(left, 0.0))
 
 
 def noise_matrix(noise: Any, rows: int) -> Array:
@@ -213,7 +214,8 @@ def _exact_distance(
         distance = torch.linalg.vector_norm(x1 - x2, dim=-1)
     else:
         distance = torch.cdist(x1, x2, compute_mode="donot_use_mm_for_euclid_dist")
-    return distance.square() if square_dist else distance
+    result: torch.Tensor = distance.square() if square_dist else distance
+    return result
 
 
 def _as_mean(mean: Any) -> gpytorch.means.Mean:

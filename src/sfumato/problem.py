@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
-from .inputs import Array, Inputs
+from .inputs import Array, Inputs, Mask
 from .linalg.triangular import solve_lower
 from .noise import Noise
 from .prior import Prior
@@ -37,7 +37,7 @@ class Look:
         """What a release explains, as a share of what it may: the floor is kept where this is at most 1."""
         return explained / self.budget
 
-    def where(self, keep: Array) -> Look:
+    def where(self, keep: Mask) -> Look:
         own = None if self.own is None else self.own[keep]
         return Look(self.points[keep], self.block[:, keep], own, self.budget[keep])
 
@@ -107,7 +107,7 @@ class Problem:
         return Look(points, block, own, self.tolerance.budget(self.prior, points))
 
     def look_where_needed(self, points: Array, limit: float) -> Look:
-        """Watch those of ``points`` where data without noise would use more than ``limit``; noise can only lower that."""
+        """Watch those of ``points`` where data without noise would use more than ``limit``; noise only lowers that."""
         look = self.look(points)
         return look if look.own is None else look.where(look.usage(look.own) > limit)
 

@@ -65,8 +65,8 @@ def propose(
 ) -> Proposal:
     """The least noise found that keeps the floors of ``problem``.
 
-    ``last`` is an earlier proposal that did not pass, to start from; ``turn`` is the first turn of the region's inputs to
-    look at.
+    ``last`` is an earlier proposal that did not pass, to start from; ``turn`` is the first turn of the region's inputs
+    to look at.
     """
     finite = problem.region.points
     if finite is not None:

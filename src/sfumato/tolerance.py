@@ -41,6 +41,8 @@ class Tolerance(ABC):
 
     def check(self, prior: Prior, S: Array, names: tuple[str, ...]) -> None:
         """Raise ``InputError`` where this tolerance cannot be promised at ``S``."""
+        if np.any(self.budget(prior, S) <= 0):
+            raise InputError("tolerance is zero somewhere in the region; every sensitive value needs a positive one.")
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class FloorTolerance(Tolerance):
             return
         if isinstance(self.value, (bool, str)) or not np.isfinite(self.value) or self.value <= 0:
             raise InputError(
-                f"floor is {self.value!r}; give a positive standard deviation in the units of y, or a function of the inputs."
+                f"floor is {self.value!r}; give a positive standard deviation in the units of y, or a function of the "
+                "inputs."
             )
         object.__setattr__(self, "value", float(self.value))
 
@@ -97,7 +100,8 @@ class FloorTolerance(Tolerance):
             values = np.full(S.shape[0], values[0])
         if values.shape[0] != S.shape[0] or not np.all(np.isfinite(values)) or np.any(values <= 0):
             raise InputError(
-                f"floor returned {np.array2string(values[:5])} for {S.shape[0]} inputs; it must return one positive number for each."
+                f"floor returned {np.array2string(values[:5])} for {S.shape[0]} inputs; it must return one positive "
+                "number for each."
             )
         return values
 
@@ -207,7 +211,7 @@ class MatrixTolerance(Tolerance):
             delta = delta.reshape(1, 1)
         if delta.ndim != 2 or delta.shape[0] != delta.shape[1] or not np.all(np.isfinite(delta)):
             raise InputError(
-                f"MatrixTolerance has shape {delta.shape}; give a finite square matrix, one row for each sensitive point."
+                f"MatrixTolerance has shape {delta.shape}; give a finite square matrix, a row for each sensitive point."
             )
         if not np.allclose(delta, delta.T, rtol=1e-12, atol=0.0):
             raise InputError("MatrixTolerance is not symmetric; give (D + Dᵀ)/2.")
@@ -226,8 +230,8 @@ class MatrixTolerance(Tolerance):
         """This tolerance for the given sensitive points, one for each row of the matrix."""
         if points.shape[0] != self.delta.shape[0]:
             raise InputError(
-                f"MatrixTolerance is {self.delta.shape[0]} × {self.delta.shape[0]}, but the region has {points.shape[0]} "
-                "points; use it with sf.Points and give one row for each point."
+                f"MatrixTolerance is {self.delta.shape[0]} × {self.delta.shape[0]}, but the region has "
+                f"{points.shape[0]} points; use it with sf.Points and give one row for each point."
             )
         if np.unique(points, axis=0).shape[0] < points.shape[0]:
             raise InputError("region has the same point twice; with a MatrixTolerance each point must be given once.")

@@ -24,8 +24,8 @@ def explaining_root(cross: Array, delta: Array) -> Array:
 def joint_noise_factor(A: Array, G: Array, weights: Array | None = None, rank: int | None = None) -> Array:
     """F such that ``Σ = F Fᵀ`` has the least ``Tr CΣ`` among all ``Σ ⪰ G − A``, ``Σ ⪰ 0``.
 
-    ``weights`` is C: None for the identity, a positive diagonal, or a positive definite matrix. ``rank`` is that of G: with
-    A ⪰ 0, B has no more positive eigenvalues than G.
+    ``weights`` is C: None for the identity, a positive diagonal, or a positive definite matrix. ``rank`` is that of G:
+    with A ⪰ 0, B has no more positive eigenvalues than G.
     """
     B = G - A
     if weights is None:

@@ -1,0 +1,98 @@
+"""A reader of published data who is told everything and favoured by round-off.
+
+``M = K_XX + V + Σ`` is the covariance of the published values. What round-off could hide in it is subtracted before it
+is inverted (never added, as a jitter would be), and bounds for the other terms' round-off count against the promise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+import torch
+
+from .design import Design
+from .inputs import Array
+
+_UNIT = float(np.finfo(np.float64).eps)
+
+
+class Reader:
+    """What the worst reader of a design learns, from the safe side."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self.data_covariance = design.data_covariance()
+        self.lower: Array | None = None
+        total = self.data_covariance + design.noise.covariance()
+        rows = len(design.inputs)
+        self.largest = float(np.max(np.diag(total)))
+        self.allowance = 2.0 * rows * _UNIT * self.largest
+        total[np.diag_indices(rows)] -= self.allowance
+        try:
+            self.lower = scipy.linalg.cholesky(total, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return
+        norm = float(np.max(np.sum(np.abs(self.lower), axis=1)) * np.max(np.sum(np.abs(self.lower), axis=0)))
+        reciprocal, _ = scipy.linalg.lapack.dpocon(self.lower, norm, uplo="L")
+        # dpocon estimates the norm of the inverse from below, within a factor of three in practice.
+        known = float(np.min(design.prior.noise_variance(rows))) + design.noise.shift - self.allowance
+        self.least = max(reciprocal * norm / 3.0, known, _UNIT * self.largest)
+
+    def whiten(self, block: Array) -> Array:
+        """L⁻¹ block, where M = L Lᵀ."""
+        assert self.lower is not None
+        solved = torch.linalg.solve_triangular(torch.from_numpy(self.lower), torch.from_numpy(block), upper=False)
+        return np.asarray(solved.numpy())
+
+    def deviations(self, points: Array) -> Array:
+        """A lower bound for the reader's standard deviation at each point."""
+        if self.lower is None:
+            return np.zeros(points.shape[0])
+        prior, inputs = self.design.prior, self.design.inputs
+        result = np.empty(points.shape[0])
+        chunk = max(1, 20_000_000 // len(inputs))
+        for start in range(0, points.shape[0], chunk):
+            part = points[start : start + chunk]
+            variance = prior.variance(part)
+            explained = self.whiten(prior.covariance(inputs, part))
+            norm = np.sqrt(np.einsum("ij,ij->j", explained, explained))
+            slack = 4 * _UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
+            left = variance * (1 - 4 * _UNIT) - (norm + slack) ** 2
+            result[start : start + chunk] = np.sqrt(np.maximum(left, 0.0))
+        return result
+
+    def floor_ratios(self, points: Array) -> Array:
+        """std(f(s)|W) / floor(s), from below; infinite where nothing is promised."""
+        floors = self.design.tolerance.floor(self.design.prior, points)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(floors > 0, self.deviations(points) / floors, np.inf)
+
+    def joint_ratio(self) -> float:
+        """λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), from above."""
+        if self.lower is None:
+            return float("inf")
+        if self.design.cover == "everywhere":
+            return self._joint_ratio_everywhere()
+        prior, sensitive = self.design.prior, self.design.sensitive
+        delta = self.design.tolerance.matrix(prior, sensitive)
+        values, vectors = scipy.linalg.eigh(delta, check_finite=False)
+        # how far round-off in the kernel values may move Δ
+        uncertain = _UNIT * np.sqrt(len(values)) * float(np.max(prior.variance(sensitive)))
+        if values[0] <= 4 * uncertain:
+            return float("inf")
+        root = vectors / np.sqrt(values)
+        explained = self.whiten(prior.covariance(self.design.inputs, sensitive) @ root)
+        top = np.sqrt(max(float(scipy.linalg.eigvalsh(explained.T @ explained)[-1]), 0.0))
+        entries = np.sqrt(len(self.design.inputs)) * np.max(np.sqrt(prior.variance(sensitive)))
+        slack = 4 * _UNIT * entries * np.sqrt(self.largest / (self.least * values[0]))
+        return float((top + slack) ** 2 * (1 + uncertain / values[0]))
+
+    def _joint_ratio_everywhere(self) -> float:
+        # M ⪰ K_XX / α implies the promise at every input, on the data or off it
+        prior, inputs = self.design.prior, self.design.inputs
+        kernel = prior.covariance(inputs)
+        alpha = float(np.min(self.design.tolerance.budget(prior, inputs.values) / np.diag(kernel)))
+        excess = self.data_covariance + self.design.noise.covariance() - kernel / alpha
+        values = scipy.linalg.eigvalsh(excess, check_finite=False)
+        spare = float(values[0]) - self.allowance
+        return 1.0 - spare / float(np.trace(kernel) / alpha) if spare >= 0 else 1.0 - spare / self.least

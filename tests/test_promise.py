@@ -1,0 +1,122 @@
+"""Whatever is asked: a clear refusal, or a promise that 50-digit arithmetic confirms from the published numbers."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernels import matern, rbf
+from oracles import DIGITS, exact, joint_ratio50
+
+import sfumato as sf
+
+KERNELS = {"rbf": rbf, "matern32": matern}
+
+
+@st.composite
+def problems(draw):
+    """Priors, inputs, regions and tolerances of every kind, ordinary and odd."""
+    d = draw(st.integers(1, 3))
+    n = draw(st.integers(1, 10))
+    grid = st.integers(-8, 8).map(lambda v: v / 4)
+    X = np.array(draw(st.lists(st.lists(grid, min_size=d, max_size=d), min_size=n, max_size=n)))
+    lengthscale = np.array(draw(st.lists(st.sampled_from([0.05, 0.3, 1.0, 5.0]), min_size=d, max_size=d)))
+    variance = draw(st.sampled_from([1e-6, 1.0, 1e4]))
+    noise = draw(st.sampled_from([0.0, 1e-8, 0.1, 2.0])) * variance
+    if draw(st.booleans()):
+        noise = noise * np.array(draw(st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=n, max_size=n)))
+    kind = draw(st.sampled_from(sorted(KERNELS)))
+    centre = np.array(draw(st.lists(grid, min_size=d, max_size=d)))
+    width = draw(st.sampled_from([0.0, 0.3, 2.0]))
+    region = draw(
+        st.sampled_from(
+            [
+                sf.Box(centre - width, centre + width),
+                sf.Ball(centre, max(width, 0.1)),
+                sf.Points(np.vstack([centre, centre + 0.25, X[:1]])),
+                sf.Box(centre - width, centre + width) | sf.Points(X[:2]),
+                sf.Everywhere(),
+            ]
+        )
+    )
+    tolerance = draw(
+        st.sampled_from(
+            [
+                {"alpha": 0.05},
+                {"alpha": 0.6},
+                {"alpha": 0.99},
+                {"floor": 0.5 * variance**0.5},
+                {"floor": 2.0 * variance**0.5},
+                {"floor": lambda S: (0.3 + 0.2 * np.cos(S[:, 0])) * variance**0.5},
+                {"tolerance": sf.KernelTolerance(KERNELS[kind](lengthscale, 0.4 * variance))},
+            ]
+        )
+    )
+    cover = draw(st.sampled_from(["auto", "greedy", "exchange", "rows"]))
+    return kind, lengthscale, variance, noise, X, region, tolerance, cover
+
+
+def kernel50(kind, a, b, lengthscale, variance):
+    with mpmath.workdps(DIGITS):
+        scales = [mpmath.mpf(float(v)) for v in np.ravel(lengthscale)]
+        sigma = mpmath.mpf(float(variance))
+
+        def entry(p, q):
+            square = mpmath.fsum(
+                ((mpmath.mpf(float(u)) - mpmath.mpf(float(v))) / s) ** 2 for u, v, s in zip(p, q, scales, strict=True)
+            )
+            if kind == "rbf":
+                return sigma * mpmath.exp(-square / 2)
+            root = mpmath.sqrt(3 * square)
+            return sigma * (1 + root) * mpmath.exp(-root)
+
+        return mpmath.matrix([[entry(p, q) for q in b] for p in a])
+
+
+@settings(max_examples=120)
+@given(problems())
+def test_either_a_clear_refusal_or_a_promise_that_high_precision_confirms(problem):
+    kind, lengthscale, variance, noise, X, region, tolerance, cover = problem
+    prior = sf.Prior(kernel=KERNELS[kind](lengthscale, variance), noise=noise)
+    try:
+        mechanism = sf.protect(prior, X, region, cover=cover, **tolerance, progress=False)
+    except sf.InputError as refusal:
+        assert len(str(refusal)) > 30
+        return
+    certificate = mechanism.certificate
+    assert certificate.holds
+    confirm(mechanism, kind, noise)
+
+
+def confirm(mechanism, kind, noise):
+    """Check the joint promise and the floors in 50 digits, with the parameters as published."""
+    kernel = mechanism.prior.kernel
+    lengthscale, variance = kernel.base_kernel.lengthscale.numpy(), float(kernel.outputscale)
+    X, S = mechanism.inputs, mechanism.sensitive
+    with mpmath.workdps(DIGITS):
+        factor = exact(mechanism.noise.factor)
+        M = kernel50(kind, X, X, lengthscale, variance)
+        if mechanism.noise.rank:
+            M = M + factor * factor.T
+        for i, v in enumerate(np.broadcast_to(noise, len(X))):
+            M[i, i] += mpmath.mpf(float(v)) + mpmath.mpf(mechanism.noise.shift)
+        if len(S):
+            delta = exact(mechanism.tolerance.matrix(mechanism.prior, S))
+            if mechanism.design.tolerance.in_words().startswith("readers keep at least 0"):
+                delta = mpmath.mpf(mechanism.tolerance.alpha) * kernel50(kind, S, S, lengthscale, variance)
+            assert joint_ratio50(M, kernel50(kind, S, X, lengthscale, variance), delta) <= 1 + 2e-9
+        region, points = mechanism.region, mechanism.region.points
+        if mechanism.certificate.cover == "rows":
+            points = mechanism.design.rows_inside()
+        if points is None:
+            points = region.candidates(24, mechanism.design.inputs, turn=5)
+        points = np.vstack([points, mechanism.certificate.worst_input[None]] if points is not region.points else [points])
+        if mechanism.certificate.cover == "rows":
+            points = points[:-1]
+        inverse = M**-1
+        floors = mechanism.tolerance.floor(mechanism.prior, points)
+        for point, floor in zip(points, floors, strict=True):
+            k = kernel50(kind, X, [point], lengthscale, variance)
+            left = mpmath.mpf(variance) - (k.T * inverse * k)[0]
+            assert float(mpmath.sqrt(left)) >= floor * (1 - 2e-9)
