@@ -41,30 +41,34 @@ def reader_covariance50(
         return M
 
 
-def largest_eigenvalue50(matrix: mpmath.matrix) -> float:
-    with mpmath.workdps(DIGITS):
-        return float(max(mpmath.eigsy((matrix + matrix.T) / 2, eigvals_only=True)))
+def forward50(lower: mpmath.matrix, block: mpmath.matrix) -> np.ndarray:
+    """lower⁻¹ block, by forward substitution on whole rows."""
+    L = np.array(lower.tolist(), dtype=object)
+    rows: list[np.ndarray] = []
+    for i, row in enumerate(np.array(block.tolist(), dtype=object)):
+        rest = row - L[i, :i].dot(np.array(rows)) if i else row
+        rows.append(rest / L[i, i])
+    return np.array(rows)
 
 
 def joint_ratio50(M: mpmath.matrix, K_SX: mpmath.matrix, delta: mpmath.matrix) -> float:
     """λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}) in 50 digits."""
     with mpmath.workdps(DIGITS):
-        solved = mpmath.lu_solve(M, K_SX.T) if K_SX.rows == 1 else (M**-1) * K_SX.T
-        explained = K_SX * solved
-        inverse = mpmath.cholesky(delta) ** -1
-        return largest_eigenvalue50(inverse * explained * inverse.T)
+        U = forward50(mpmath.cholesky(delta), K_SX)
+        E = forward50(mpmath.cholesky(M), mpmath.matrix(U.T.tolist()))
+        small = E.dot(E.T) if E.shape[0] <= E.shape[1] else E.T.dot(E)
+        return float(max(mpmath.eigsy(mpmath.matrix(small.tolist()), eigvals_only=True)))
 
 
 def explained_variances50(M: mpmath.matrix, K_XP: mpmath.matrix) -> np.ndarray:
-    """k_pᵀ M⁻¹ k_p for every column, in fixed point with 60 decimals: exact where float64 would not be."""
+    """k_pᵀ M⁻¹ k_p for every column: exact where float64 would not be, by integers with 60 decimals."""
     with mpmath.workdps(DIGITS + 20):
-        inverse = M**-1
         one = mpmath.mpf(2) ** BITS
-        A = np.array([[int(inverse[i, j] * one) for j in range(M.cols)] for i in range(M.rows)], dtype=object)
-        K = np.array([[int(K_XP[i, j] * one) for j in range(K_XP.cols)] for i in range(K_XP.rows)], dtype=object)
-        products = (A.dot(K) >> BITS) * K
-        totals = products.sum(axis=0)
-        return np.array([float(mpmath.mpf(int(t)) / one / one) for t in totals])
+        whitening = forward50(mpmath.cholesky(M), mpmath.eye(M.rows))
+        W = np.array([[int(v * one) for v in row] for row in whitening], dtype=object)
+        K = np.array([[int(v * one) for v in row] for row in K_XP.tolist()], dtype=object)
+        explained = W.dot(K) >> BITS
+        return np.array([float(mpmath.mpf(int(t)) / one / one) for t in (explained**2).sum(axis=0)])
 
 
 def least_trace(B: np.ndarray, weights: np.ndarray | None = None) -> float:

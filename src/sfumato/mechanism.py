@@ -209,7 +209,7 @@ def _propose(
     say("noise for every input")
     inputs, prior = problem.inputs, problem.prior
     alpha = float(np.min(problem.tolerance.budget(prior, inputs.values) / prior.variance(inputs)))
-    noise = problem.noise_above(prior.covariance(inputs) / (alpha * (1.0 - margins.joint)))
+    noise = problem.noise_above(prior.covariance(inputs) / (alpha * (1.0 - margins.joint - margins.floor)))
     return Proposal("everywhere", inputs.values[:0], noise)
 
 

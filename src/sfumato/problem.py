@@ -129,6 +129,8 @@ class Problem:
 
         ``d Tr (G/t − A)⁺ = −Tr(P G) dt`` with P the projector on the range of Σ, and ``Tr P G = Tr Σ + Tr P A``.
         """
+        if noise.rank == 0:
+            return 0.0
         directions = noise.factor / np.linalg.norm(noise.factor, axis=0)
         return noise.trace / (noise.trace + float(np.sum(directions * (self.data_covariance @ directions))))
 

@@ -24,6 +24,9 @@ from .problem import Look, Problem
 #: Covers of this many points or fewer are found greedily by ``cover="auto"``; beyond that exchange is better.
 GREEDY_LIMIT = 128
 
+#: ``cover="greedy"`` gives up beyond this many.
+GREEDY_MOST = 512
+
 #: The ε of the greedy cover: all of these are tried where the data is small, the middle one alone where it is not.
 LADDER = (0.2, 0.1, 0.05, 0.02, 0.01)
 LADDER_ROWS = 400
@@ -118,9 +121,9 @@ class _Search:
         if last is not None:
             return self.settle(last.cover, last.sensitive)
         if cover in ("auto", "greedy"):
-            proposal = self.greedy(insist=cover == "greedy")
-            if proposal is not None:
-                return self.settle(proposal.cover, proposal.sensitive)
+            sensitive = self.greedy(insist=cover == "greedy")
+            if sensitive is not None:
+                return self.settle("greedy", sensitive)
         return self.settle("exchange", self.exchange_start())
 
     def fresh(self) -> Array:
@@ -128,28 +131,32 @@ class _Search:
         turn, self.turn = self.turn, self.turn + 2
         return self.problem.region.candidates(self.count, self.problem.inputs, turn=turn)
 
-    def greedy(self, insist: bool) -> Proposal | None:
+    def greedy(self, insist: bool) -> Array | None:
         """The greedy cover with the ε that needs the least noise; None where it would need too many points."""
         self.say("choosing sensitive inputs")
-        problem, points = self.problem, self.points
+        problem = self.problem
+        # thin: it is only to be seen which few inputs stand for the region
+        points = self.points[:: max(1, len(self.points) // 4096)]
         ladder = LADDER if len(problem.inputs) <= LADDER_ROWS else LADDER[2:3]
-        if not insist:
-            # thin, since it is only to be seen whether few points are enough
-            points = points[:: max(1, len(points) // 4096)]
-        pivots = greedy_order(problem.prior, points, ladder[-1], len(points) if insist else GREEDY_LIMIT)
-        if pivots.largest[-1] > LADDER[2] ** 2 and not insist:
+        pivots = greedy_order(problem.prior, points, ladder[-1], GREEDY_MOST if insist else GREEDY_LIMIT)
+        reached = [epsilon for epsilon in ladder if pivots.largest[-1] <= epsilon**2]
+        if not insist and LADDER[2] not in reached:
             return None
-        best: Proposal | None = None
-        sizes = sorted({len(pivots.prefix(epsilon**2)) for epsilon in ladder})
-        for size in sizes:
-            sensitive = points[pivots.order[:size]]
-            if len(sizes) == 1:
-                return Proposal("greedy", sensitive, Noise(np.zeros((len(problem.inputs), 0))))
-            self.say(f"noise for {size} sensitive inputs")
+        if not reached:
+            raise InputError(
+                f"cover is 'greedy', which would need more than {GREEDY_MOST} sensitive inputs for this region and "
+                'kernel; use cover="exchange" or "auto".'
+            )
+        covers = [points[pivots.order[:size]] for size in sorted({len(pivots.prefix(e**2)) for e in reached})]
+        if len(covers) == 1:
+            return covers[0]
+        best: tuple[float, Array] | None = None
+        for sensitive in covers:
+            self.say(f"noise for {len(sensitive)} sensitive inputs")
             tightened = self.tighten(problem.root(sensitive), self.loosest)
-            if tightened is not None and (best is None or tightened[0].trace < best.noise.trace):
-                best = Proposal("greedy", sensitive, tightened[0])
-        return best
+            if tightened is not None and (best is None or tightened[0].trace < best[0]):
+                best = tightened[0].trace, sensitive
+        return covers[-1] if best is None else best[1]
 
     def exchange_start(self) -> Array:
         """Rows and inputs that together leave none short, by a rough noise that needs no n × n eigenproblem."""
