@@ -13,7 +13,7 @@ TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 .PHONY: demo test test-all lint bench clean
 
 demo: $(INSTALLED)
-	$(BIN)/sfumato demo --out demo --force
+	$(BIN)/sfumato demo --out demo
 
 test: lint
 	$(TEST) -m "not slow"

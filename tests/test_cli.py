@@ -164,7 +164,7 @@ def test_inputs_repeated_or_comma_separated(data: Path, run: Run) -> None:
     grid.to_csv(data, index=False)
     common = options(data, inputs=None, output="c", region="a <= 0.4 and b <= 0.4", out=data.parent / "one.sfumato")
     assert run(*common, "--inputs", "a,b").exit_code == 0
-    assert run(*common, "--inputs", "a", "--inputs", "b", "--force").exit_code == 0
+    assert run(*common, "--inputs", "a", "--inputs", "b").exit_code == 0
     assert sf.load(data.parent / "one.sfumato").columns == ("a", "b")
 
 
@@ -213,7 +213,7 @@ def test_unsuitable_files_are_refused(data: Path, run: Run, tmp_path: Path) -> N
     refused(run(*options(tmp_path / "none.xlsx")), "'.xlsx'", ".csv or .parquet")
     refused(run(*options(data, out=tmp_path / "away" / "x.sfumato")), "does not exist; make it first")
     refused(run(*options(data, out=tmp_path)), "is a folder")
-    refused(run(*options(data, out=data, force=True)), "is what the command reads")
+    refused(run(*options(data, out=data)), "is what the command reads")
     refused(run(*options(data, csv=tmp_path / "orbit.sfumato")), "--out and --csv are both")
     for name, text, part in [
         ("empty.csv", "", "cannot be read as a table"),
@@ -229,11 +229,13 @@ def test_unsuitable_files_are_refused(data: Path, run: Run, tmp_path: Path) -> N
     refused(run(*options(tmp_path / "binary.parquet")), "cannot be read as a table")
 
 
-def test_existing_files_are_kept_without_force(data: Path, run: Run, released: Path) -> None:
+def test_a_replaced_release_is_mentioned_because_two_of_one_secret_can_be_averaged(
+    data: Path, run: Run, released: Path
+) -> None:
     before = released.read_bytes()
-    refused(run(*options(data)), "is there already", "--force")
+    refused(run(*options(data, alpha=2)), "alpha is 2")
     assert released.read_bytes() == before
-    result = run(*options(data, force=True))
+    result = run(*options(data))
     assert result.exit_code == 0
     assert "Publish one of them only" in result.stdout
     assert released.read_bytes() != before
@@ -264,7 +266,7 @@ def test_predict_needs_the_columns_of_the_release(released: Path, run: Run) -> N
     new.write_text("t\n1.5\n\nNA\n")
     refused(run("predict", released, new), "1 of 2 rows", "--drop-missing")
     assert run("predict", released, new, "--drop-missing").exit_code == 0
-    refused(run("predict", released, new, "--out", new, "--force"), "is what the command reads")
+    refused(run("predict", released, new, "--out", new), "is what the command reads")
 
 
 def test_certify_exits_1_when_the_promise_is_broken(released: Path, run: Run) -> None:
@@ -305,8 +307,7 @@ def test_demo_writes_all_its_files_and_its_commands_work(tmp_path: Path, run: Ru
     assert run("certify", folder / "orbit.sfumato").exit_code == 0
     assert run("predict", folder / "orbit.sfumato", folder / "new.csv").exit_code == 0
     assert run("demo", "--out", folder, "--json").exit_code == 0
-    (folder / "new.csv").unlink()
-    refused(run("demo", "--out", folder), "is there already", "--force")
+    refused(run("demo", "--out", folder / "new.csv"), "is a file")
 
 
 @pytest.mark.parametrize(

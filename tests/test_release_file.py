@@ -22,6 +22,7 @@ import safetensors.numpy
 
 from sfumato import release_file
 from sfumato.certificate import Certificate, certify
+from sfumato.container import LARGEST_HEADER, container
 from sfumato.design import Design
 from sfumato.entropy import SecretKey
 from sfumato.errors import FormatError
@@ -30,7 +31,6 @@ from sfumato.noise import Noise
 from sfumato.prior import Prior
 from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release import Release, load, make_release
-from sfumato.release_file import LARGEST_HEADER, container
 from sfumato.tolerance import FloorTolerance, FractionTolerance, KernelTolerance, MatrixTolerance, TabulatedFloor
 
 KEY = SecretKey.from_unsafe_seed(3)
@@ -68,6 +68,11 @@ def release_for(
         columns=inputs.names, notes=("a note", "ein zweiter: größer"),
     )  # fmt: skip
     return make_release(design, claim, KEY, Y[: len(inputs)], output_name="income")
+
+
+def encoded(release: Release) -> bytes:
+    parts = (release.design, release.certificate, release.outputs, release.resolution, release.unsafe)
+    return b"".join(release_file.encode(release_file.Contents(*parts, release.output_name)))
 
 
 POINTS = FRAME.to_numpy()[:3]
@@ -124,7 +129,7 @@ def with_header(raw: bytes, header: Any) -> bytes:
 
 @pytest.fixture(scope="module")
 def good() -> bytes:
-    return b"".join(release_file._encode(release_for()))
+    return encoded(release_for())
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -350,7 +355,7 @@ def every_place(tree: Any) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("case", ["fraction", "kernel", "matrix", "varying floor", "diagonal V", "union"])
 def test_a_clever_forger_gets_a_format_error_or_a_release_that_works(case: str, path: Path) -> None:
-    raw = b"".join(release_file._encode(CASES[case]()))
+    raw = encoded(CASES[case]())
     _, manifest, tensors = parts_of(raw)
     rng = random.Random(case)
     opened = 0

@@ -33,7 +33,6 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")]
 
 
@@ -60,14 +59,13 @@ def root(
 @speaking
 def demo(
     out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("demo"),
-    force: Force = False,
     json: Json = False,
 ) -> None:
     """Hide a satellite's second orbit: simulate, protect, prove, draw."""
     from .demo import run_demo
 
     with show_warnings_as_notes():
-        made = run_demo(out, force=force, show_progress=not json)
+        made = run_demo(out, show_progress=not json)
     certificate = made.release.certificate
     if json:
         as_json({"files": [str(path) for path in made.files], "certificate": certificate.as_dict()})
@@ -135,7 +133,6 @@ def protect(
     resolution: Annotated[float | None, typer.Option(help="Round published outputs to multiples of this.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write the published data as a table.")] = None,
     drop_missing: DropMissing = False,
-    force: Force = False,
     json: Json = False,
 ) -> None:
     """Add the least noise that keeps a promise, and write a release file with its certificate."""
@@ -146,7 +143,7 @@ def protect(
         raise InputError(f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1 (strong privacy).")
     for path in (out, csv):
         if path is not None:
-            _may_write(path, force, data)
+            _may_write(path, data)
     if csv is not None and csv.resolve() == out.resolve():
         raise InputError(f"--out and --csv are both {out}; give them different names.")
     replaced = out.exists()
@@ -214,12 +211,11 @@ def predict(
         Path | None, typer.Option(help="Write the predictions here (.csv or .parquet), not to the screen.")
     ] = None,
     drop_missing: DropMissing = False,
-    force: Force = False,
     json: Json = False,
 ) -> None:
     """What a reader concludes at new inputs: mean and standard deviation."""
     if out is not None:
-        _may_write(out, force, release_file, new)
+        _may_write(out, release_file, new)
     from .tables import read_table, select_numbers, write_table
 
     release = _open(release_file)
@@ -293,7 +289,7 @@ def _open(path: Path) -> Release:
     return load(path)
 
 
-def _may_write(path: Path, force: bool, *sources: Path) -> None:
+def _may_write(path: Path, *sources: Path) -> None:
     """Refuse, before any work is done, what must not or cannot be written."""
     from .errors import InputError
 
@@ -303,8 +299,6 @@ def _may_write(path: Path, force: bool, *sources: Path) -> None:
         raise InputError(f"{path} is a folder; give the name of a file.")
     if not path.parent.is_dir():
         raise InputError(f"the folder {path.parent} does not exist; make it first.")
-    if path.exists() and not force:
-        raise InputError(f"{path} is there already; choose another name, or replace it with --force.")
 
 
 def _number_or_word(text: str) -> float | str:

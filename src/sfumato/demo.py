@@ -34,9 +34,11 @@ class Demo:
         return [self.folder / name for name in FILES]
 
 
-def run_demo(folder: Path, force: bool = False, show_progress: bool = False) -> Demo:
+def run_demo(folder: Path, show_progress: bool = False) -> Demo:
     """Protect the satellite's radius during its second orbit and write everything into ``folder``."""
-    _make_folder(folder, force)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give --out the name of a folder.")
+    folder.mkdir(parents=True, exist_ok=True)
     truth = simulate(training_grid())[["t", "r"]]
     region = Box({"t": SENSITIVE})
     # Hyper-parameters are published, so they are learnt from the orbits that are no secret.
@@ -63,15 +65,3 @@ def _draw(release: Release, path: Path) -> None:
         title="A satellite hides its second orbit",
     )
     figure.savefig(path, dpi=200)
-
-
-def _make_folder(folder: Path, force: bool) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; give --out the name of a folder.")
-    there = [name for name in FILES if (folder / name).exists()]
-    # A folder with all of them is an earlier demo, which may be replaced; anything else may be somebody's work.
-    if there and len(there) < len(FILES) and not force:
-        raise InputError(
-            f"{folder / there[0]} is there already; choose another folder with --out, or replace it with --force."
-        )
-    folder.mkdir(parents=True, exist_ok=True)

@@ -14,17 +14,16 @@ import pandas as pd
 from .certificate import Certificate, certify
 from .design import Design
 from .entropy import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
-from .errors import GuaranteeError, InputError
+from .errors import FormatError, GuaranteeError, InputError
 from .inputs import Array, as_inputs, as_outputs
 from .noise import Noise
 from .prediction import Prediction, predict_with
 from .prior import Posterior, Prior
 from .regions import Region
+from .release_file import LONGEST_NAME, Contents, read_release, write_release
 from .tolerance import Tolerance
 
 __all__ = ["Prediction", "Release", "load", "make_release"]
-
-LONGEST_NAME = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +101,8 @@ class Release:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that readers can open without running any code; an interrupted write keeps the old file."""
-        from .release_file import write_release  # here, because release_file builds releases
-
-        write_release(self, path)
+        parts = (self.design, self.certificate, self.outputs, self.resolution, self.unsafe, self.output_name)
+        write_release(Contents(*parts), path)
 
     def __getstate__(self) -> dict[str, Any]:
         # The posterior is a cache with closures in it; it is made again where it is needed.
@@ -135,9 +133,11 @@ class Release:
 
 def load(path: str | os.PathLike[str]) -> Release:
     """Open a release file. Guarantee: nothing in the file is run; a bad file raises ``FormatError``."""
-    from .release_file import read_release  # here, because release_file builds releases
-
-    return read_release(path)
+    contents = read_release(path)
+    try:
+        return Release(*contents)
+    except InputError as error:
+        raise FormatError(f"the file's outputs are not those of a release: {error}") from error
 
 
 def make_release(
