@@ -336,7 +336,7 @@ def test_as_a_real_program(data: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    again = subprocess.run([*command, "--alpha", "7"], capture_output=True, text=True, check=False)
     assert again.returncode == 2
     assert again.stdout == ""
-    assert "is there already" in again.stderr
+    assert "alpha is 7" in again.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NoReturn, get_args
 
@@ -10,7 +11,7 @@ import numpy as np
 from .certificate import TOLERANCE, Certificate, certify
 from .design import Design
 from .entropy import SecretKey
-from .errors import InputError
+from .errors import GuaranteeWarning, InputError
 from .inputs import Array, Inputs, as_inputs
 from .noise import Noise
 from .prior import Prior
@@ -162,6 +163,8 @@ def protect(
     _check_tolerance(problem)
     with show_progress(progress) as step:
         design, certificate = _design(problem, cover, step.stage)
+    if certificate.holds and certificate.floor_ratio < 1 - TOLERANCE:
+        warnings.warn(certificate.notes[0], GuaranteeWarning, stacklevel=2)
     return Mechanism(design, certificate, SecretKey.fresh())
 
 
