@@ -95,8 +95,11 @@ class Problem:
         A = self.data_covariance
         largest = max(float(np.max(np.diag(G))), float(np.max(np.diag(A))))
         level = len(self.inputs) * float(np.finfo(float).eps) * largest
-        shift = 0.0 if self._positive_without(64 * level) else 256 * level
-        return Noise(joint_noise_factor(A, G, self.weights, rank), shift)
+        factor = joint_noise_factor(A, G, self.weights, rank)
+        if self._positive_without(64 * level):
+            return Noise(factor)
+        # directions below the round-off of B come from nowhere, and the shift covers them
+        return Noise(factor[:, np.sum(factor**2, axis=0) > level], 256 * level)
 
     def look(self, points: Array) -> Look:
         """Watch ``points``."""

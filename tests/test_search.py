@@ -1,0 +1,159 @@
+"""Proposals for whole regions, checked by dense formulas on inputs that no search has seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oracles
+import sfumato as sf
+from kernels import matern
+from sfumato.errors import InputError
+from sfumato.inputs import as_inputs
+from sfumato.noise import Noise
+from sfumato.problem import Problem
+from sfumato.search import Margins, propose
+from sfumato.tolerance import FractionTolerance
+
+RNG = np.random.default_rng(8)
+X = RNG.random((70, 2))
+LENGTHSCALE, VARIANCE, NOISE, ALPHA = 0.35, 2.0, 0.02, 0.3
+PRIOR = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE), noise=NOISE)
+BOX = sf.Box([0.3, 0.4], [0.7, 0.8])
+
+
+def kernel(a, b):
+    return oracles.matern32(a, b, LENGTHSCALE, VARIANCE)
+
+
+A = kernel(X, X) + NOISE * np.eye(len(X))
+
+
+def problem(region=BOX, alpha=ALPHA, prior=PRIOR, inputs=X):
+    bound = as_inputs(inputs)
+    return Problem(prior, bound, region.bind(bound), FractionTolerance(alpha))
+
+
+def quiet(_):
+    pass
+
+
+def usage(sigma, points, alpha=ALPHA):
+    """kᵀM⁻¹k / (α K(s,s)), dense."""
+    cross = kernel(X, points)
+    return np.einsum("ij,ij->j", cross, np.linalg.solve(A + sigma, cross)) / (alpha * VARIANCE)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+@pytest.mark.parametrize("cover", ["greedy", "exchange"])
+def test_the_floor_is_kept_on_a_fresh_dense_grid(cover, alpha):
+    proposal = propose(problem(alpha=alpha), cover, Margins(), None, 0, quiet)
+    a, b = np.meshgrid(np.linspace(0.3, 0.7, 53), np.linspace(0.4, 0.8, 59))
+    grid = np.column_stack([a.ravel(), b.ravel()])
+    assert proposal.cover == cover
+    assert usage(proposal.noise.covariance(), grid, alpha).max() <= 1.0
+    assert usage(np.zeros_like(A), grid, alpha).max() > 1.5
+
+
+@pytest.mark.parametrize("cover", ["greedy", "exchange"])
+def test_sensitive_inputs_lie_in_the_region_and_keep_the_joint_promise(cover):
+    proposal = propose(problem(), cover, Margins(), None, 0, quiet)
+    S = proposal.sensitive
+    assert np.all((S >= [0.3, 0.4]) & (S <= [0.7, 0.8]))
+    cross = kernel(X, S)
+    seen = cross.T @ np.linalg.solve(A + proposal.noise.covariance(), cross)
+    assert np.linalg.eigvalsh(ALPHA * kernel(S, S) - seen)[0] >= -1e-9
+
+
+def test_the_noise_is_the_least_for_its_own_sensitive_inputs_and_tightening():
+    proposal = propose(problem(), "greedy", Margins(), None, 0, quiet)
+    cross = kernel(X, proposal.sensitive)
+    explained = cross @ np.linalg.solve(ALPHA * kernel(proposal.sensitive, proposal.sensitive), cross.T)
+
+    def trace(t):
+        return np.sum(np.maximum(np.linalg.eigvalsh(explained / t - A), 0.0))
+
+    low, high = 0.5, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if trace(middle) > proposal.noise.trace else (low, middle)
+    explained /= low
+    values, vectors = np.linalg.eigh(explained - A)
+    least = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    assert 0.5 < low <= 1.0
+    assert proposal.noise.covariance() == pytest.approx(least, abs=1e-6)
+
+
+def test_rows_are_the_rows_inside():
+    proposal = propose(problem(), "rows", Margins(), None, 0, quiet)
+    inside = np.all((X >= [0.3, 0.4]) & (X <= [0.7, 0.8]), axis=1)
+    assert np.array_equal(proposal.sensitive, X[inside])
+    assert usage(proposal.noise.covariance(), X[inside]).max() <= 1 + 1e-9
+
+
+def test_rows_without_rows_are_refused():
+    with pytest.raises(InputError, match=r"cover is 'rows', but no row of the data has .*; use cover=\"auto\""):
+        propose(problem(sf.Box([0.5, 0.5], [0.5001, 0.5001])), "rows", Margins(), None, 0, quiet)
+
+
+def test_where_nobody_learns_too_much_no_noise_is_proposed():
+    corner = np.vstack([X, [[6.0, 6.0]]])
+    prior = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE), noise=NOISE)
+    for cover in ("auto", "greedy", "exchange"):
+        proposal = propose(
+            problem(sf.Box([3, 3], [3.5, 3.5]), prior=prior, inputs=corner), cover, Margins(), None, 0, quiet
+        )
+        assert proposal.noise.trace == 0.0
+        assert len(proposal.sensitive) == 1
+
+
+def test_usage_by_woodbury_is_the_direct_one():
+    task, points = problem(), RNG.random((40, 2))
+    noise = task.noise(task.root(RNG.random((6, 2))), 0.8)
+    assert noise.rank > 0
+    assert task.look(points).own is not None
+    assert task.usage(noise, task.look(points)) == pytest.approx(usage(noise.covariance(), points), rel=1e-9)
+    none = Noise(np.zeros((len(X), 0)))
+    assert task.usage(none, task.look(points)) == pytest.approx(usage(np.zeros_like(A), points), rel=1e-9)
+
+
+def test_usage_without_noise_in_the_data_is_the_direct_one():
+    prior = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE))
+    task, points = problem(prior=prior), RNG.random((40, 2))
+    noise = task.noise(task.root(RNG.random((6, 2))), 0.8)
+    assert task.data_root is None
+    cross = kernel(X, points)
+    M = kernel(X, X) + noise.covariance()
+    direct = np.einsum("ij,ij->j", cross, np.linalg.solve(M, cross)) / (ALPHA * VARIANCE)
+    assert task.usage(noise, task.look(points)) == pytest.approx(direct, rel=1e-7)
+
+
+def test_rough_usage_is_that_of_the_whitened_noise():
+    task, points, S = problem(), RNG.random((40, 2)), RNG.random((6, 2))
+    L, cross = np.linalg.cholesky(A), kernel(X, S)
+    U = np.linalg.solve(L, cross)
+    values, vectors = np.linalg.eigh(U @ np.linalg.solve(ALPHA * kernel(S, S), U.T) - np.eye(len(X)))
+    rough = L @ (vectors * np.maximum(values, 0.0)) @ vectors.T @ L.T
+    found = task.rough_usage(task.root(S), task.look(points))
+    assert found == pytest.approx(usage(rough, points), rel=1e-9)
+    # it keeps the joint promise too
+    seen = cross.T @ np.linalg.solve(A + rough, cross)
+    assert np.linalg.eigvalsh(ALPHA * kernel(S, S) - seen)[0] >= -1e-9
+
+
+def test_only_inputs_that_need_noise_are_watched():
+    task, points = problem(), RNG.uniform(-1, 2, (300, 2))
+    bare = usage(np.zeros_like(A), points)
+    look = task.look_where_needed(points, 0.9)
+    assert np.array_equal(look.points, points[bare > 0.9])
+    assert 0 < len(look.points) < 300
+
+
+def test_the_price_of_tightening_is_the_derivative_of_the_trace():
+    task = problem()
+    root = task.root(RNG.random((6, 2)))
+    step = 1e-5
+    noise = task.noise(root, 1.0)
+    slope = (task.noise(root, 1 - step).trace - task.noise(root, 1 + step).trace) / (2 * step)
+    assert task.trace_by_tightening(noise) == pytest.approx(noise.trace / slope, rel=1e-4)
+    assert task.trace_by_tightening(Noise(np.zeros((len(X), 0)))) == 0.0
