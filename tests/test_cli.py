@@ -112,11 +112,11 @@ def test_protect_certify_predict(data: Path, run: Run) -> None:
     predicted = data.parent / "predicted.csv"
     assert run("predict", out, new, "--out", predicted).exit_code == 0
     table = pd.read_csv(predicted)
-    assert list(table.columns) == ["t", "r_mean", "r_std"]
+    assert list(table.columns) == ["t", "mean", "std"]
     seen = sf.load(out).predict([0.5, 1.5])
-    np.testing.assert_allclose(table["r_mean"], seen.mean)
-    np.testing.assert_allclose(table["r_std"], seen.std)
-    assert run("predict", out, new).stdout.splitlines()[0] == "t,r_mean,r_std"
+    np.testing.assert_allclose(table["mean"], seen.mean)
+    np.testing.assert_allclose(table["std"], seen.std)
+    assert run("predict", out, new).stdout.splitlines()[0] == "t,mean,std"
 
 
 def test_json_is_one_object_on_stdout(data: Path, run: Run) -> None:

@@ -20,6 +20,7 @@ X = RNG.random((70, 2))
 LENGTHSCALE, VARIANCE, NOISE, ALPHA = 0.35, 2.0, 0.02, 0.3
 PRIOR = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE), noise=NOISE)
 BOX = sf.Box([0.3, 0.4], [0.7, 0.8])
+LOOK, SIX, WIDE = RNG.random((40, 2)), RNG.random((6, 2)), RNG.uniform(-1, 2, (300, 2))
 
 
 def kernel(a, b):
@@ -108,8 +109,8 @@ def test_where_nobody_learns_too_much_no_noise_is_proposed():
 
 
 def test_usage_by_woodbury_is_the_direct_one():
-    task, points = problem(), RNG.random((40, 2))
-    noise = task.noise(task.root(RNG.random((6, 2))), 0.8)
+    task, points = problem(), LOOK
+    noise = task.noise(task.root(SIX), 0.8)
     assert noise.rank > 0
     assert task.look(points).own is not None
     assert task.usage(noise, task.look(points)) == pytest.approx(usage(noise.covariance(), points), rel=1e-9)
@@ -119,8 +120,8 @@ def test_usage_by_woodbury_is_the_direct_one():
 
 def test_usage_without_noise_in_the_data_is_the_direct_one():
     prior = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE))
-    task, points = problem(prior=prior), RNG.random((40, 2))
-    noise = task.noise(task.root(RNG.random((6, 2))), 0.8)
+    task, points = problem(prior=prior), LOOK
+    noise = task.noise(task.root(SIX), 0.8)
     assert task.data_root is None
     cross = kernel(X, points)
     M = kernel(X, X) + noise.covariance()
@@ -129,7 +130,7 @@ def test_usage_without_noise_in_the_data_is_the_direct_one():
 
 
 def test_rough_usage_is_that_of_the_whitened_noise():
-    task, points, S = problem(), RNG.random((40, 2)), RNG.random((6, 2))
+    task, points, S = problem(), LOOK, SIX
     L, cross = np.linalg.cholesky(A), kernel(X, S)
     U = np.linalg.solve(L, cross)
     values, vectors = np.linalg.eigh(U @ np.linalg.solve(ALPHA * kernel(S, S), U.T) - np.eye(len(X)))
@@ -142,7 +143,7 @@ def test_rough_usage_is_that_of_the_whitened_noise():
 
 
 def test_only_inputs_that_need_noise_are_watched():
-    task, points = problem(), RNG.uniform(-1, 2, (300, 2))
+    task, points = problem(), WIDE
     bare = usage(np.zeros_like(A), points)
     look = task.look_where_needed(points, 0.9)
     assert np.array_equal(look.points, points[bare > 0.9])
@@ -151,7 +152,7 @@ def test_only_inputs_that_need_noise_are_watched():
 
 def test_the_price_of_tightening_is_the_derivative_of_the_trace():
     task = problem()
-    root = task.root(RNG.random((6, 2)))
+    root = task.root(SIX)
     step = 1e-5
     noise = task.noise(root, 1.0)
     slope = (task.noise(root, 1 - step).trace - task.noise(root, 1 + step).trace) / (2 * step)

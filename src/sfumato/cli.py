@@ -184,6 +184,7 @@ def protect(
         as_json(
             {
                 "release": str(out),
+                "holds": certificate.holds,
                 "csv": None if csv is None else str(csv),
                 "rows": len(table),
                 "rows_inside": len(mechanism.design.rows_inside()),
@@ -222,7 +223,9 @@ def predict(
     X = select_numbers(read_table(new), list(release.columns), new, drop_missing)
     with show_warnings_as_notes():
         seen = release.predict(X)
-    table = X.assign(**{f"{release.output_name}_mean": seen.mean, f"{release.output_name}_std": seen.std})
+    # inputs may be called anything, also mean or std
+    prefix = f"{release.output_name}_" if {"mean", "std"} & set(X.columns) else ""
+    table = X.assign(**{f"{prefix}mean": seen.mean, f"{prefix}std": seen.std})
     if out is not None:
         write_table(table, out)
     if json:

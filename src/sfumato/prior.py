@@ -21,6 +21,7 @@ import torch
 
 from .errors import InputError
 from .inputs import Array, Inputs, as_inputs, as_outputs
+from .model_tree import kernel_in_words
 
 
 class GaussianProcess(ABC):
@@ -114,6 +115,14 @@ class Prior(GaussianProcess):
 
     def _own_noise(self) -> Any:
         return self.noise
+
+    def __str__(self) -> str:
+        parameters = [
+            f"{name} {float(value):.6g}" for name, value in self.mean.named_parameters() if value.numel() == 1
+        ]
+        mean = " ".join([type(self.mean).__name__, *parameters])
+        noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"
+        return f"Prior: {kernel_in_words(self.kernel, ())}; mean {mean}; noise variance {noise}"
 
 
 @dataclass(frozen=True, eq=False)
