@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -175,7 +176,7 @@ class _Search:
             if len(grown) > len(sensitive):
                 sensitive = grown
                 continue
-            found = self.found_short(lambda look, root=root: problem.rough_usage(root, look))  # type: ignore[misc]
+            found = self.found_short(partial(problem.rough_usage, root))
             if found.points.shape[0] == 0 or looks == ROUGH_LOOKS:
                 break
             self.look, looks = self.look.joined(found), looks + 1
@@ -208,7 +209,7 @@ class _Search:
                     root, t = self.problem.root(sensitive), self.loosest
                     continue
                 noise, t = tightened
-            found = self.found_short(lambda look, noise=noise: self.problem.usage(noise, look))  # type: ignore[misc]
+            found = self.found_short(partial(self.problem.usage, noise))
             if found.points.shape[0] == 0:
                 return Proposal(cover, sensitive, noise)
             self.look = self.look.joined(found)
