@@ -14,7 +14,7 @@ import oracles
 import sfumato
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.certificate import certify
+from sfumato.certificate import _walk_downhill, certify
 from sfumato.entropy import SecretKey
 from sfumato.mechanism import Mechanism
 from sfumato.noise import Noise
@@ -139,6 +139,33 @@ def test_a_larger_region_or_a_stronger_promise_than_designed_for_is_found(tmp_pa
     refuses(dataclasses.replace(mechanism.design, tolerance=stronger), tmp_path)
 
 
+def test_values_that_are_hidden_while_their_difference_is_not_are_found(tmp_path):
+    """One common noise on two rows: each value keeps its floor, but what one exceeds the other by is published."""
+    pair = np.array([1.0, 1.1])
+    mechanism = protect(sf.Points(pair[:, None]), x=pair)
+    design = dataclasses.replace(mechanism.design, noise=Noise(np.full((2, 1), 50.0)))
+    certificate = certify(design)
+    assert certificate.promised_ratio > 1.1
+    assert certificate.joint_ratio > 1.1
+    refuses(design, tmp_path)
+
+
+def test_noise_for_the_rows_does_not_pass_for_the_region(tmp_path):
+    mechanism = protect(sf.Box(1.0, 2.0), cover="rows", alpha=0.1)
+    claimed = dataclasses.replace(mechanism.design, cover="greedy")
+    certificate = certify(claimed)
+    assert certificate.joint_ratio <= 1 + 1e-9
+    assert 0.98 < certificate.promised_ratio < 1
+    refuses(claimed, tmp_path)
+
+
+def test_a_floor_missed_by_a_millionth_is_found(tmp_path):
+    mechanism = protect(sf.Points([[1.5]]))
+    spare = mechanism.certificate.promised_ratio * (1 + 1e-6)
+    stronger = sf.protect(mechanism.prior, T, sf.Points([[1.5]]), floor=spare * mechanism.certificate.worst_floor)
+    refuses(dataclasses.replace(mechanism.design, tolerance=stronger.tolerance), tmp_path)
+
+
 def test_more_noise_than_needed_still_holds_with_a_gap(mechanism):
     more = certify(with_noise(mechanism, 1.2 * mechanism.noise.factor))
     assert more.holds
@@ -176,6 +203,25 @@ def test_the_worst_input_is_the_worst_on_a_finer_grid(mechanism):
     least = ratios(mechanism, grid).min()
     assert mechanism.certificate.floor_ratio <= least + 1e-6
     assert mechanism.certificate.floor_ratio == pytest.approx(least, abs=1e-6)
+
+
+@pytest.mark.parametrize("lowest", [[0.637], [0.447, 0.741], [0.447, 0.95]])
+def test_the_walk_ends_in_the_lowest_place_of_the_region_between_its_starts(lowest):
+    dimension = len(lowest)
+    X = np.random.default_rng(6).random((30, dimension))
+    prior = sf.Prior(kernel=matern([0.3] * dimension), noise=0.01)
+    design = sf.protect(prior, X, sf.Points([[0.5] * dimension]), alpha=0.5).design
+    box = sf.Box([0.2] * dimension, [0.8] * dimension).bind(design.inputs)
+    coarse = np.column_stack([axis.ravel() for axis in np.meshgrid(*[np.linspace(0.2, 0.8, 7)] * dimension)])
+
+    def bowl(points):
+        return 1.0 + np.sum(np.square(points - lowest), axis=1)
+
+    found = _walk_downhill(dataclasses.replace(design, region=box), coarse, bowl(coarse), bowl)
+    assert np.all(box.contains(found))
+    best = np.clip(lowest, 0.2, 0.8)
+    assert bowl(coarse).min() > bowl(best[None])[0] + 1e-3
+    assert bowl(found).min() == pytest.approx(bowl(best[None])[0], abs=1e-7)
 
 
 def test_the_promise_of_rows_is_checked_at_the_rows():

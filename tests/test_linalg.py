@@ -46,7 +46,7 @@ def test_pivots_end_at_the_rank():
 def test_a_prefix_is_the_shortest_start_that_reaches_the_tolerance():
     K = random_psd(20, 30, seed=3)
     pivots = pivoted_cholesky(np.diag(K), lambda i: K[:, i], 0.0, 20)
-    for tolerance in np.quantile(pivots.largest, [0.1, 0.5, 0.9]):
+    for tolerance in np.quantile(pivots.largest, [0.13, 0.52, 0.88]):
         size = len(pivots.prefix(tolerance))
         assert left_given(K, pivots.order[:size]).max() <= tolerance * (1 + 1e-9)
         assert size == 0 or left_given(K, pivots.order[: size - 1]).max() > tolerance * (1 - 1e-9)
@@ -72,7 +72,7 @@ def test_the_positive_part_is_that_of_a_full_eigendecomposition(seed, rank):
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
     F = positive_part_factor(B, rank)
     assert F.shape == (30, int(np.sum(values > 0)))
-    assert F @ F.T == pytest.approx(positive, abs=1e-10)
+    assert np.matmul(F, F.T) == pytest.approx(positive, abs=1e-10)
 
 
 @pytest.mark.parametrize("rank", [None, 21])
@@ -85,7 +85,7 @@ def test_repeated_eigenvalues_are_all_found(rank):
     assert F.shape == (61, 21)
     expected = np.zeros(61)
     expected[inside] = 225.0 * 9.0
-    assert F @ F.T == pytest.approx(np.diag(expected), abs=1e-9)
+    assert np.matmul(F, F.T) == pytest.approx(np.diag(expected), abs=1e-9)
 
 
 @pytest.mark.parametrize("rank", [None, 1])
@@ -97,7 +97,7 @@ def test_a_negative_matrix_has_no_positive_part(rank):
 def test_a_bound_on_the_rank_that_is_too_low_still_finds_everything():
     B = np.diag(np.r_[np.ones(20), -np.ones(20)])
     F = positive_part_factor(B, rank=1)
-    assert F @ F.T == pytest.approx(np.diag(np.r_[np.ones(20), np.zeros(20)]), abs=1e-12)
+    assert np.matmul(F, F.T) == pytest.approx(np.diag(np.r_[np.ones(20), np.zeros(20)]), abs=1e-12)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -110,7 +110,7 @@ def test_triangular_solves_are_those_of_the_dense_inverse(order):
 def test_the_explaining_root_squares_to_what_the_sensitive_values_explain():
     cross, delta = np.random.default_rng(6).standard_normal((9, 4)), random_psd(4, 8, seed=6)
     U = explaining_root(cross, delta)
-    assert U @ U.T == pytest.approx(cross @ np.linalg.inv(delta) @ cross.T, abs=1e-9)
+    assert np.matmul(U, U.T) == pytest.approx(cross @ np.linalg.inv(delta) @ cross.T, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["none", "diagonal", "matrix"])

@@ -91,7 +91,7 @@ def test_a_floor_above_the_prior_is_refused_with_both_numbers_and_the_place():
 
 @pytest.mark.parametrize("returned", [[1.0, 2.0], [1.0, np.nan, 1.0], [1.0, 0.0, 1.0], [-1.0]])
 def test_a_floor_function_returns_one_positive_number_an_input(returned):
-    with pytest.raises(InputError, match="floor returned .* for 3 inputs"):
+    with pytest.raises(InputError, match=r"floor returned .* for 3 inputs"):
         FloorTolerance(lambda _: returned).values(S)
 
 
