@@ -102,7 +102,6 @@ def test_no_noise_at_all_is_found(mechanism, tmp_path):
     refuses(with_noise(mechanism, np.zeros((len(T), 0))), tmp_path)
 
 
-@pytest.mark.xfail(strict=True, raises=ZeroDivisionError, reason="certify divides by the trace of a zero factor")
 def test_a_factor_of_zeros_is_found(mechanism, tmp_path):
     refuses(with_noise(mechanism, 0.0 * mechanism.noise.factor), tmp_path)
 
@@ -283,7 +282,6 @@ def test_the_certificate_is_ready_for_json(mechanism):
     assert plain.keys() == {field.name for field in dataclasses.fields(mechanism.certificate)}
 
 
-@pytest.mark.xfail(strict=True, reason="floor_ratio is inf where nothing is promised, which JSON cannot say")
 def test_a_certificate_without_floors_is_ready_for_json():
     mechanism = sf.protect(
         sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE), noise=NOISE),
@@ -308,24 +306,15 @@ def test_round_off_is_counted_against_the_promise(mechanism):
     assert certificate.floor_ratio <= ratios(mechanism, certificate.worst_input)[0] + 1e-12
 
 
-@pytest.mark.parametrize("side", ["lower", "upper"])
-@pytest.mark.xfail(strict=True, reason="an open side is promised to infinity but checked to the edge of the data only")
-def test_an_open_side_is_checked_as_far_as_it_is_promised(side):
-    x = np.linspace(0.0, 3.0, 61)
+@pytest.mark.parametrize(("region", "words"), [(sf.Box(1.0, None), "1 ≤ x ≤ 3"), (sf.Box(None, 2.0), "0 ≤ x ≤ 2")])
+def test_an_open_side_is_promised_as_far_as_the_data_go_and_says_so(region, words):
     prior = sf.Prior(kernel=rbf(0.3), noise=1e-6)
-    region = sf.Box(1.0, None) if side == "upper" else sf.Box(None, 2.0)
-    mechanism = sf.protect(prior, x, region, alpha=0.1)
+    mechanism = sf.protect(prior, np.linspace(0.0, 3.0, 61), region, alpha=0.1)
     assert mechanism.certificate.holds
-    beyond = np.linspace(3.0, 4.0, 101)[:, None] if side == "upper" else np.linspace(-1.0, 0.0, 101)[:, None]
-    cross = oracles.rbf(x[:, None], beyond, 0.3)
-    M = oracles.rbf(x[:, None], x[:, None], 0.3) + 1e-6 * np.eye(61) + mechanism.noise.covariance()
-    left = 1.0 - np.einsum("ij,ij->j", cross, np.linalg.solve(M, cross))
-    assert np.sqrt(left / 0.9).min() >= 1 - 1e-6
+    assert words in mechanism.certificate.promise
+    assert not mechanism.region.contains(np.array([[3.1]]))[0]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a union with Everywhere() is promised everywhere but checked near the data only"
-)
 def test_a_union_with_everywhere_is_everywhere():
     x = np.linspace(0.0, 3.0, 61)
     mechanism = sf.protect(sf.Prior(kernel=rbf(1.0), noise=1e-6), x, sf.Box(1, 2) | sf.Everywhere(), alpha=0.1)

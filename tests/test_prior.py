@@ -205,7 +205,6 @@ def test_a_noise_covariance_fits_the_rows_and_is_not_negative(noise):
         prior().condition(X, W, noise)
 
 
-@pytest.mark.xfail(strict=True, reason="GPyTorch broadcasts one feature over two lengthscales inside a ScaleKernel")
 def test_a_kernel_for_two_features_refuses_one():
     with pytest.raises((InputError, RuntimeError)):
         Prior(kernel=rbf([0.3, 0.4])).covariance([0.0, 0.3])

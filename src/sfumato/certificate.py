@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from scipy.spatial import cKDTree
 
 from .design import Design
 from .inputs import Array
@@ -92,13 +93,14 @@ class Certificate:
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in plain Python types."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return fields | {
-            "worst_input": self.worst_input.tolist(),
-            "columns": list(self.columns),
-            "notes": list(self.notes),
-        }
+        """All fields in plain Python types; what is not finite becomes None, as JSON has it."""
+        plain: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if isinstance(value, float) and not np.isfinite(value):
+                value = None
+            plain[name] = list(value) if isinstance(value, tuple) else value
+        return plain | {"worst_input": self.worst_input.tolist()}
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -114,8 +116,9 @@ def certify(design: Design) -> Certificate:
     ratios = reader.floor_ratios(points)
     if _may_wander(design):
         extra = _walk_downhill(design, points, ratios, reader.floor_ratios)
-        points = np.vstack([points, extra])
-        ratios = np.concatenate([ratios, reader.floor_ratios(extra)])
+        if extra.shape[0]:
+            points = np.vstack([points, extra])
+            ratios = np.concatenate([ratios, reader.floor_ratios(extra)])
     worst = int(np.argmin(ratios))
     promised_ratio = float(ratios[worst])
     if design.cover == "rows":
@@ -125,7 +128,7 @@ def certify(design: Design) -> Certificate:
     return Certificate(
         promise=_promise_in_words(design),
         cover=design.cover,
-        holds=bool(joint_ratio <= 1 + TOLERANCE and promised_ratio >= 1 - TOLERANCE),
+        holds=bool(joint_ratio <= 1 + TOLERANCE and promised_ratio >= 1 - TOLERANCE and _table_is_dense(design)),
         joint_ratio=joint_ratio,
         floor_ratio=float(ratios[worst]),
         promised_ratio=promised_ratio,
@@ -148,12 +151,17 @@ def check_inputs(design: Design) -> Array:
     """The inputs at which the floor is checked before the search for the worst one: a dense set of the region."""
     if isinstance(design.tolerance, TabulatedFloor):
         return design.tolerance.inputs
+    if design.region.points is not None:
+        return design.region.points
+    return np.vstack([_dense_inputs(design), design.rows_inside()])
+
+
+def _dense_inputs(design: Design) -> Array:
     finite = design.region.points
     if finite is not None:
         return finite
     count = 4001 if design.inputs.dimension == 1 else int(np.clip(4_000_000 // len(design.inputs), 2048, 16384))
-    dense = design.region.candidates(count, design.inputs, turn=FRESH_TURN)
-    return np.vstack([dense, design.rows_inside()])
+    return design.region.candidates(count, design.inputs, turn=FRESH_TURN)
 
 
 def _may_wander(design: Design) -> bool:
@@ -200,7 +208,7 @@ def _optimality(design: Design, data_covariance: Array) -> tuple[float, float, f
     For any P with orthonormal columns ``Tr Σ ≥ Tr PᵀΣP ≥ Tr (Pᵀ B P)⁺`` whenever ``Σ ⪰ B`` and ``Σ ⪰ 0``.
     """
     trace = design.noise.trace
-    if design.noise.rank == 0:
+    if not np.any(design.noise.factor):
         return trace, 0.0, 0.0 if trace == 0 else 1.0
     lower = _lower_bound(design, data_covariance, design.noise.factor, None)
     if design.weights is None:
@@ -253,21 +261,34 @@ def _spill(design: Design) -> float:
 
 def _promise_in_words(design: Design) -> str:
     names = design.inputs.names
+    where = design.region.in_words(names)
+    free = _free_columns(design)
+    if free:
+        where += f" ({', '.join(free)} as observed together in the data)"
     place = {
-        "rows": f"at any row of the data with {design.region.in_words(names)}",
-        "points": f"at any of {design.region.in_words(names)}",
+        "rows": f"at any row of the data with {where}",
+        "points": f"at any of {where}",
         "everywhere": "at any input",
-    }.get(design.cover, f"at any input with {design.region.in_words(names)}")
+    }.get(design.cover, f"at any input with {where}")
     return (
         f"no reader can know f(s) better than the floor {place}, "
         f"nor any weighted average of f at the sensitive inputs: {design.tolerance.in_words()}"
     )
 
 
+def _free_columns(design: Design) -> list[str]:
+    """The columns that the region leaves to the combinations that rows of the data have."""
+    if design.region.points is not None or design.cover in ("rows", "everywhere"):
+        return []
+    dimension = design.inputs.dimension
+    lower, upper = design.region.limits(dimension)
+    kept = np.isinf(lower) & np.isinf(upper) & ~design.region.moves(dimension)
+    return [name for name, free in zip(design.inputs.names, kept, strict=True) if free]
+
+
 def _notes(design: Design, reader: Reader, floor_ratio: float, worst: Array) -> tuple[str, ...]:
     notes = []
-    names = design.inputs.names
-    place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, worst, strict=True))
+    place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(design.inputs.names, worst, strict=True))
     if design.cover == "rows" and floor_ratio < 1 - TOLERANCE:
         notes.append(
             f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {1 - floor_ratio:.2%} below the "
@@ -282,10 +303,24 @@ def _notes(design: Design, reader: Reader, floor_ratio: float, worst: Array) -> 
             f"the data's covariance is singular to working precision; every row also carries independent noise of "
             f"standard deviation {np.sqrt(design.noise.shift):.1e}"
         )
-    moves = design.region.moves(design.inputs.dimension)
-    free = [name for name, moved in zip(names, moves, strict=True) if not moved]
-    if free and design.region.points is None:
-        notes.append(f"{', '.join(free)}: not bounded by the region, taken in the observed combinations")
+    promised = design.rows_inside() if design.cover == "rows" else design.region.points
+    if promised is not None and 0 < len(design.sensitive) < len(promised):
+        notes.append(
+            f"the joint promise is made for {len(design.sensitive)} of the {len(promised)} inputs; they determine the "
+            f"others to within {reader.undetermined(promised):.1e} of their standard deviation"
+        )
     if isinstance(design.tolerance, TabulatedFloor):
         notes.append("the floor varies over the region and was checked at the inputs listed in the file")
+        if not _table_is_dense(design):
+            notes.append("THE FILE GIVES THE FLOOR AT SOME INPUTS OF THE REGION ONLY, so the promise cannot be checked")
     return tuple(notes)
+
+
+def _table_is_dense(design: Design) -> bool:
+    """Whether a floor that came as a table is given wherever it has to be checked."""
+    if not isinstance(design.tolerance, TabulatedFloor):
+        return True
+    wanted = np.vstack([_dense_inputs(design), design.rows_inside()])
+    scale = np.maximum(np.ptp(wanted, axis=0), np.finfo(float).tiny)
+    distance, _ = cKDTree(design.tolerance.inputs / scale).query(wanted / scale)
+    return bool(np.max(distance) <= 1e-6)

@@ -53,7 +53,9 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
     name and put into the order of ``like``.
     """
     if isinstance(X, Inputs):
-        return X
+        if like is None or X.dimension == like.dimension:
+            return X
+        X = X.values
     columns: tuple[str, ...] | None = None
     if isinstance(X, pd.Series):
         X = X.to_frame()

@@ -259,7 +259,7 @@ def _check_prior(prior: Prior, inputs: Inputs) -> None:
     prior.noise_variance(len(inputs))
     try:
         values = np.concatenate([prior.covariance(inputs.values[:2]).ravel(), prior.mean_at(inputs.values[:2])])
-    except (RuntimeError, IndexError) as error:
+    except (InputError, RuntimeError, IndexError) as error:
         raise InputError(
             f"prior does not fit X, which has {inputs.dimension} feature(s) ({', '.join(inputs.names)}): {error}"
         ) from error
@@ -273,15 +273,23 @@ def _check_prior(prior: Prior, inputs: Inputs) -> None:
 def _weights(weights: Any, rows: int) -> Array | None:
     if weights is None:
         return None
-    values = np.array(weights, dtype=np.float64)
+    try:
+        values = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"weights is {str(weights)[:60]!r}; give one positive number a row.") from None
     if values.shape == (rows,):
-        if not np.all(np.isfinite(values)) or np.any(values <= 0):
-            raise InputError(f"weights has the value {values[~(values > 0)][:1]}; give one positive number a row.")
+        wrong = values[~((values > 0) & np.isfinite(values))]
+        if wrong.size:
+            raise InputError(f"weights has the value {wrong[0]}; give one positive, finite number a row.")
     elif values.shape == (rows, rows):
-        values = (values + values.T) / 2
-        least = float(np.linalg.eigvalsh(values)[0]) if np.all(np.isfinite(values)) else float("nan")
+        if not np.allclose(values, values.T, rtol=1e-12, atol=0.0):
+            raise InputError("weights is a matrix that is not symmetric; give (C + Cᵀ)/2.")
+        least = float(np.linalg.eigvalsh(values)[0])
         if not least > 0:
-            raise InputError(f"weights is a matrix that is not positive definite (least eigenvalue {least:.3g}).")
+            raise InputError(
+                f"weights is a matrix that is not positive definite (least eigenvalue {least:.3g}); give one that is, "
+                "or one positive number a row."
+            )
     else:
         raise InputError(f"weights has shape {values.shape}; give {rows} positive numbers or a {rows} × {rows} matrix.")
     values.setflags(write=False)
@@ -289,5 +297,5 @@ def _weights(weights: Any, rows: int) -> Array | None:
 
 
 def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}.")

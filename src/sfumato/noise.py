@@ -22,7 +22,7 @@ class Noise:
     shift: float = 0.0
 
     def __post_init__(self) -> None:
-        factor = np.ascontiguousarray(self.factor, dtype=np.float64)
+        factor = np.array(self.factor, dtype=np.float64, order="C")
         factor.setflags(write=False)
         object.__setattr__(self, "factor", factor)
         object.__setattr__(self, "shift", float(self.shift))

@@ -93,15 +93,21 @@ class Prior(GaussianProcess):
             return np.asarray(self.mean(_tensor(A)).numpy(), dtype=np.float64)
 
     def covariance(self, A: Any, B: Any | None = None) -> Array:
-        first = _tensor(A)
+        first = self._checked(A)
         with torch.no_grad(), gpytorch.settings.lazily_evaluate_kernels(False):
-            second = first if B is None else _tensor(B)
+            second = first if B is None else self._checked(B)
             block = self.kernel(first, second).to_dense().numpy()
         return _symmetric(block) if B is None else np.asarray(block, dtype=np.float64)
 
     def variance(self, A: Any) -> Array:
         with torch.no_grad():
-            return np.asarray(self.kernel(_tensor(A), diag=True).numpy(), dtype=np.float64)
+            return np.asarray(self.kernel(self._checked(A), diag=True).numpy(), dtype=np.float64)
+
+    def _checked(self, A: Any) -> torch.Tensor:
+        inputs = _tensor(A)
+        # GPyTorch itself would spread one feature over several lengthscales without a word
+        _require_features(self.kernel, inputs.shape[1], inputs.shape[1])
+        return inputs
 
     def noise_variance(self, rows: int) -> Array:
         """The diagonal of V for ``rows`` rows of data."""
@@ -144,10 +150,13 @@ class Posterior(GaussianProcess):
         object.__setattr__(self, "_weights", solve_root(residual[:, None])[:, 0])
 
     def mean_at(self, A: Any) -> Array:
+        A = as_inputs(A, "A", like=self.inputs)
         explained = self._solve_root(self.process.covariance(self.inputs, A))
         return np.asarray(self.process.mean_at(A) + explained.T @ self._weights)
 
     def covariance(self, A: Any, B: Any | None = None) -> Array:
+        A = as_inputs(A, "A", like=self.inputs)
+        B = None if B is None else as_inputs(B, "B", like=self.inputs)
         first = self._solve_root(self.process.covariance(self.inputs, A))
         if B is None:
             return _symmetric(self.process.covariance(A) - first.T @ first)
@@ -155,6 +164,7 @@ class Posterior(GaussianProcess):
         return np.asarray(self.process.covariance(A, B) - first.T @ second)
 
     def variance(self, A: Any) -> Array:
+        A = as_inputs(A, "A", like=self.inputs)
         explained = self._solve_root(self.process.covariance(self.inputs, A))
         left = self.process.variance(A) - np.einsum("ij,ij->j", explained, explained)
         return np.asarray(np.maximum(left, 0.0))
@@ -162,7 +172,10 @@ class Posterior(GaussianProcess):
 
 def noise_matrix(noise: Any, rows: int) -> Array:
     """A noise covariance given as a number, a diagonal or a matrix, as a ``rows`` × ``rows`` matrix."""
-    values = np.asarray(noise, dtype=np.float64)
+    try:
+        values = np.asarray(noise, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"noise_covariance is {str(noise)[:60]!r}; give a number, variances or a matrix.") from None
     if values.ndim == 0:
         values = np.full(rows, float(values))
     if values.shape == (rows,):
@@ -227,6 +240,27 @@ def _exact_distance(
     return result
 
 
+def _require_features(kernel: gpytorch.kernels.Kernel, features: int, given: int, picked: bool = False) -> None:
+    """Raise unless ``kernel`` and all its parts are made for this many features (``picked``: they are its own)."""
+    if kernel.active_dims is not None and not picked:
+        if int(kernel.active_dims.max()) >= features:
+            raise InputError(
+                f"the kernel looks at column {int(kernel.active_dims.max())}, but the inputs have {given} feature(s); "
+                "give inputs with the columns that the kernel was made for."
+            )
+        features = kernel.active_dims.numel()
+    if kernel.ard_num_dims not in (None, 1, features):
+        raise InputError(
+            f"the kernel has {kernel.ard_num_dims} lengthscales, but the inputs have {given} feature(s); "
+            "give one lengthscale, or one for each feature."
+        )
+    for part in kernel.children():
+        for inner in part if isinstance(part, torch.nn.ModuleList) else [part]:
+            if isinstance(inner, gpytorch.kernels.Kernel):
+                # a ScaleKernel takes over the columns of the kernel that it scales
+                _require_features(inner, features, given, isinstance(kernel, gpytorch.kernels.ScaleKernel))
+
+
 def _as_mean(mean: Any) -> gpytorch.means.Mean:
     if isinstance(mean, gpytorch.means.Mean):
         module = copy.deepcopy(mean).double().cpu().eval()
@@ -243,7 +277,10 @@ def _as_mean(mean: Any) -> gpytorch.means.Mean:
 
 
 def _as_noise(noise: Any) -> float | Array:
-    values = np.array(noise, dtype=np.float64) if not isinstance(noise, str) else np.array(np.nan)
+    try:
+        values = np.array(np.nan if isinstance(noise, (str, bool)) else noise, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
     if values.ndim > 1 or values.size == 0 or not np.all(np.isfinite(values)) or np.any(values < 0):
         raise InputError(f"noise is {noise!r}; give a variance ≥ 0, or one for each row of X.")
     if values.ndim == 0:

@@ -74,6 +74,8 @@ class Reader:
         if self.design.cover == "everywhere":
             return self._joint_ratio_everywhere()
         prior, sensitive = self.design.prior, self.design.sensitive
+        if sensitive.shape[0] == 0:
+            return float("inf")
         delta = self.design.tolerance.matrix(prior, sensitive)
         values, vectors = scipy.linalg.eigh(delta, check_finite=False)
         # how far round-off in the kernel values may move Δ
@@ -86,6 +88,13 @@ class Reader:
         entries = np.sqrt(len(self.design.inputs)) * np.max(np.sqrt(prior.variance(sensitive)))
         slack = 4 * _UNIT * entries * np.sqrt(self.largest / (self.least * values[0]))
         return float((top + slack) ** 2 * (1 + uncertain / values[0]))
+
+    def undetermined(self, points: Array) -> float:
+        """The largest share of a standard deviation left at ``points`` once f at the sensitive inputs is known."""
+        prior, sensitive = self.design.prior, self.design.sensitive
+        cross = prior.covariance(sensitive, points)
+        known = np.einsum("ij,ij->j", cross, scipy.linalg.lstsq(prior.covariance(sensitive), cross)[0])
+        return float(np.sqrt(np.max(np.clip(1.0 - known / prior.variance(points), 0.0, 1.0))))
 
     def _joint_ratio_everywhere(self) -> float:
         # M ⪰ K_XX / α implies the promise at every input, on the data or off it

@@ -42,8 +42,9 @@ class Box(Region):
     """All inputs between ``lower`` and ``upper``, borders included.
 
     Bounds are numbers (one feature), sequences (one entry for each feature) or a dictionary from column names to pairs;
-    None or ±inf leaves a side open. ``free`` says what the columns without any bound range over: the "combinations"
-    that rows of the data have in them (people who could exist), or their observed "ranges".
+    None or ±inf leaves a side open, which then ends where the data end. ``free`` says what the columns without any
+    bound range over: the "combinations" that rows of the data have in them (people who could exist), or their observed
+    "ranges".
 
     >>> from sfumato.regions import Box
     >>> Box(1, 2).in_words(("t",))
@@ -112,6 +113,18 @@ class Box(Region):
         same_dimension(self, len(self.lower), inputs, remedy)
         return self.bound_to(Binding(tuple(range(inputs.dimension)), names))
 
+    def closed(self, inputs: Inputs) -> Box:
+        if self.binding is None:
+            raise unbound(self)
+        observed = inputs.values[:, list(self.binding.positions)]
+        lower, upper = np.array(self.lower), np.array(self.upper)
+        free = np.isinf(lower) & np.isinf(upper)
+        low = np.where(np.isinf(lower) & ~free, np.minimum(observed.min(axis=0), upper), lower)
+        high = np.where(np.isinf(upper) & ~free, np.maximum(observed.max(axis=0), lower), upper)
+        box = object.__new__(Box)
+        box._set(self.columns, tuple(low.tolist()), tuple(high.tolist()), self.free, self.binding)
+        return box
+
     def limits(self, dimension: int) -> tuple[Array, Array]:
         if self.binding is None:
             raise unbound(self)
@@ -154,11 +167,11 @@ class Box(Region):
         return values
 
     def _spans(self, inputs: Inputs) -> tuple[Array, Array, Mask]:
-        """Finite bounds, open sides closed at the observed range, and which columns keep observed combinations."""
-        lower, upper = self.limits(inputs.dimension)
+        """Finite bounds, those of free columns from the observed range, and which keep observed combinations."""
+        lower, upper = self.closed(inputs).limits(inputs.dimension)
         free = np.isinf(lower) & np.isinf(upper)
-        low = np.where(np.isinf(lower), np.minimum(inputs.values.min(axis=0), upper), lower)
-        high = np.where(np.isinf(upper), np.maximum(inputs.values.max(axis=0), lower), upper)
+        low = np.where(free, inputs.values.min(axis=0), lower)
+        high = np.where(free, inputs.values.max(axis=0), upper)
         return low, high, free & (self.free == "combinations")
 
     def in_words(self, names: tuple[str, ...] | None = None) -> str:

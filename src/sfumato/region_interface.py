@@ -66,7 +66,7 @@ class Region(ABC):
         """This region as plain JSON values; ``region_from_tree`` reads it back."""
 
     def bind(self, inputs: Inputs) -> Region:
-        """This region for the data ``inputs``: columns resolved, dimensions checked, and not away from all data."""
+        """This region for the data ``inputs``: columns resolved, open sides closed, and not away from all data."""
         region = self.resolve(inputs)
         lower, upper = inputs.values.min(axis=0), inputs.values.max(axis=0)
         if not region.meets(lower, upper):
@@ -78,7 +78,11 @@ class Region(ABC):
                 f"the region ({region.in_words(inputs.names)}) lies wholly outside the data, which have {spans}; "
                 "check the units and the order of the columns."
             )
-        return region
+        return region.closed(inputs)
+
+    def closed(self, inputs: Inputs) -> Region:
+        """This bound region with open sides closed where the data end: a promise must say how far it goes."""
+        return self
 
     def __or__(self, other: Region) -> Region:
         from .region_sets import unite  # the sets are built on this interface

@@ -28,6 +28,9 @@ class Union(Region):
 
     def resolve(self, inputs: Inputs) -> Region:
         bound = Union([member.resolve(inputs) for member in self.members])
+        for member in bound.members:
+            if isinstance(member, Everywhere):
+                return member
         points = bound.points
         return bound if points is None else bound_points(points, inputs.columns)
 
@@ -63,6 +66,9 @@ class Union(Region):
     def in_words(self, names: tuple[str, ...] | None = None) -> str:
         return " or ".join(f"({member.in_words(names)})" for member in self.members)
 
+    def closed(self, inputs: Inputs) -> Region:
+        return Union([member.closed(inputs) for member in self.members])
+
     def to_tree(self) -> dict[str, Any]:
         return {"kind": "union", "members": [member.to_tree() for member in self.members]}
 
@@ -91,6 +97,9 @@ class Intersection(Region):
         if np.any(lower > upper):
             raise self._empty()
         return merged
+
+    def closed(self, inputs: Inputs) -> Region:
+        return Intersection([member.closed(inputs) for member in self.members])
 
     def limits(self, dimension: int) -> tuple[Array, Array]:
         lower, upper = zip(*(member.limits(dimension) for member in self.members), strict=True)
@@ -190,6 +199,9 @@ class Intersection(Region):
 
 def unite(first: Region, second: Region) -> Region:
     """``first | second``."""
+    for region in (first, second):
+        if isinstance(region, Everywhere):
+            return region
     return Union([first, second])
 
 

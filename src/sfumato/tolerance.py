@@ -52,11 +52,13 @@ class FractionTolerance(Tolerance):
     alpha: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.alpha, bool) or not isinstance(self.alpha, (int, float, np.number)):
+        if isinstance(self.alpha, (bool, np.bool_)) or not isinstance(
+            self.alpha, (int, float, np.integer, np.floating)
+        ):
             raise InputError(f"alpha is {self.alpha!r}; give a number between 0 and 1 (small = strong privacy).")
-        if not 0.0 < float(self.alpha) < 1.0:
+        if not 0.0 < self.alpha < 1.0:
             raise InputError(
-                f"alpha is {float(self.alpha):g}; it must lie strictly between 0 and 1. alpha is the fraction of the "
+                f"alpha is {self.alpha:.10g}; it must lie strictly between 0 and 1. alpha is the fraction of the "
                 "prior variance that readers may learn: 0.1 is strong privacy, 0.9 is weak."
             )
         object.__setattr__(self, "alpha", float(self.alpha))
@@ -84,7 +86,8 @@ class FloorTolerance(Tolerance):
     def __post_init__(self) -> None:
         if callable(self.value):
             return
-        if isinstance(self.value, (bool, str)) or not np.isfinite(self.value) or self.value <= 0:
+        real = isinstance(self.value, (int, float, np.integer, np.floating)) and not isinstance(self.value, bool)
+        if not real or not 0.0 < self.value < np.inf:
             raise InputError(
                 f"floor is {self.value!r}; give a positive standard deviation in the units of y, or a function of the "
                 "inputs."
@@ -95,7 +98,13 @@ class FloorTolerance(Tolerance):
         """The asked floor at each row of ``S``."""
         if not callable(self.value):
             return np.full(S.shape[0], self.value)
-        values = np.asarray(self.value(np.array(S)), dtype=np.float64).reshape(-1)
+        returned = self.value(np.array(S))
+        try:
+            values = np.asarray(returned, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"floor returned {str(returned)[:60]!r}; it must return one positive number for each input."
+            ) from None
         if values.size == 1:
             values = np.full(S.shape[0], values[0])
         if values.shape[0] != S.shape[0] or not np.all(np.isfinite(values)) or np.any(values <= 0):
@@ -169,7 +178,10 @@ class TabulatedFloor(Tolerance):
         self.source.check(prior, S, names)
 
     def in_words(self) -> str:
-        return self.source.in_words()
+        low, high = float(np.min(self.values)), float(np.max(self.values))
+        return (
+            f"readers keep at least the asked standard deviation, which varies from {low:g} to {high:g} over the region"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +218,10 @@ class MatrixTolerance(Tolerance):
     points: Array | None = None
 
     def __post_init__(self) -> None:
-        delta = np.array(self.delta, dtype=np.float64)
+        try:
+            delta = np.array(self.delta, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"MatrixTolerance is {str(self.delta)[:60]}; give a square matrix of numbers.") from None
         if delta.ndim == 0:
             delta = delta.reshape(1, 1)
         if delta.ndim != 2 or delta.shape[0] != delta.shape[1] or not np.all(np.isfinite(delta)):
