@@ -14,10 +14,11 @@ import oracles
 import sfumato
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.certificate import _walk_downhill, certify
+from sfumato.certificate import _walk_downhill, certify, check_inputs
 from sfumato.entropy import SecretKey
 from sfumato.mechanism import Mechanism
 from sfumato.noise import Noise
+from sfumato.reader import Reader
 
 # cover="rows" says loudly what it does not protect, which is what some of these tests are about
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
@@ -324,6 +325,46 @@ def test_a_union_with_everywhere_is_everywhere():
     left = 1.0 - np.einsum("ij,ij->j", cross, np.linalg.solve(M, cross))
     assert mechanism.certificate.holds
     assert np.sqrt(left / 0.9).min() >= 1 - 1e-6
+
+
+def test_the_check_walks_downhill_from_the_worst_of_the_dense_inputs():
+    found_lower = []
+    for seed in range(4):
+        X = np.random.default_rng(seed).random((60, 2))
+        prior = sf.Prior(kernel=rbf([0.1, 0.1]), noise=0.01)
+        with pytest.warns(sf.GuaranteeWarning):
+            mechanism = sf.protect(prior, X, sf.Ball([0.5, 0.5], 0.3), alpha=0.2, cover="rows")
+        dense = Reader(mechanism.design).floor_ratios(check_inputs(mechanism.design)).min()
+        assert mechanism.certificate.floor_ratio <= dense
+        found_lower.append(mechanism.certificate.floor_ratio < dense)
+    assert any(found_lower)
+
+
+def test_a_design_without_sensitive_inputs_promises_nothing(mechanism, tmp_path):
+    if mechanism.certificate.cover == "everywhere":
+        assert mechanism.design.sensitive.shape[0] == 0
+    else:
+        refuses(dataclasses.replace(mechanism.design, sensitive=mechanism.design.sensitive[:0]), tmp_path)
+
+
+def test_fewer_sensitive_inputs_than_points_are_mentioned():
+    points = sf.Points([[0.5], [0.500001], [1.5]])
+    certificate = sf.protect(sf.Prior(kernel=rbf(0.5)), np.linspace(0, 3, 31), points, alpha=0.2).certificate
+    assert certificate.holds
+    assert certificate.sensitive == 2
+    assert any("2 of the 3 inputs" in note for note in certificate.notes)
+
+
+def test_a_varying_floor_that_a_file_gives_at_harmless_inputs_only_is_found():
+    prior = sf.Prior(kernel=rbf(0.3), noise=0.01)
+    mechanism = sf.protect(prior, T, sf.Box(1.0, 2.0), floor=lambda s: 0.5 + 0.3 * np.sin(s[:, 0]))
+    tolerance = mechanism.tolerance
+    honest = tolerance.tabulate(np.vstack([mechanism.sensitive, check_inputs(mechanism.design)]))
+    assert certify(dataclasses.replace(mechanism.design, tolerance=honest)).holds
+    harmless = tolerance.tabulate(np.vstack([mechanism.sensitive, [[1.5]]]))
+    forged = certify(dataclasses.replace(mechanism.design, tolerance=harmless))
+    assert not forged.holds
+    assert any("AT SOME INPUTS" in note for note in forged.notes)
 
 
 @pytest.mark.parametrize("name", ["certificate.py", "reader.py"])

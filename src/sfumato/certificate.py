@@ -240,6 +240,8 @@ def _lower_bound(
         kernel = prior.covariance(inputs)
         alpha = float(np.min(design.tolerance.budget(prior, inputs.values) / np.diag(kernel)))
         required = directions.T @ (kernel @ directions) / alpha
+    elif design.sensitive.shape[0] == 0:
+        return 0.0
     else:
         seen = prior.covariance(design.sensitive, inputs) @ directions
         delta = design.tolerance.matrix(prior, design.sensitive)
