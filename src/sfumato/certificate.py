@@ -293,8 +293,8 @@ def _notes(design: Design, reader: Reader, floor_ratio: float, worst: Array) -> 
     place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(design.inputs.names, worst, strict=True))
     if design.cover == "rows" and floor_ratio < 1 - TOLERANCE:
         notes.append(
-            f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {1 - floor_ratio:.2%} below the "
-            'floor; use cover="auto" to protect the whole region'
+            f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {100 * (1 - floor_ratio):.2g} % "
+            'below the floor; use cover="auto" to protect the whole region'
         )
     if reader.lower is None:
         notes.append(

@@ -112,7 +112,11 @@ class Problem:
     def look_where_needed(self, points: Array, limit: float) -> Look:
         """Watch those of ``points`` where data without noise would use more than ``limit``; noise only lowers that."""
         look = self.look(points)
-        return look if look.own is None else look.where(look.usage(look.own) > limit)
+        if look.own is None:
+            return look
+        needed = look.usage(look.own) > limit
+        # leaving out a few would cost more than it saves
+        return look if 2 * np.sum(needed) > len(needed) else look.where(needed)
 
     def usage(self, noise: Noise, look: Look) -> Array:
         """What is explained at the watched inputs by data with this noise, as a share of what may be."""

@@ -105,7 +105,7 @@ class _Search:
         self.problem, self.margins, self.say, self.turn = problem, margins, say, turn
         moves = problem.region.moves(problem.inputs.dimension)
         self.simple = problem.inputs.dimension == 1
-        self.count = 1001 if self.simple else int(np.clip(2e7 // len(problem.inputs), 2048, 16384))
+        self.count = 1001 if self.simple else int(np.clip(8e6 // len(problem.inputs), 2048, 16384))
         self.moving = np.flatnonzero(moves)
         self.limit = 1.0 - max(margins.floor, 1e-5 if self.simple else 2e-3)
         say("looking over the region")
@@ -203,7 +203,7 @@ class _Search:
             if worst > self.limit:
                 cheap = worst <= 1.0 + AFFORDABLE * self.problem.trace_by_tightening(noise)
                 grown = sensitive if cheap or cover == "greedy" else self.added(sensitive, usage)
-                tightened = self.tighten(root, t) if len(grown) <= len(sensitive) else None
+                tightened = self.tighten(root, t, (noise, worst)) if len(grown) <= len(sensitive) else None
                 if tightened is None:
                     sensitive = grown if len(grown) > len(sensitive) else self.added(sensitive, usage)
                     root, t = self.problem.root(sensitive), self.loosest
@@ -241,18 +241,30 @@ class _Search:
         """The first tightening: the sensitive inputs themselves must stay within the limit too."""
         return min(1.0 - self.margins.joint, self.limit * (1.0 - 1e-6))
 
-    def tighten(self, root: Array, loosest: float) -> tuple[Noise, float] | None:
-        return _tighten(self.problem, root, self.look, self.limit, loosest)
+    def tighten(
+        self, root: Array, loosest: float, known: tuple[Noise, float] | None = None
+    ) -> tuple[Noise, float] | None:
+        return _tighten(self.problem, root, self.look, self.limit, loosest, known)
 
 
-def _tighten(problem: Problem, root: Array, look: Look, limit: float, loosest: float) -> tuple[Noise, float] | None:
-    """The noise for the largest tightening t ≤ ``loosest`` with no usage of ``look`` above ``limit``, and t."""
+def _tighten(
+    problem: Problem,
+    root: Array,
+    look: Look,
+    limit: float,
+    loosest: float,
+    known: tuple[Noise, float] | None = None,
+) -> tuple[Noise, float] | None:
+    """The noise for the largest tightening t ≤ ``loosest`` with no usage of ``look`` above ``limit``, and t.
+
+    ``known`` is the noise at ``loosest`` with its largest usage, where that has been computed already.
+    """
 
     def attempt(t: float) -> tuple[Noise, float]:
         noise = problem.noise(root, t)
         return noise, float(np.max(problem.usage(noise, look)))
 
-    best, usage = attempt(loosest)
+    best, usage = attempt(loosest) if known is None else known
     if usage <= limit:
         return best, loosest
     low, high, over = loosest, loosest, usage - limit
