@@ -12,6 +12,9 @@ from .inputs import Array
 from .linalg.pivoted_cholesky import Pivots, pivoted_cholesky
 from .prior import Prior
 
+#: Up to this many candidates their whole correlation matrix is quicker to have than column after column.
+AT_ONCE = 2048
+
 
 def independent_subset(delta: Array, threshold: float) -> list[int]:
     """Which sensitive values to keep, in their own order, so that Δ restricted to them can be inverted.
@@ -31,11 +34,14 @@ def greedy_order(prior: Prior, candidates: Array, epsilon: float, limit: int) ->
     is ``epsilon``. Any start of the order is the greedy cover for a larger ε.
     """
     scale = np.sqrt(prior.variance(candidates))
+    if len(candidates) <= AT_ONCE:
+        correlation = prior.covariance(candidates) / np.outer(scale, scale)
+        return pivoted_cholesky(np.ones(len(scale)), lambda i: correlation[:, i], epsilon**2, limit)
 
     def column(i: int) -> Array:
         return np.asarray(prior.covariance(candidates, candidates[i : i + 1])[:, 0] / (scale * scale[i]))
 
-    return pivoted_cholesky(np.ones(candidates.shape[0]), column, epsilon**2, limit)
+    return pivoted_cholesky(np.ones(len(scale)), column, epsilon**2, limit)
 
 
 def far_apart(prior: Prior, points: Array, badness: Array, count: int) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from .cover import far_apart, greedy_order, independent_subset
+from .cover import AT_ONCE, far_apart, greedy_order, independent_subset
 from .design import Cover
 from .errors import InputError
 from .inputs import Array
@@ -137,7 +137,7 @@ class _Search:
         self.say("choosing sensitive inputs")
         problem = self.problem
         # thin: it is only to be seen which few inputs stand for the region
-        points = self.points[:: max(1, len(self.points) // 4096)]
+        points = self.points[:: -(-len(self.points) // AT_ONCE)]
         ladder = LADDER if len(problem.inputs) <= LADDER_ROWS else LADDER[2:3]
         pivots = greedy_order(problem.prior, points, ladder[-1], GREEDY_MOST if insist else GREEDY_LIMIT)
         reached = [epsilon for epsilon in ladder if pivots.largest[-1] <= epsilon**2]
@@ -162,7 +162,7 @@ class _Search:
     def exchange_start(self) -> Array:
         """Rows and inputs that together leave none short, by a rough noise that needs no n × n eigenproblem."""
         problem = self.problem
-        start = problem.rows_inside if problem.rows_inside.shape[0] else self.look.points
+        start = problem.rows_inside if problem.rows_inside.shape[0] else self.look.points[:AT_ONCE]
         sensitive = start[greedy_order(problem.prior, start, LADDER[2], GREEDY_LIMIT).order]
         if problem.data_root is None:
             return sensitive
