@@ -43,7 +43,7 @@ LAYERS = [
     ["fit"],
     ["fit_search"],
     ["prior"],
-    ["container", "model_tree", "progress"],
+    ["container", "dense_kernel", "model_tree", "progress"],
     ["inputs"],
     ["errors"],
     ["__init__", "linalg.__init__", "paper.__init__", "programs.__init__"],

@@ -268,7 +268,7 @@ def test_the_certificate_can_be_read(mechanism):
     labels = [label for label, _ in certificate.rows()]
     assert len(lines) == len(labels)
     assert all(line.startswith(label) for line, label in zip(lines, labels, strict=True))
-    assert labels[:2] == ["promise", "holds"]
+    assert labels[:3] == ["promise", "to readers with the", "holds"]
     table = dict(certificate.rows())
     assert table["holds"] == "yes"
     assert table["worst input"].startswith("x = ")
@@ -345,6 +345,23 @@ def test_a_design_without_sensitive_inputs_promises_nothing(mechanism, tmp_path)
         assert mechanism.design.sensitive.shape[0] == 0
     else:
         refuses(dataclasses.replace(mechanism.design, sensitive=mechanism.design.sensitive[:0]), tmp_path)
+
+
+def test_sensitive_inputs_outside_the_region_carry_no_promise(mechanism, tmp_path):
+    if mechanism.certificate.cover != "everywhere":
+        refuses(dataclasses.replace(mechanism.design, sensitive=np.array([[100.0]])), tmp_path)
+
+
+def test_where_nothing_is_promised_it_says_so():
+    tolerance = sf.KernelTolerance(matern(LENGTHSCALE, 2 * VARIANCE))
+    prior = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE), noise=NOISE)
+    certificate = sf.protect(prior, T, sf.Box(1.0, 2.0), tolerance=tolerance).certificate
+    assert any(note.startswith("NO FLOOR AT") for note in certificate.notes)
+
+
+def test_the_certificate_names_the_prior_it_is_for(mechanism):
+    assert "lengthscale 0." in mechanism.certificate.prior
+    assert mechanism.certificate.prior in str(mechanism)
 
 
 def test_fewer_sensitive_inputs_than_points_are_mentioned():

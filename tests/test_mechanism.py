@@ -157,6 +157,26 @@ def test_frames_arrays_and_tensors_give_the_same_noise(census, people):
         assert np.array_equal(same.noise.factor, census.noise.factor)
 
 
+def test_other_values_from_the_same_mechanism_are_warned_about():
+    mechanism = sf.protect(PRIOR, T, sf.Box(1.0, 2.0), alpha=0.3)
+    mechanism.release(Y)
+    mechanism.release(list(Y))
+    with pytest.warns(sf.GuaranteeWarning, match="2 different sets of values"):
+        mechanism.release(Y + 1e-9)
+
+
+def test_masked_values_are_never_published():
+    mechanism = sf.protect(PRIOR, T, sf.Box(1.0, 2.0), alpha=0.3)
+    with pytest.raises(sf.InputError, match="y has masked values"):
+        mechanism.release(np.ma.masked_greater(Y, np.median(Y)))
+
+
+def test_a_tolerance_smoother_than_the_prior_is_kept_or_refused():
+    tolerance = sf.KernelTolerance(rbf(0.3, 0.3))
+    prior = sf.Prior(kernel=rbf(0.1), noise=1e-4)
+    assert sf.protect(prior, np.linspace(0, 3, 31), sf.Box(1, 2), tolerance=tolerance).certificate.holds
+
+
 def test_one_value_of_a_column_can_be_protected(census, people):
     mechanism = sf.protect(census.prior, people, sf.Box({"area": (2, 2)}), alpha=0.4)
     assert mechanism.certificate.holds

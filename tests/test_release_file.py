@@ -62,7 +62,8 @@ def release_for(
     tolerance = tolerance or FractionTolerance(0.4)
     design = Design(prior, inputs, region, tolerance, cover, sensitive, Noise(factor, 0.0 if rank else 1e-9), weights)
     claim = Certificate(
-        promise="a promise", cover=cover, holds=True, joint_ratio=0.9, floor_ratio=np.inf, promised_ratio=1.1,
+        promise="a promise", prior="a prior", cover=cover, holds=True, joint_ratio=0.9,
+        floor_ratio=np.inf, promised_ratio=1.1,
         worst_input=inputs.values[0], worst_std=1.0, worst_floor=float(np.float64(0.1) * 3), trace=design.noise.trace,
         trace_lower=np.nan, gap=0.0, spill=0.0, sensitive=len(sensitive), checked=7, allowance=0.0,
         columns=inputs.names, notes=("a note", "ein zweiter: größer"),

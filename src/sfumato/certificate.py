@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 from .design import Design
 from .inputs import Array
 from .reader import Reader
-from .tolerance import TabulatedFloor
+from .tolerance import FloorTolerance, TabulatedFloor
 
 #: Ratios are promised to within this much; it is far above round-off and far below anything one can see.
 TOLERANCE = 1e-9
@@ -36,6 +36,7 @@ class Certificate:
     ``K_SX M⁻¹ K_XS ⪯ Δ`` holds at the sensitive inputs, each to within 1e-9 and with round-off counted against it.
 
     ================== ===================================================================================
+    ``promise``        what is promised, in words, and ``prior``: to readers with which prior
     ``holds``          the promise is kept where it was made
     ``joint_ratio``    λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), at most 1
     ``floor_ratio``    the least std(f(s)|W) / floor(s) over the whole region: at least 1, except that
@@ -53,6 +54,7 @@ class Certificate:
     """
 
     promise: str
+    prior: str
     cover: str
     holds: bool
     joint_ratio: float
@@ -79,6 +81,7 @@ class Certificate:
             floor = f"{self.floor_ratio:.9g}  BELOW 1" + (", not promised there" if self.holds else "")
         return [
             ("promise", self.promise),
+            ("to readers with the", self.prior),
             ("holds", "yes" if self.holds else "NO"),
             ("joint ratio", f"{self.joint_ratio:.9g} (at most 1)"),
             ("floor ratio over the region", floor),
@@ -122,11 +125,13 @@ def certify(design: Design) -> Certificate:
     worst = int(np.argmin(ratios))
     promised_ratio = float(ratios[worst])
     if design.cover == "rows":
-        promised_ratio = float(np.min(reader.floor_ratios(design.rows_inside())))
+        rows = design.rows_inside()
+        promised_ratio = float(np.min(reader.floor_ratios(rows))) if len(rows) else 0.0
     trace, lower, gap = _optimality(design, reader.data_covariance)
     floor = float(design.tolerance.floor(design.prior, points[worst : worst + 1])[0])
     return Certificate(
         promise=_promise_in_words(design),
+        prior=str(design.prior),
         cover=design.cover,
         holds=bool(joint_ratio <= 1 + TOLERANCE and promised_ratio >= 1 - TOLERANCE and _table_is_dense(design)),
         joint_ratio=joint_ratio,
@@ -143,7 +148,7 @@ def certify(design: Design) -> Certificate:
         checked=int(points.shape[0]),
         allowance=reader.allowance,
         columns=design.inputs.names,
-        notes=_notes(design, reader, float(ratios[worst]), points[worst]),
+        notes=_notes(design, reader, float(ratios[worst]), points[worst], int(np.sum(np.isinf(ratios)))),
     )
 
 
@@ -153,7 +158,7 @@ def check_inputs(design: Design) -> Array:
         return design.tolerance.inputs
     if design.region.points is not None:
         return design.region.points
-    return np.vstack([_dense_inputs(design), design.rows_inside()])
+    return np.vstack([_dense_inputs(design), design.rows_in_reach()])
 
 
 def _dense_inputs(design: Design) -> Array:
@@ -169,7 +174,7 @@ def _may_wander(design: Design) -> bool:
 
 
 def _walk_downhill(
-    design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array], walkers: int = 8
+    design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array], walkers: int = 16
 ) -> Array:
     """Walk from the worst inputs to worse ones inside the region, with shrinking steps; the places visited."""
     moving = np.flatnonzero(design.region.moves(design.inputs.dimension))
@@ -177,16 +182,18 @@ def _walk_downhill(
     moving, spread = moving[spread > 0], spread[spread > 0]
     if moving.size == 0:
         return points[:0]
-    step = np.tile(spread / max(points.shape[0] ** (1 / moving.size), 2.0), (walkers, 1))
-    order = np.argsort(ratios, kind="stable")[: 64 * walkers]
-    here = points[order[:: max(1, len(order) // walkers)][:walkers]]
-    here = np.vstack([points[order[:1]], here])[:walkers]
+    # half of the walkers start from the very worst inputs, the others from places spread over the worst quarter
+    order = np.argsort(ratios, kind="stable")
+    quarter = order[: max(1, len(order) // 4)]
+    half = walkers // 2
+    here = points[np.unique(np.concatenate([order[:half], quarter[:: -(-len(quarter) // half)]]))]
+    step = np.tile(np.maximum(spread / points.shape[0] ** (1 / moving.size), 0.02 * spread), (len(here), 1))
     best = ratios_at(here)
-    for _ in range(16):
+    for _ in range(20):
         trial = np.repeat(here[:, None, :], 2 * moving.size, axis=1)
         for k, column in enumerate(moving):
-            trial[:, 2 * k, column] += step[: len(here), k]
-            trial[:, 2 * k + 1, column] -= step[: len(here), k]
+            trial[:, 2 * k, column] += step[:, k]
+            trial[:, 2 * k + 1, column] -= step[:, k]
         flat = design.region.project(trial.reshape(-1, trial.shape[2]), design.inputs)
         inside = design.region.contains(flat)
         values = np.full(flat.shape[0], np.inf)
@@ -198,8 +205,8 @@ def _walk_downhill(
         better = found < best
         here = np.where(better[:, None], flat.reshape(len(here), -1, flat.shape[1])[np.arange(len(here)), choice], here)
         best = np.where(better, found, best)
-        step[: len(here)][~better] *= 0.35
-    return here
+        step[~better] *= 0.35
+    return np.asarray(here)
 
 
 def _optimality(design: Design, data_covariance: Array) -> tuple[float, float, float]:
@@ -288,13 +295,18 @@ def _free_columns(design: Design) -> list[str]:
     return [name for name, free in zip(design.inputs.names, kept, strict=True) if free]
 
 
-def _notes(design: Design, reader: Reader, floor_ratio: float, worst: Array) -> tuple[str, ...]:
+def _notes(design: Design, reader: Reader, floor_ratio: float, worst: Array, bare: int) -> tuple[str, ...]:
     notes = []
     place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(design.inputs.names, worst, strict=True))
     if design.cover == "rows" and floor_ratio < 1 - TOLERANCE:
         notes.append(
             f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {100 * (1 - floor_ratio):.2g} % "
             'below the floor; use cover="auto" to protect the whole region'
+        )
+    if bare:
+        notes.append(
+            f"NO FLOOR AT {bare} OF THE CHECKED INPUTS: there the tolerance is as large as the prior variance, so a "
+            "release may tell everything"
         )
     if reader.lower is None:
         notes.append(
@@ -311,6 +323,8 @@ def _notes(design: Design, reader: Reader, floor_ratio: float, worst: Array) -> 
             f"the joint promise is made for {len(design.sensitive)} of the {len(promised)} inputs; they determine the "
             f"others to within {reader.undetermined(promised):.1e} of their standard deviation"
         )
+    if isinstance(design.tolerance, FloorTolerance) and callable(design.tolerance.value):
+        notes.append("the floor varies over the region and was looked at only where it was checked")
     if isinstance(design.tolerance, TabulatedFloor):
         notes.append("the floor varies over the region and was checked at the inputs listed in the file")
         if not _table_is_dense(design):
@@ -322,7 +336,7 @@ def _table_is_dense(design: Design) -> bool:
     """Whether a floor that came as a table is given wherever it has to be checked."""
     if not isinstance(design.tolerance, TabulatedFloor):
         return True
-    wanted = np.vstack([_dense_inputs(design), design.rows_inside()])
+    wanted = np.vstack([_dense_inputs(design), design.rows_in_reach()])
     scale = np.maximum(np.ptp(wanted, axis=0), np.finfo(float).tiny)
     distance, _ = cKDTree(design.tolerance.inputs / scale).query(wanted / scale)
     return bool(np.max(distance) <= 1e-6)

@@ -21,6 +21,21 @@ from .tolerance import Tolerance
 Cover = Literal["rows", "points", "greedy", "exchange", "everywhere"]
 
 
+#: Of more rows than this, every so many-eth is taken where one cannot look at all.
+MOST_ROWS_IN_REACH = 4096
+
+
+def rows_in_reach(region: Region, inputs: Inputs) -> Array:
+    """For each row of the data the input of the region next to it: where most is learnt. Each place once."""
+    moved = region.project(inputs.values, inputs) + 0.0
+    places = np.unique(moved[region.contains(moved)], axis=0)
+    inside = region.contains(inputs.values)
+    if len(places) > MOST_ROWS_IN_REACH:
+        every = -(-len(places) // MOST_ROWS_IN_REACH)
+        places = np.unique(np.vstack([places[::every], inputs.values[inside] + 0.0]), axis=0)
+    return places
+
+
 @dataclass(frozen=True, eq=False)
 class Design:
     """The public side of a mechanism.
@@ -47,6 +62,10 @@ class Design:
     def rows_inside(self) -> Array:
         """The rows of the data that lie in the region."""
         return np.asarray(self.inputs.values[self.region.contains(self.inputs.values)])
+
+    def rows_in_reach(self) -> Array:
+        """The inputs of the region next to the rows of the data."""
+        return rows_in_reach(self.region, self.inputs)
 
     def digest(self) -> bytes:
         """A fingerprint of all that decides how outputs are blurred."""

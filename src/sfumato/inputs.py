@@ -123,6 +123,8 @@ def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[An
 
 
 def _as_float64(values: Any, name: str) -> Array:
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked values, which would be published; fill them or drop their rows first.")
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     try:

@@ -18,7 +18,7 @@ from .prior import Prior
 from .problem import Problem
 from .progress import progress as show_progress
 from .regions import Everywhere, Region
-from .release import Release, make_release
+from .release import Release, make_release, release_digest
 from .search import AskedCover, Margins, Proposal, Say, propose
 from .tolerance import FloorTolerance, FractionTolerance, KernelTolerance, MatrixTolerance, Tolerance
 
@@ -34,6 +34,7 @@ class Mechanism:
     design: Design
     certificate: Certificate
     _key: SecretKey = field(repr=False)
+    _released: set[bytes] = field(default_factory=set, repr=False)
 
     @property
     def noise(self) -> Noise:
@@ -67,10 +68,11 @@ class Mechanism:
         """Blur ``y``, one value for each input, and give back what may be published.
 
         Guarantee: raises ``GuaranteeError`` and gives nothing back when the certificate does not hold. Calling it again
-        with the same ``y`` gives the same release. ``unsafe_seed`` is for experiments: the noise can be rebuilt by
-        anyone who guesses it, and the release is marked.
+        with the same ``y`` gives the same release; with another one a ``GuaranteeWarning``, because releases of almost
+        the same values can be averaged. ``unsafe_seed`` is for experiments: the noise can be rebuilt by anyone who
+        guesses it, and the release is marked.
         """
-        return make_release(
+        release = make_release(
             self.design,
             self.certificate,
             self._key,
@@ -79,6 +81,17 @@ class Mechanism:
             resolution=resolution,
             unsafe_seed=unsafe_seed,
         )
+        if unsafe_seed is None:
+            known, digest = len(self._released), release_digest(self.design, y)
+            self._released.add(digest)
+            if 0 < known < len(self._released):
+                warnings.warn(
+                    f"this mechanism has now released {known + 1} different sets of values; publish one of them only: "
+                    "the noise of releases that are almost the same averages out",
+                    GuaranteeWarning,
+                    stacklevel=2,
+                )
+        return release
 
     def __copy__(self) -> Mechanism:
         return self
@@ -162,7 +175,13 @@ def protect(
     problem = Problem(prior, inputs, bound, chosen, _weights(weights, len(inputs)))
     _check_tolerance(problem)
     with show_progress(progress) as step:
-        design, certificate = _design(problem, cover, step.stage)
+        try:
+            design, certificate = _design(problem, cover, step.stage)
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
+                f"of them, or a rougher tolerance kernel: {error}."
+            ) from error
     if certificate.holds and certificate.floor_ratio < 1 - TOLERANCE:
         warnings.warn(certificate.notes[0], GuaranteeWarning, stacklevel=2)
     return Mechanism(design, certificate, SecretKey.fresh())

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.linalg
 import torch
 
+from .dense_kernel import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
 from .errors import InputError
 from .inputs import Array, Inputs, as_inputs, as_outputs
 from .model_tree import kernel_in_words
@@ -94,19 +95,18 @@ class Prior(GaussianProcess):
 
     def covariance(self, A: Any, B: Any | None = None) -> Array:
         first = self._checked(A)
-        with torch.no_grad(), gpytorch.settings.lazily_evaluate_kernels(False):
-            second = first if B is None else self._checked(B)
-            block = self.kernel(first, second).to_dense().numpy()
+        with torch.no_grad():
+            block = kernel_matrix(self.kernel, first, first if B is None else self._checked(B)).numpy()
         return _symmetric(block) if B is None else np.asarray(block, dtype=np.float64)
 
     def variance(self, A: Any) -> Array:
         with torch.no_grad():
-            return np.asarray(self.kernel(self._checked(A), diag=True).numpy(), dtype=np.float64)
+            return np.asarray(kernel_diagonal(self.kernel, self._checked(A)).numpy(), dtype=np.float64)
 
     def _checked(self, A: Any) -> torch.Tensor:
         inputs = _tensor(A)
         # GPyTorch itself would spread one feature over several lengthscales without a word
-        _require_features(self.kernel, inputs.shape[1], inputs.shape[1])
+        require_features(self.kernel, inputs.shape[1])
         return inputs
 
     def noise_variance(self, rows: int) -> Array:
@@ -123,12 +123,10 @@ class Prior(GaussianProcess):
         return self.noise
 
     def __str__(self) -> str:
-        parameters = [
-            f"{name} {float(value):.6g}" for name, value in self.mean.named_parameters() if value.numel() == 1
-        ]
-        mean = " ".join([type(self.mean).__name__, *parameters])
+        parameters = [f"{float(value):.6g}" for value in self.mean.parameters() if value.numel() == 1]
+        mean = " ".join([type(self.mean).__name__.replace("Mean", "").lower(), *parameters])
         noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"
-        return f"Prior: {kernel_in_words(self.kernel, ())}; mean {mean}; noise variance {noise}"
+        return f"prior {kernel_in_words(self.kernel, ())}; mean {mean}; noise variance {noise}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,50 +213,7 @@ def _root_solver(total: Array) -> Callable[[Array], Array]:
 def _private_copy(kernel: gpytorch.kernels.Kernel) -> gpytorch.kernels.Kernel:
     kernel = copy.deepcopy(kernel).double().cpu().eval()
     kernel.requires_grad_(False)
-    for part in kernel.modules():
-        if isinstance(part, gpytorch.kernels.Kernel):
-            # GPyTorch expands |x − x′|², which cancels: 1e-10 wrong where x/ℓ is about 1000.
-            part.covar_dist = _exact_distance
-    return kernel
-
-
-def _exact_distance(
-    x1: torch.Tensor,
-    x2: torch.Tensor,
-    diag: bool = False,
-    last_dim_is_batch: bool = False,
-    square_dist: bool = False,
-    **_: Any,
-) -> torch.Tensor:
-    if last_dim_is_batch:
-        x1, x2 = x1.transpose(-1, -2).unsqueeze(-1), x2.transpose(-1, -2).unsqueeze(-1)
-    if diag:
-        distance = torch.linalg.vector_norm(x1 - x2, dim=-1)
-    else:
-        distance = torch.cdist(x1, x2, compute_mode="donot_use_mm_for_euclid_dist")
-    result: torch.Tensor = distance.square() if square_dist else distance
-    return result
-
-
-def _require_features(kernel: gpytorch.kernels.Kernel, features: int, given: int, picked: bool = False) -> None:
-    """Raise unless ``kernel`` and all its parts are made for this many features (``picked``: they are its own)."""
-    if kernel.active_dims is not None and not picked:
-        if int(kernel.active_dims.max()) >= features:
-            raise InputError(
-                f"the kernel looks at column {int(kernel.active_dims.max())}, but the inputs have {given} feature(s); "
-                "give inputs with the columns that the kernel was made for."
-            )
-        features = kernel.active_dims.numel()
-    if kernel.ard_num_dims not in (None, 1, features):
-        raise InputError(
-            f"the kernel has {kernel.ard_num_dims} lengthscales, but the inputs have {given} feature(s); "
-            "give one lengthscale, or one for each feature."
-        )
-    for part in kernel.children():
-        for inner in part if isinstance(part, torch.nn.ModuleList) else [part]:
-            if isinstance(inner, gpytorch.kernels.Kernel):
-                # a ScaleKernel takes over the columns of the kernel that it scales
-                _require_features(inner, features, given, isinstance(kernel, gpytorch.kernels.ScaleKernel))
+    return with_exact_distances(kernel)
 
 
 def _as_mean(mean: Any) -> gpytorch.means.Mean:

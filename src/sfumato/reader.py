@@ -65,7 +65,8 @@ class Reader:
         """std(f(s)|W) / floor(s), from below; infinite where nothing is promised."""
         floors = self.design.tolerance.floor(self.design.prior, points)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(floors > 0, self.deviations(points) / floors, np.inf)
+            ratios = np.where(floors > 0, self.deviations(points) / floors, np.inf)
+        return np.where(np.isnan(floors) | np.isnan(ratios), 0.0, ratios)
 
     def joint_ratio(self) -> float:
         """λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), from above."""
@@ -74,7 +75,8 @@ class Reader:
         if self.design.cover == "everywhere":
             return self._joint_ratio_everywhere()
         prior, sensitive = self.design.prior, self.design.sensitive
-        if sensitive.shape[0] == 0:
+        if sensitive.shape[0] == 0 or not np.all(self.design.region.contains(sensitive)):
+            # nothing, or something else than the region, carries the joint promise
             return float("inf")
         delta = self.design.tolerance.matrix(prior, sensitive)
         values, vectors = scipy.linalg.eigh(delta, check_finite=False)

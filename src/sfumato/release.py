@@ -159,16 +159,26 @@ def make_release(
     """
     if not certificate.holds:
         raise GuaranteeError(_why_not(certificate))
-    # + 0.0 turns −0 into 0: equal data must get equal noise.
-    values = as_outputs(y, len(design.inputs)) + 0.0
+    values = _values(design, y)
     _check_name(output_name)
     step = _resolution_for(design, resolution)
     if unsafe_seed is None:
-        message = hashlib.sha256(b"sfumato release 1\x00" + design.digest() + values.astype("<f8").tobytes()).digest()
+        message = release_digest(design, values)
     else:
         key, message = SecretKey.from_unsafe_seed(unsafe_seed), b"sfumato unsafe release 1"
     drawn = design.noise.draw(key.normals(message, design.noise.normals_needed))
     return Release(design, certificate, round_outputs(values + drawn, step), step, unsafe_seed is not None, output_name)
+
+
+def release_digest(design: Design, y: Any) -> bytes:
+    """What the noise of a release depends on, besides the key: the design and the values."""
+    values = _values(design, y)
+    return hashlib.sha256(b"sfumato release 1\x00" + design.digest() + values.astype("<f8").tobytes()).digest()
+
+
+def _values(design: Design, y: Any) -> Array:
+    # + 0.0 turns −0 into 0: equal data must get equal noise.
+    return np.asarray(as_outputs(y, len(design.inputs)) + 0.0)
 
 
 def _resolution_for(design: Design, asked: float | None) -> float:

@@ -25,7 +25,7 @@ from .inputs import Array, Inputs
 from .model_tree import build_kernel, build_mean, describe_kernel, describe_mean
 from .noise import Noise
 from .prior import Prior
-from .regions import Region, region_from_tree
+from .regions import Everywhere, Region, region_from_tree
 from .tolerance import FloorTolerance, FractionTolerance, KernelTolerance, MatrixTolerance, TabulatedFloor, Tolerance
 
 LONGEST_NAME = 1000
@@ -92,7 +92,7 @@ def _describe_tolerance(design: Design) -> tuple[dict[str, Any], Tensors]:
     if isinstance(tolerance, FloorTolerance) and not callable(tolerance.value):
         return {"kind": "floor", "value": tolerance.value}, {}
     if isinstance(tolerance, FloorTolerance):
-        points = np.concatenate([design.sensitive, design.rows_inside(), check_inputs(design)])
+        points = np.concatenate([design.sensitive, check_inputs(design)])
         # Told apart by their bytes, as the table looks them up: 0 and −0 are two inputs there.
         unique = {row.tobytes(): row for row in np.ascontiguousarray(points, dtype=np.float64)}
         tolerance = tolerance.tabulate(np.array([unique[key] for key in sorted(unique)]))
@@ -178,6 +178,11 @@ def _build(manifest: dict[str, Any], tensors: Tensors) -> Contents:
         weights=tensors.get("weights"),
     )
     _try_out(design)
+    kind = "everywhere" if isinstance(region, Everywhere) else "points" if region.points is not None else "region"
+    if design.cover != kind and (kind != "region" or design.cover in ("everywhere", "points")):
+        raise FormatError(f"the file's cover is {design.cover!r}, which does not go with its region.")
+    if design.cover == "rows" and len(design.rows_inside()) == 0:
+        raise FormatError("the file promises the rows inside its region, but there are none.")
     certificate = _certificate(manifest["certificate"], inputs.dimension)
     resolution = _number(manifest["resolution"], "resolution")
     (name,) = _texts([manifest["output_name"]], "output name", LONGEST_NAME)
@@ -195,6 +200,8 @@ def _try_out(design: Design) -> None:
     if not fit or np.any(np.diag(blocks[0]) < 0) or design.region.contains(few).shape != (len(few),):
         raise FormatError("the file's prior, tolerance or region does not fit the file's inputs.")
     weights = np.ones(1) if design.weights is None else design.weights
+    if weights.ndim == 2:
+        np.linalg.cholesky(weights)
     if np.any((weights if weights.ndim == 1 else np.diag(weights)) <= 0) or not np.array_equal(weights, weights.T):
         raise FormatError("the file's weights are not positive or not symmetric.")
 

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from .cover import AT_ONCE, far_apart, greedy_order, independent_subset
-from .design import Cover
+from .design import Cover, rows_in_reach
 from .errors import InputError
 from .inputs import Array
 from .low_discrepancy import halton
@@ -107,10 +107,17 @@ class _Search:
         self.simple = problem.inputs.dimension == 1
         self.count = 1001 if self.simple else int(np.clip(8e6 // len(problem.inputs), 2048, 16384))
         self.moving = np.flatnonzero(moves)
-        self.limit = 1.0 - max(margins.floor, 1e-5 if self.simple else 2e-3)
         say("looking over the region")
-        self.points = np.vstack([self.fresh(), problem.rows_inside])
+        self.points = np.vstack([self.fresh(), rows_in_reach(problem.region, problem.inputs)])
+        self.limit = 1.0 - max(margins.floor, 1e-5 if self.simple else self.unseen())
         self.look = problem.look_where_needed(self.points, self.limit)
+
+    def unseen(self) -> float:
+        """The share of the tolerance kept back for inputs that no look finds: about 0.1 % of the reader's std."""
+        alpha = self.problem.tolerance.budget(self.problem.prior, self.points) / self.problem.prior.variance(
+            self.points
+        )
+        return float(min(5e-3, 2e-3 * max(1.0 / np.median(alpha) - 1.0, 0.05)))
 
     def run(self, cover: AskedCover, last: Proposal | None) -> Proposal:
         if self.look.points.shape[0] == 0:
@@ -148,7 +155,8 @@ class _Search:
                 f"cover is 'greedy', which would need more than {GREEDY_MOST} sensitive inputs for this region and "
                 'kernel; use cover="exchange" or "auto".'
             )
-        covers = [points[pivots.order[:size]] for size in sorted({len(pivots.prefix(e**2)) for e in reached})]
+        sizes = sorted({len(pivots.prefix(epsilon**2)) for epsilon in reached})
+        covers = [self.independent(points[pivots.order[:size]]) for size in sizes]
         if len(covers) == 1:
             return covers[0]
         best: tuple[float, Array] | None = None
@@ -163,7 +171,7 @@ class _Search:
         """Rows and inputs that together leave none short, by a rough noise that needs no n × n eigenproblem."""
         problem = self.problem
         start = problem.rows_inside if problem.rows_inside.shape[0] else self.look.points[:AT_ONCE]
-        sensitive = start[greedy_order(problem.prior, start, LADDER[2], GREEDY_LIMIT).order]
+        sensitive = self.independent(start[greedy_order(problem.prior, start, LADDER[2], GREEDY_LIMIT).order])
         if problem.data_root is None:
             return sensitive
         looks = 1
@@ -182,13 +190,17 @@ class _Search:
             self.look, looks = self.look.joined(found), looks + 1
         return sensitive
 
+    def independent(self, points: Array, threshold: float | None = None) -> Array:
+        """``points`` without those whose tolerance follows from that of the others."""
+        delta = self.problem.tolerance.matrix(self.problem.prior, points)
+        return np.asarray(points[independent_subset(delta, threshold or self.margins.independent)])
+
     def added(self, sensitive: Array, usage: Array) -> Array:
         """``sensitive`` and the inputs that fall short most, far apart from each other."""
         short = usage > self.limit
         points = self.look.points[short]
         both = np.vstack([sensitive, points[far_apart(self.problem.prior, points, usage[short], 32)]])
-        delta = self.problem.tolerance.matrix(self.problem.prior, both)
-        return np.asarray(both[independent_subset(delta, LADDER[-1] ** 2)])
+        return self.independent(both, LADDER[-1] ** 2)
 
     def settle(self, cover: Cover, sensitive: Array) -> Proposal:
         """Tighten, look again elsewhere, and add what falls well short, until a fresh look finds nothing."""
@@ -220,9 +232,10 @@ class _Search:
 
     def found_short(self, usage_of: Callable[[Look], Array]) -> Look:
         """Inputs that fall short of their floor, near the worst that are known and on a fresh set."""
-        worst = np.argsort(-usage_of(self.look), kind="stable")[: 64 if self.moving.size > 1 else 16]
-        near = self.near(self.look.points[worst], self.count ** (-1.0 / max(self.moving.size, 1)))
-        look = self.problem.look_where_needed(np.vstack([near, self.fresh()]), self.limit)
+        worst = np.argsort(-usage_of(self.look), kind="stable")[: 256 if self.moving.size > 1 else 16]
+        share = self.count ** (-1.0 / max(self.moving.size, 1))
+        near = [self.near(self.look.points[worst], share), self.near(self.look.points[worst], share / 8)]
+        look = self.problem.look_where_needed(np.vstack([*near, self.fresh()]), self.limit)
         return look.where(usage_of(look) > self.limit)
 
     def near(self, points: Array, share: float) -> Array:
@@ -230,7 +243,7 @@ class _Search:
         if self.moving.size == 0:
             return points
         extent = np.ptp(self.points[:, self.moving], axis=0) * share
-        offsets = 2.0 * halton(32, self.moving.size, self.turn) - 1.0
+        offsets = 2.0 * halton(16, self.moving.size, self.turn) - 1.0
         cloud = np.repeat(points[:, None, :], len(offsets), axis=1)
         cloud[:, :, self.moving] += offsets * extent
         cloud = self.problem.region.project(cloud.reshape(-1, points.shape[1]), self.problem.inputs)

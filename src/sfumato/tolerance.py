@@ -70,7 +70,7 @@ class FractionTolerance(Tolerance):
         return self.alpha * prior.variance(S)
 
     def in_words(self) -> str:
-        return f"readers keep at least {1 - self.alpha:.4g} of the prior variance (alpha = {self.alpha:g})"
+        return f"readers keep at least {1 - self.alpha:.6g} of the prior variance (alpha = {self.alpha:.12g})"
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,12 @@ class TabulatedFloor(Tolerance):
 
     @classmethod
     def from_table(cls, inputs: Array, values: Array) -> TabulatedFloor:
-        table = {row.tobytes(): value for row, value in zip(np.ascontiguousarray(inputs), values, strict=True)}
+        # + 0.0 turns −0 into 0: they are the same input
+        table = {row.tobytes(): value for row, value in zip(np.ascontiguousarray(inputs) + 0.0, values, strict=True)}
 
         def look_up(S: Array) -> Array:
             try:
-                return np.array([table[row.tobytes()] for row in np.ascontiguousarray(S)])
+                return np.array([table[row.tobytes()] for row in np.ascontiguousarray(S) + 0.0])
             except KeyError:
                 raise InputError(
                     "the floor of this release varies over the region and the file has it only at the inputs that were "

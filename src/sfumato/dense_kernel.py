@@ -1,0 +1,170 @@
+"""Kernel matrices by plain dense arithmetic, as exact as float64 allows.
+
+GPyTorch is built for speed on large problems: it expands |x − x′|², divides by the lengthscale before it subtracts, and
+multiplies lazily with a jitter on the diagonal. Each of these makes a kernel value wrong by far more than round-off,
+and a diagonal that is too large flatters a promise. So sums, products and scales are evaluated here, and distances
+are differences first.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from gpytorch.kernels import (
+    AdditiveKernel,
+    CosineKernel,
+    Kernel,
+    MaternKernel,
+    PeriodicKernel,
+    ProductKernel,
+    RBFKernel,
+    RQKernel,
+    ScaleKernel,
+)
+
+from .errors import InputError
+
+#: Inputs this many lengthscales away from a common origin still have round-off of a few units when scaled first.
+NEAR = 32.0
+
+
+def kernel_matrix(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+    """K(A, B) as a dense matrix."""
+    return _matrix(kernel, A, B, picked=False)
+
+
+def kernel_diagonal(kernel: Kernel, A: torch.Tensor) -> torch.Tensor:
+    """K(a, a) for every row of ``A``."""
+    return _diagonal(kernel, A, picked=False)
+
+
+def _matrix(kernel: Kernel, A: torch.Tensor, B: torch.Tensor, picked: bool) -> torch.Tensor:
+    A, B = _columns(kernel, A, picked), _columns(kernel, B, picked)
+    kind = type(kernel)
+    if kind is ScaleKernel:
+        # a ScaleKernel takes over the columns of the kernel that it scales
+        scaled: torch.Tensor = _matrix(kernel.base_kernel, A, B, picked=True) * kernel.outputscale
+        return scaled
+    if kind is AdditiveKernel:
+        total = torch.zeros(len(A), len(B)).to(A)
+        for part in kernel.kernels:
+            total = total + _matrix(part, A, B, picked=False)
+        return total
+    if kind is ProductKernel:
+        product = torch.ones(len(A), len(B)).to(A)
+        for part in kernel.kernels:
+            product = product * _matrix(part, A, B, picked=False)
+        return product
+    if kind is RBFKernel:
+        return _squares(kernel, A, B).div_(-2.0).exp_()
+    if kind is MaternKernel:
+        return _matern(_squares(kernel, A, B).sqrt_(), kernel.nu)
+    if kind is RQKernel:
+        # the power of a number next to 1 would lose as many digits as alpha has
+        return torch.exp(-kernel.alpha * torch.log1p(_squares(kernel, A, B) / (2.0 * kernel.alpha)))
+    if kind in (PeriodicKernel, CosineKernel):
+        A, B = A - A[:1], B - A[:1]
+    return _dense(kernel.forward(A, B))
+
+
+def _diagonal(kernel: Kernel, A: torch.Tensor, picked: bool) -> torch.Tensor:
+    A = _columns(kernel, A, picked)
+    kind = type(kernel)
+    if kind is ScaleKernel:
+        scaled: torch.Tensor = _diagonal(kernel.base_kernel, A, picked=True) * kernel.outputscale
+        return scaled
+    if kind is AdditiveKernel:
+        total = torch.zeros(len(A)).to(A)
+        for part in kernel.kernels:
+            total = total + _diagonal(part, A, picked=False)
+        return total
+    if kind is ProductKernel:
+        product = torch.ones(len(A)).to(A)
+        for part in kernel.kernels:
+            product = product * _diagonal(part, A, picked=False)
+        return product
+    if kind in (RBFKernel, MaternKernel, RQKernel):
+        return torch.ones(len(A)).to(A)
+    return _dense(kernel.forward(A, A, diag=True))
+
+
+def _columns(kernel: Kernel, A: torch.Tensor, picked: bool) -> torch.Tensor:
+    return A if picked or kernel.active_dims is None else A.index_select(-1, kernel.active_dims)
+
+
+def _dense(values: object) -> torch.Tensor:
+    result: torch.Tensor = values if isinstance(values, torch.Tensor) else values.to_dense()  # type: ignore[attr-defined]
+    return result
+
+
+def _squares(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+    """|(a − b)/ℓ|² for all pairs."""
+    lengthscale = kernel.lengthscale.reshape(-1)
+    origin = A[:1]
+    near_A, near_B = (A - origin) / lengthscale, (B - origin) / lengthscale
+    if max(float(near_A.abs().max()), float(near_B.abs().max())) <= NEAR:
+        return torch.cdist(near_A, near_B, compute_mode="donot_use_mm_for_euclid_dist").square_()
+    squares = torch.zeros(len(A), len(B)).to(A)
+    for column in range(A.shape[1]):
+        gap = (A[:, column : column + 1] - B[:, column]).div_(lengthscale[column % lengthscale.numel()])
+        squares.addcmul_(gap, gap)
+    return squares
+
+
+def _matern(distance: torch.Tensor, nu: float) -> torch.Tensor:
+    scaled = distance * math.sqrt(2.0 * nu)
+    decay = torch.exp(-scaled)
+    if nu == 0.5:
+        return decay
+    return decay * (1.0 + scaled) if nu == 1.5 else decay * (1.0 + scaled + scaled.square() / 3.0)
+
+
+def with_exact_distances(kernel: Kernel) -> Kernel:
+    """``kernel`` itself, its parts made to take differences where GPyTorch would expand the square."""
+    for part in kernel.modules():
+        if isinstance(part, Kernel):
+            part.covar_dist = _distance
+    return kernel
+
+
+def _distance(
+    A: torch.Tensor,
+    B: torch.Tensor,
+    diag: bool = False,
+    last_dim_is_batch: bool = False,
+    square_dist: bool = False,
+    **_: object,
+) -> torch.Tensor:
+    if last_dim_is_batch:
+        A, B = A.transpose(-1, -2).unsqueeze(-1), B.transpose(-1, -2).unsqueeze(-1)
+    distance: torch.Tensor
+    if diag:
+        distance = torch.linalg.vector_norm(A - B, dim=-1)
+    else:
+        distance = torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist")
+    return distance.square() if square_dist else distance
+
+
+def require_features(kernel: Kernel, features: int) -> None:
+    """Raise unless ``kernel`` and all its parts are made for this many features."""
+    _require_features(kernel, features, features, picked=False)
+
+
+def _require_features(kernel: Kernel, features: int, given: int, picked: bool) -> None:
+    if kernel.active_dims is not None and not picked:
+        if int(kernel.active_dims.max()) >= features:
+            raise InputError(
+                f"the kernel looks at column {int(kernel.active_dims.max())}, but the inputs have {given} feature(s); "
+                "give inputs with the columns that the kernel was made for."
+            )
+        features = kernel.active_dims.numel()
+    if kernel.ard_num_dims not in (None, 1, features):
+        raise InputError(
+            f"the kernel has {kernel.ard_num_dims} lengthscales, but the inputs have {given} feature(s); "
+            "give one lengthscale, or one for each feature."
+        )
+    for part in kernel.children():
+        for inner in part if isinstance(part, torch.nn.ModuleList) else [part]:
+            if isinstance(inner, Kernel):
+                _require_features(inner, features, given, isinstance(kernel, ScaleKernel))
