@@ -33,7 +33,11 @@ LADDER = (0.2, 0.1, 0.05, 0.02, 0.01)
 LADDER_ROWS = 400
 
 #: Tightening may raise the trace by about this share at a time; inputs that would need more are added to the cover.
-AFFORDABLE = 0.01
+#: A greedy cover fills the region already, so it is rather tightened.
+AFFORDABLE = {"greedy": 0.1, "exchange": 0.01}
+
+#: Sensitive inputs that would have to be held tighter than this stand for their region too badly.
+LOWEST = 0.3
 
 #: How many fresh looks a rough noise, which is cheap to have, is tried on.
 ROUGH_LOOKS = 6
@@ -105,7 +109,7 @@ class _Search:
         self.problem, self.margins, self.say, self.turn = problem, margins, say, turn
         moves = problem.region.moves(problem.inputs.dimension)
         self.simple = problem.inputs.dimension == 1
-        self.count = 1001 if self.simple else int(np.clip(8e6 // len(problem.inputs), 2048, 16384))
+        self.count = 1001 if self.simple else int(np.clip(8e6 // len(problem.inputs), 2048, 8192))
         self.moving = np.flatnonzero(moves)
         say("looking over the region")
         self.points = np.vstack([self.fresh(), rows_in_reach(problem.region, problem.inputs)])
@@ -213,8 +217,8 @@ class _Search:
                 f"round {step + 1}: {len(sensitive)} sensitive inputs, {int(np.sum(usage > self.limit))} fall short"
             )
             if worst > self.limit:
-                cheap = worst <= 1.0 + AFFORDABLE * self.problem.trace_by_tightening(noise)
-                grown = sensitive if cheap or cover == "greedy" else self.added(sensitive, usage)
+                cheap = worst <= 1.0 + AFFORDABLE[cover] * self.problem.trace_by_tightening(noise)
+                grown = sensitive if cheap else self.added(sensitive, usage)
                 tightened = self.tighten(root, t, (noise, worst)) if len(grown) <= len(sensitive) else None
                 if tightened is None:
                     sensitive = grown if len(grown) > len(sensitive) else self.added(sensitive, usage)
@@ -285,7 +289,7 @@ def _tighten(
     while spare < 0:
         # what is explained grows about like t; a little more than that, then ever larger steps
         low *= 0.5 if low < high else max(0.5, 1.0 - 1.3 * over)
-        if low < 1e-3:
+        if low < LOWEST:
             return None
         best, usage = attempt(low)
         spare = limit - usage
