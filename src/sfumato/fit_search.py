@@ -20,12 +20,11 @@ import torch
 from gpytorch.constraints import GreaterThan, Positive
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean, Mean, ZeroMean
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 
 from .errors import InputError
-from .inputs import Array
+from .fit_model import GP, Adam, Answer, LogDensity, OwnMean, Question
 from .progress import Progress
 
 # In standard deviations of a column, and in variances of y.
@@ -47,89 +46,6 @@ START_LENGTHSCALES = (1.0, 0.2, 3.0, 0.06, 10.0)
 START_NOISES = (0.1, 0.01, 0.5, 0.001)
 MOST_STARTS = len(START_LENGTHSCALES) * len(START_NOISES)
 ADAM_LENGTHSCALE, ADAM_NOISE, ADAM_LEAST_NOISE = 1.2, 0.1, 1e-4
-
-
-@dataclass(frozen=True)
-class Adam:
-    """A fixed number of gradient steps, as in the paper's census study."""
-
-    epochs: int
-    learning_rate: float
-    decay: tuple[int, float] | None
-    weight_decay: float
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is known and what is asked: rows to fit, and a value for everything that is not to be learnt.
-
-    ``kernel`` is a name or a GPyTorch kernel, ``mean`` is "constant", a number or a GPyTorch mean, ``noise`` is
-    "learn" or one variance for each row.
-    """
-
-    X: Array
-    y: Array
-    names: tuple[str, ...]
-    kernel: str | Kernel
-    mean: str | float | Mean
-    noise: str | Array
-    lengthscale: Array | None
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The most likely values that were found, in the user's units."""
-
-    kernel: Kernel | None
-    lengthscales: Array
-    variance: float
-    mean: float | Mean
-    noise: float | None
-    converged: bool
-    messages: tuple[str, ...]
-    starts: int
-
-
-class _GP(gpytorch.models.ExactGP):
-    def __init__(self, X: torch.Tensor, y: torch.Tensor, likelihood: Any, mean: Mean, kernel: Kernel) -> None:
-        super().__init__(X, y, likelihood)
-        self.mean_module = mean
-        self.covar_module = kernel
-
-    def forward(self, X: torch.Tensor) -> gpytorch.distributions.MultivariateNormal:
-        return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
-
-
-class _LogDensity(torch.autograd.Function):
-    """log N(r; 0, C) with its gradient written out, ½(ααᵀ − C⁻¹): several times faster than through the factor."""
-
-    @staticmethod
-    def forward(ctx: Any, covariance: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        lower = psd_safe_cholesky(covariance)
-        alpha = torch.cholesky_solve(residual[:, None], lower)[:, 0]
-        ctx.save_for_backward(lower, alpha)
-        log_determinant = 2.0 * lower.diagonal().log().sum()
-        value: torch.Tensor = -0.5 * (residual @ alpha + log_determinant + len(residual) * math.log(2.0 * math.pi))
-        return value
-
-    @staticmethod
-    def backward(ctx: Any, *up: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        lower, alpha = ctx.saved_tensors
-        slope = torch.outer(alpha, alpha) - torch.cholesky_inverse(lower)
-        return 0.5 * up[0] * slope, -up[0] * alpha
-
-
-class _OwnMean(Mean):
-    """The user's mean, read at scaled inputs and given in scaled outputs."""
-
-    def __init__(self, mean: Mean, x_offset: torch.Tensor, x_scale: torch.Tensor, y_scale: float) -> None:
-        super().__init__()
-        self.own = mean
-        self.x_offset, self.x_scale, self.y_scale = x_offset, x_scale, y_scale
-
-    def forward(self, X: torch.Tensor) -> torch.Tensor:
-        values: torch.Tensor = self.own(X * self.x_scale + self.x_offset) / self.y_scale
-        return values
 
 
 @dataclass
@@ -175,7 +91,7 @@ class Search:
             with gpytorch.settings.min_fixed_noise(double_value=0.0):
                 likelihood = gpytorch.likelihoods.FixedNoiseGaussianLikelihood(torch.from_numpy(noise))
         self.likelihood = likelihood
-        model = _GP(X, y, likelihood, self.mean, self.kernel).double()
+        model = GP(X, y, likelihood, self.mean, self.kernel).double()
         self.mll = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model).double()
         self.mll.train()
         self.given = copy.deepcopy(self.mll.state_dict())
@@ -207,7 +123,7 @@ class Search:
         mean = self.question.mean
         if isinstance(mean, Mean):
             offset, scale = torch.from_numpy(self.x_offset), torch.from_numpy(self.x_scale)
-            return _OwnMean(copy.deepcopy(mean).double().cpu(), offset, scale, self.y_scale)
+            return OwnMean(copy.deepcopy(mean).double().cpu(), offset, scale, self.y_scale)
         return ConstantMean().double() if mean == "constant" else ZeroMean()
 
     # ------------------------------------------------------------ what is free
@@ -267,7 +183,7 @@ class Search:
         (X,), y = model.train_inputs, model.train_targets
         noise = self.likelihood.noise.expand(len(y))
         covariance = self.kernel(X).to_dense() + torch.diag(noise)
-        value: torch.Tensor = _LogDensity.apply(covariance, y - self.mean(X))
+        value: torch.Tensor = LogDensity.apply(covariance, y - self.mean(X))
         for _, module, prior, closure, _ in self.mll.named_priors():
             value = value + prior.log_prob(closure(module)).sum()
         return -value / len(y)
