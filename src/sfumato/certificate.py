@@ -165,7 +165,7 @@ def _dense_inputs(design: Design) -> Array:
     finite = design.region.points
     if finite is not None:
         return finite
-    count = 4001 if design.inputs.dimension == 1 else int(np.clip(4_000_000 // len(design.inputs), 2048, 16384))
+    count = 4001 if design.inputs.dimension == 1 else int(np.clip(2_500_000 // len(design.inputs), 2048, 8192))
     return design.region.candidates(count, design.inputs, turn=FRESH_TURN)
 
 

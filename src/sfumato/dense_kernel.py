@@ -102,11 +102,10 @@ def _squares(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
     """|(a − b)/ℓ|² for all pairs."""
     lengthscale = kernel.lengthscale.reshape(-1)
     origin = A[:1]
-    near_A, near_B = (A - origin) / lengthscale, (B - origin) / lengthscale
-    if max(float(near_A.abs().max()), float(near_B.abs().max())) <= NEAR:
-        return torch.cdist(near_A, near_B, compute_mode="donot_use_mm_for_euclid_dist").square_()
-    squares = torch.zeros(len(A), len(B)).to(A)
-    for column in range(A.shape[1]):
+    scaled_A, scaled_B = (A - origin) / lengthscale, (B - origin) / lengthscale
+    near = torch.maximum(scaled_A.abs().amax(dim=0), scaled_B.abs().amax(dim=0)) <= NEAR
+    squares = torch.cdist(scaled_A[:, near], scaled_B[:, near], compute_mode="donot_use_mm_for_euclid_dist").square_()
+    for column in torch.nonzero(~near).flatten().tolist():
         gap = (A[:, column : column + 1] - B[:, column]).div_(lengthscale[column % lengthscale.numel()])
         squares.addcmul_(gap, gap)
     return squares

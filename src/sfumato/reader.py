@@ -28,10 +28,10 @@ class Reader:
         self.largest = float(np.max(np.diag(total)))
         self.allowance = 2.0 * rows * _UNIT * self.largest
         total[np.diag_indices(rows)] -= self.allowance
-        try:
-            self.lower = scipy.linalg.cholesky(total, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
+        lower, failed = torch.linalg.cholesky_ex(torch.from_numpy(total))
+        if failed or not torch.isfinite(lower.diagonal()).all():
             return
+        self.lower = np.asarray(lower.numpy())
         norm = float(np.max(np.sum(np.abs(self.lower), axis=1)) * np.max(np.sum(np.abs(self.lower), axis=0)))
         reciprocal, _ = scipy.linalg.lapack.dpocon(self.lower, norm, uplo="L")
         # dpocon estimates the norm of the inverse from below, within a factor of three in practice.
