@@ -44,6 +44,7 @@ LAYERS = [
     ["fit_arguments", "fit_search"],
     ["fit_model"],
     ["prior"],
+    ["kernel_words"],
     ["container", "dense_kernel", "model_tree", "progress"],
     ["inputs"],
     ["errors"],

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import FormatError, InputError
+from sfumato.kernel_words import kernel_in_words
 from sfumato.model_tree import (
     KERNEL_KINDS,
     MAX_COLUMNS,
@@ -24,7 +25,6 @@ from sfumato.model_tree import (
     build_mean,
     describe_kernel,
     describe_mean,
-    kernel_in_words,
 )
 from sfumato.prior import Prior
 

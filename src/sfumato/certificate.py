@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 
 from .design import Design
 from .inputs import Array
-from .reader import Reader
+from .reader import Reader, needed_everywhere
 from .tolerance import FloorTolerance, TabulatedFloor
 
 #: Ratios are promised to within this much; it is far above round-off and far below anything one can see.
@@ -153,20 +153,17 @@ def certify(design: Design) -> Certificate:
 
 
 def check_inputs(design: Design) -> Array:
-    """The inputs at which the floor is checked before the search for the worst one: a dense set of the region."""
-    if isinstance(design.tolerance, TabulatedFloor):
-        return design.tolerance.inputs
-    if design.region.points is not None:
-        return design.region.points
-    return np.vstack([_dense_inputs(design), design.rows_in_reach()])
+    """The inputs at which the floor is checked before the search for the worst one."""
+    return design.tolerance.inputs if isinstance(design.tolerance, TabulatedFloor) else _dense_inputs(design)
 
 
 def _dense_inputs(design: Design) -> Array:
-    finite = design.region.points
-    if finite is not None:
-        return finite
+    """The points of a finite region; else a dense set of the region and the inputs of it next to the rows."""
+    if design.region.points is not None:
+        return design.region.points
     count = 4001 if design.inputs.dimension == 1 else int(np.clip(2_500_000 // len(design.inputs), 2048, 8192))
-    return design.region.candidates(count, design.inputs, turn=FRESH_TURN)
+    dense = design.region.candidates(count, design.inputs, turn=FRESH_TURN)
+    return np.vstack([dense, design.rows_in_reach()])
 
 
 def _may_wander(design: Design) -> bool:
@@ -244,9 +241,7 @@ def _lower_bound(
     directions = basis if scale is None else scale(basis)
     prior, inputs = design.prior, design.inputs
     if design.cover == "everywhere":
-        kernel = prior.covariance(inputs)
-        alpha = float(np.min(design.tolerance.budget(prior, inputs.values) / np.diag(kernel)))
-        required = directions.T @ (kernel @ directions) / alpha
+        required = directions.T @ (needed_everywhere(design) @ directions)
     elif design.sensitive.shape[0] == 0:
         return 0.0
     else:
@@ -336,7 +331,7 @@ def _table_is_dense(design: Design) -> bool:
     """Whether a floor that came as a table is given wherever it has to be checked."""
     if not isinstance(design.tolerance, TabulatedFloor):
         return True
-    wanted = np.vstack([_dense_inputs(design), design.rows_in_reach()])
+    wanted = _dense_inputs(design)
     scale = np.maximum(np.ptp(wanted, axis=0), np.finfo(float).tiny)
     distance, _ = cKDTree(design.tolerance.inputs / scale).query(wanted / scale)
     return bool(np.max(distance) <= 1e-6)

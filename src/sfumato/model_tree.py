@@ -6,15 +6,13 @@
 >>> tree = {"kind": "scale", "variance": 2.0, "kernel": {"kind": "rbf", "lengthscale": 0.5}}
 >>> describe_kernel(build_kernel(tree)) == tree
 True
->>> kernel_in_words(build_kernel(tree), ["t"])
-'RBF, lengthscale 0.5 (t); variance 2'
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -57,7 +55,7 @@ class _Leaf:
     per_column: tuple[str, ...] = ()
 
 
-_LEAVES = {
+LEAVES = {
     "rbf": _Leaf(RBFKernel, "RBF", per_column=("lengthscale",)),
     "matern": _Leaf(MaternKernel, "Matérn", per_column=("lengthscale",)),
     "rational_quadratic": _Leaf(RQKernel, "rational quadratic", numbers=("alpha",), per_column=("lengthscale",)),
@@ -68,9 +66,9 @@ _LEAVES = {
     "constant": _Leaf(ConstantKernel, "constant", numbers=("constant",)),
 }
 _EXTRA = {"matern": ("nu",), "polynomial": ("power",)}
-_COMPOSITES: dict[str, type[Kernel]] = {"sum": AdditiveKernel, "product": ProductKernel}
-_KIND_OF: dict[type[Any], str] = {leaf.kernel: kind for kind, leaf in _LEAVES.items()}
-_KIND_OF |= {ScaleKernel: "scale", **{kernel: kind for kind, kernel in _COMPOSITES.items()}}
+COMPOSITES: dict[str, type[Kernel]] = {"sum": AdditiveKernel, "product": ProductKernel}
+_KIND_OF: dict[type[Any], str] = {leaf.kernel: kind for kind, leaf in LEAVES.items()}
+_KIND_OF |= {ScaleKernel: "scale", **{kernel: kind for kind, kernel in COMPOSITES.items()}}
 KERNEL_KINDS = tuple(_KIND_OF.values())
 MEAN_KINDS = ("zero", "constant", "linear")
 
@@ -100,7 +98,7 @@ def _describe(kernel: Kernel, depth: int) -> dict[str, Any]:
     if depth > MAX_DEPTH:
         raise InputError(f"kernel is nested more than {MAX_DEPTH} deep; write it as flat sums and products.")
     tree: dict[str, Any] = {"kind": kind}
-    if kind in _COMPOSITES:
+    if kind in COMPOSITES:
         tree["kernels"] = [_describe(part, depth + 1) for part in kernel.kernels]
     elif kind == "scale":
         _single(kernel.outputscale.shape)
@@ -137,9 +135,9 @@ def _describe_leaf(kernel: Kernel, kind: str, tree: dict[str, Any]) -> None:
         if float(kernel.power) != int(kernel.power):
             raise InputError(f"kernel is polynomial with power {kernel.power!r}; a file holds whole powers only.")
         tree["power"] = int(kernel.power)
-    for name in _LEAVES[kind].numbers:
+    for name in LEAVES[kind].numbers:
         tree[name] = float(getattr(kernel, name))
-    for name in _LEAVES[kind].per_column:
+    for name in LEAVES[kind].per_column:
         values = [float(v) for v in getattr(kernel, name).reshape(-1)]
         tree[name] = values[0] if kernel.ard_num_dims is None else values
 
@@ -205,12 +203,12 @@ class _Builder:
         active = _active_dims(fields, columns)
         if active is not None:
             columns = len(active)
-        if kind in _COMPOSITES:
+        if kind in COMPOSITES:
             _only(fields, kind, ("kernels",))
             parts = fields["kernels"]
             if not isinstance(parts, list) or not parts:
                 raise FormatError(f"the {kind} kernel needs a list of kernels, not {_short(parts)}.")
-            kernel = _COMPOSITES[kind](*[self.build(part, columns, depth + 1) for part in parts])
+            kernel = COMPOSITES[kind](*[self.build(part, columns, depth + 1) for part in parts])
         elif kind == "scale":
             kernel = self._build_scale(fields, columns, depth)
         else:
@@ -232,7 +230,7 @@ class _Builder:
 
 
 def _build_leaf(kind: str, fields: dict[str, object], columns: int | None) -> Kernel:
-    leaf = _LEAVES[kind]
+    leaf = LEAVES[kind]
     _only(fields, kind, (*leaf.numbers, *leaf.per_column, *_EXTRA.get(kind, ())))
     values = {name: [_positive(fields[name], f"{name} of the {kind} kernel")] for name in leaf.numbers}
     options: dict[str, Any] = {f"{name}_constraint": _as_is() for name in (*leaf.numbers, *leaf.per_column)}
@@ -385,49 +383,3 @@ def _short(value: object) -> str:
 
 
 # ---------------------------------------------------------------- in words
-
-
-def kernel_in_words(kernel: Kernel, names: Sequence[str]) -> str:
-    """A line for people: kind, lengthscales by column name, variance."""
-    try:
-        tree = describe_kernel(kernel)
-    except InputError:
-        return type(kernel).__name__
-    return _words(tree, list(range(len(names))), lambda i: names[i] if i < len(names) else f"column {i}")
-
-
-def _words(tree: dict[str, Any], columns: list[int], name: Callable[[int], str]) -> str:
-    if "active_dims" in tree:
-        columns = [columns[i] if i < len(columns) else i for i in tree["active_dims"]]
-    kind = tree["kind"]
-    if kind == "scale":
-        return f"{_words(tree['kernel'], columns, name)}; variance {tree['variance']:.4g}"
-    if kind in _COMPOSITES:
-        return f"{kind} of " + " and ".join(f"({_words(part, columns, name)})" for part in tree["kernels"])
-    leaf = _LEAVES[kind]
-    title = leaf.name
-    if kind == "matern":
-        title += f" {round(2 * tree['nu'])}/2"
-    if kind == "polynomial":
-        title += f" of degree {tree['power']}"
-    parts = [title]
-    for key in leaf.per_column:
-        parts.append(_per_column_words(key.replace("_length", ""), tree[key], [name(i) for i in columns]))
-    parts += [f"{key.replace('_length', '')} {tree[key]:.4g}" for key in leaf.numbers if key != kind]
-    if kind == "constant":
-        parts = [f"constant {tree['constant']:.4g}"]
-    return ", ".join(parts)
-
-
-def _per_column_words(key: str, value: float | list[float], names: list[str], most: int = 8) -> str:
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if not isinstance(value, list):
-        return f"{key} {value:.4g}" + (f" ({_listed(names, most)})" if names else "")
-    labels = names if len(names) == len(value) else [f"column {i}" for i in range(len(value))]
-    return f"{key}s " + _listed([f"{v:.4g} ({label})" for v, label in zip(value, labels, strict=True)], most)
-
-
-def _listed(items: list[str], most: int) -> str:
-    rest = len(items) - most
-    return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -22,7 +22,7 @@ import torch
 from .dense_kernel import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
 from .errors import InputError
 from .inputs import Array, Inputs, as_inputs, as_outputs
-from .model_tree import kernel_in_words
+from .kernel_words import kernel_in_words
 
 
 class GaussianProcess(ABC):

@@ -99,11 +99,15 @@ class Reader:
         return float(np.sqrt(np.max(np.clip(1.0 - known / prior.variance(points), 0.0, 1.0))))
 
     def _joint_ratio_everywhere(self) -> float:
-        # M ⪰ K_XX / α implies the promise at every input, on the data or off it
-        prior, inputs = self.design.prior, self.design.inputs
-        kernel = prior.covariance(inputs)
-        alpha = float(np.min(self.design.tolerance.budget(prior, inputs.values) / np.diag(kernel)))
-        excess = self.data_covariance + self.design.noise.covariance() - kernel / alpha
+        needed = needed_everywhere(self.design)
+        excess = self.data_covariance + self.design.noise.covariance() - needed
         values = scipy.linalg.eigvalsh(excess, check_finite=False)
         spare = float(values[0]) - self.allowance
-        return 1.0 - spare / float(np.trace(kernel) / alpha) if spare >= 0 else 1.0 - spare / self.least
+        return 1.0 - spare / float(np.trace(needed)) if spare >= 0 else 1.0 - spare / self.least
+
+
+def needed_everywhere(design: Design) -> Array:
+    """K_XX / α: where M is at least this, the promise holds at every input, on the data or off it."""
+    kernel = design.prior.covariance(design.inputs)
+    alpha = float(np.min(design.tolerance.budget(design.prior, design.inputs.values) / np.diag(kernel)))
+    return kernel / alpha
