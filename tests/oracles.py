@@ -89,6 +89,25 @@ def least_trace(B: np.ndarray, weights: np.ndarray | None = None) -> float:
     return float(problem.value) * scale
 
 
+def least_noise(demands, weights: np.ndarray | None = None, diagonal: bool = False) -> float:
+    """min Tr CΣ by CVXPY and Clarabel, where ``demands`` lists (A, matrices B′): Σ ⪰ B′ − A for every B′."""
+    import warnings
+
+    import cvxpy
+
+    n = demands[0][0].shape[0]
+    scale = max(float(np.abs(A).max()) for A, _ in demands)
+    C = np.eye(n) if weights is None else (np.diag(weights) if weights.ndim == 1 else weights)
+    d = cvxpy.Variable(n, nonneg=True)
+    sigma = cvxpy.diag(d) if diagonal else cvxpy.Variable((n, n), PSD=True)
+    limits = [sigma - (needed - A) / scale >> 0 for A, several in demands for needed in several]
+    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(C @ sigma)), limits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+    return float(problem.value) * scale
+
+
 def rbf(a, b, lengthscale, variance=1.0):
     a, b = np.atleast_2d(np.asarray(a, float)), np.atleast_2d(np.asarray(b, float))
     gaps = (a[:, None, :] - b[None, :, :]) / lengthscale

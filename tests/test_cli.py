@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import sfumato as sf
 from sfumato.cli import app
-from sfumato.noise import Noise
+from sfumato.noise import CorrelatedNoise
 from sfumato.progress import progress
 
 Run = Callable[..., Any]
@@ -141,6 +141,56 @@ def test_json_is_one_object_on_stdout(data: Path, run: Run) -> None:
 def test_floor_in_units_of_the_output(data: Path, run: Run) -> None:
     made = json.loads(run(*options(data, alpha=None, floor=0.3, fit_outside=True, json=True)).stdout)
     assert made["certificate"]["worst_std"] >= 0.3 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said", "unsaid"),
+    [
+        (
+            {"guarantee": "pointwise"},
+            ["guarantee, noise", "pointwise", "may be known better"],
+            "nor any weighted average",
+        ),
+        ({"guarantee": "joint"}, ["nor any weighted average of them"], "may be known better"),
+        ({"structure": "diagonal"}, ["independent noise on every row", "nor any weighted average"], "correlated noise"),
+    ],
+)
+def test_the_program_is_said_in_words(
+    data: Path, run: Run, changed: dict[str, object], said: list[str], unsaid: str
+) -> None:
+    result = run(*options(data, **changed))
+    assert result.exit_code == 0, result.output
+    shown = " ".join(result.output.replace("│", " ").split())
+    assert "no reader can know f(s) better than ±" in shown
+    assert "at any s in the region" in shown
+    assert all(words in shown for words in said)
+    assert unsaid not in shown
+    again = run("certify", data.parent / "orbit.sfumato", "--json")
+    assert json.loads(again.stdout)["certificate"]["guarantee"] == changed.get("guarantee", "joint")
+
+
+def test_a_column_of_weights_spares_its_rows(data: Path, run: Run) -> None:
+    table = pd.read_csv(data)
+    table["weight"] = np.where(table["t"] > 2.05, 100.0, 1.0)
+    table.to_csv(data, index=False)
+    blur = []
+    for changed in ({}, {"weights": "weight"}):
+        assert run(*options(data, guarantee="pointwise", **changed)).exit_code == 0
+        blur.append(sf.load(data.parent / "orbit.sfumato").noise.variance())
+    heavy = table["weight"].to_numpy() > 1
+    assert blur[1][heavy].sum() < 0.9 * blur[0][heavy].sum()
+    assert blur[1].sum() > blur[0].sum()
+    refused(run(*options(data, weights="r")), "--weights 'r'", "published")
+
+
+def test_the_papers_example_is_reproduced(tmp_path: Path, run: Run) -> None:
+    result = run("reproduce", "example", "--out", tmp_path / "figures", "--json")
+    made = json.loads(result.stdout)
+    assert made["trace"]["correlated"] == pytest.approx(3.545614, abs=1e-6)
+    assert made["trace"]["independent"] == pytest.approx(20.0729, abs=1e-4)
+    assert (tmp_path / "figures" / "figure1.png").read_bytes().startswith(b"\x89PNG")
+    assert "3.5456" in run("reproduce", "example", "--out", tmp_path / "figures").stdout
+    refused(run("reproduce", "everything", "--out", tmp_path), "choose example")
 
 
 def test_rows_cover_is_announced_as_rows_only(data: Path, run: Run) -> None:
@@ -271,7 +321,7 @@ def test_predict_needs_the_columns_of_the_release(released: Path, run: Run) -> N
 
 def test_certify_exits_1_when_the_promise_is_broken(released: Path, run: Run) -> None:
     honest = sf.load(released)
-    weak = replace(honest.design, noise=Noise(honest.noise.factor / 2, honest.noise.shift))
+    weak = replace(honest.design, noise=CorrelatedNoise(honest.noise.factor / 2, honest.noise.shift))
     replace(honest, design=weak).save(released)
     result = run("certify", released)
     assert result.exit_code == 1, result.output

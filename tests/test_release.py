@@ -22,7 +22,7 @@ from sfumato.design import Design
 from sfumato.entropy import SecretKey
 from sfumato.errors import FormatError, GuaranteeError, InputError
 from sfumato.inputs import as_inputs
-from sfumato.noise import Noise
+from sfumato.noise import CorrelatedNoise
 from sfumato.prior import Prior
 from sfumato.regions import Box
 from sfumato.release import Prediction, Release, load, make_release
@@ -46,12 +46,12 @@ def design_for(X: Any = T, alpha: float = 0.3, region: Any = None, scale: float 
     B -= prior.covariance(inputs) + 0.05 * np.eye(len(inputs))
     values, vectors = np.linalg.eigh((B + B.T) / 2)
     factor = vectors[:, values > 0] * np.sqrt(values[values > 0]) * scale
-    return Design(prior, inputs, bound, tolerance, "rows", S, Noise(factor, 1e-6))
+    return Design(prior, inputs, bound, tolerance, "rows", S, CorrelatedNoise(factor, 1e-6))
 
 
 def claim(design: Design, holds: bool = True) -> Certificate:
     return Certificate(
-        promise="a promise", prior="a prior", cover=design.cover, holds=holds,
+        promise="a promise", prior="a prior", guarantee="joint", structure="full", cover=design.cover, holds=holds,
         joint_ratio=0.9 if holds else 1.7, floor_ratio=1.1,
         promised_ratio=1.1 if holds else 0.8, worst_input=design.inputs.values[0], worst_std=1.0, worst_floor=1.1,
         trace=design.noise.trace, trace_lower=0.0, gap=0.0, spill=0.0, sensitive=len(design.sensitive), checked=7,
@@ -110,7 +110,7 @@ def test_other_data_another_design_or_another_key_get_unrelated_noise() -> None:
     size = 4000
     wide = Design(
         DESIGN.prior, as_inputs(np.linspace(0, 1, size)), DESIGN.region, DESIGN.tolerance, "rows", DESIGN.sensitive,
-        Noise(np.zeros((size, 0)), 1.0),
+        CorrelatedNoise(np.zeros((size, 0)), 1.0),
     )  # fmt: skip
     draws = []
     for k in range(3):
@@ -195,7 +195,8 @@ def test_predictions_are_the_exact_posterior_given_noise_and_rounding() -> None:
     release = make_release(DESIGN, CLAIM, KEY, Y, resolution=0.5)
     new = np.linspace(-0.5, 3.5, 9)
     seen = release.predict(new)
-    M = DESIGN.data_covariance() + DESIGN.noise.covariance() + 0.5**2 / 12 * np.eye(31)
+    A = DESIGN.prior.covariance(DESIGN.inputs) + np.diag(DESIGN.prior.noise_variance(31))
+    M = A + DESIGN.noise.covariance() + 0.5**2 / 12 * np.eye(31)
     cross = DESIGN.prior.covariance(new, DESIGN.inputs)
     np.testing.assert_allclose(seen.mean, 2.0 + cross @ np.linalg.solve(M, release.outputs - 2.0), rtol=1e-9)
     expected = DESIGN.prior.covariance(new) - cross @ np.linalg.solve(M, cross.T)

@@ -27,7 +27,7 @@ from sfumato.design import Design
 from sfumato.entropy import SecretKey
 from sfumato.errors import FormatError
 from sfumato.inputs import as_inputs
-from sfumato.noise import Noise
+from sfumato.noise import CorrelatedNoise
 from sfumato.prior import Prior
 from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release import Release, load, make_release
@@ -60,9 +60,12 @@ def release_for(
     sensitive = inputs.values[region.contains(inputs.values)] if region.points is None else region.points
     factor = 0.7 * np.random.default_rng(5).normal(size=(len(inputs), rank))
     tolerance = tolerance or FractionTolerance(0.4)
-    design = Design(prior, inputs, region, tolerance, cover, sensitive, Noise(factor, 0.0 if rank else 1e-9), weights)
+    design = Design(
+        prior, inputs, region, tolerance, cover, sensitive, CorrelatedNoise(factor, 0.0 if rank else 1e-9), weights
+    )
     claim = Certificate(
-        promise="a promise", prior="a prior", cover=cover, holds=True, joint_ratio=0.9,
+        promise="a promise", prior="a prior", guarantee="joint", structure="full", cover=cover, holds=True,
+        joint_ratio=0.9,
         floor_ratio=np.inf, promised_ratio=1.1,
         worst_input=inputs.values[0], worst_std=1.0, worst_floor=float(np.float64(0.1) * 3), trace=design.noise.trace,
         trace_lower=np.nan, gap=0.0, spill=0.0, sensitive=len(sensitive), checked=7, allowance=0.0,
@@ -231,8 +234,8 @@ def test_foreign_files_are_refused_and_not_run(path: Path, good: bytes) -> None:
 
 def test_another_version_is_named(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
-    assert "'2', but this sfumato reads version '1'" in refused(
-        b"".join(container(json.dumps(manifest), tensors, version="2")), path
+    assert "'3', but this sfumato reads version '2'" in refused(
+        b"".join(container(json.dumps(manifest), tensors, version="3")), path
     )
 
 
@@ -317,7 +320,7 @@ def test_overlapping_missing_and_unknown_arrays_are_refused(path: Path, good: by
 
 def test_claimed_sizes_far_beyond_the_file_take_no_memory(path: Path) -> None:
     huge = {"dtype": "F64", "shape": [2**36, 2], "data_offsets": [0, 2**40]}
-    about = {"format": "sfumato-release", "version": "1", "manifest": "{}", "digest": "0" * 64}
+    about = {"format": "sfumato-release", "version": "2", "manifest": "{}", "digest": "0" * 64}
     text = json.dumps({"__metadata__": about, "inputs": huge}).encode()
     raw = len(text).to_bytes(8, "little") + text
     assert "truncated" in refused(raw, path)

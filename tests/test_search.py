@@ -10,7 +10,7 @@ import sfumato as sf
 from kernels import matern, rbf
 from sfumato.errors import InputError
 from sfumato.inputs import as_inputs
-from sfumato.noise import Noise
+from sfumato.noise import CorrelatedNoise
 from sfumato.problem import Problem
 from sfumato.search import Margins, propose
 from sfumato.tolerance import FractionTolerance
@@ -110,19 +110,19 @@ def test_where_nobody_learns_too_much_no_noise_is_proposed():
 
 def test_usage_by_woodbury_is_the_direct_one():
     task, points = problem(), LOOK
-    noise = task.noise(task.root(SIX), 0.8)
+    noise = task.solve(task.roots(SIX), 0.8).noise
     assert noise.rank > 0
-    assert task.look(points).own is not None
+    assert task.look(points).watches[0].own is not None
     assert task.usage(noise, task.look(points)) == pytest.approx(usage(noise.covariance(), points), rel=1e-9)
-    none = Noise(np.zeros((len(X), 0)))
+    none = CorrelatedNoise(np.zeros((len(X), 0)))
     assert task.usage(none, task.look(points)) == pytest.approx(usage(np.zeros_like(A), points), rel=1e-9)
 
 
 def test_usage_without_noise_in_the_data_is_the_direct_one():
     prior = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE))
     task, points = problem(prior=prior), LOOK
-    noise = task.noise(task.root(SIX), 0.8)
-    assert task.data_root is None
+    noise = task.solve(task.roots(SIX), 0.8).noise
+    assert task.audiences[0].data_root is None
     cross = kernel(X, points)
     M = kernel(X, X) + noise.covariance()
     direct = np.einsum("ij,ij->j", cross, np.linalg.solve(M, cross)) / (ALPHA * VARIANCE)
@@ -135,7 +135,7 @@ def test_rough_usage_is_that_of_the_whitened_noise():
     U = np.linalg.solve(L, cross)
     values, vectors = np.linalg.eigh(U @ np.linalg.solve(ALPHA * kernel(S, S), U.T) - np.eye(len(X)))
     rough = L @ (vectors * np.maximum(values, 0.0)) @ vectors.T @ L.T
-    found = task.rough_usage(task.root(S), task.look(points))
+    found = task.rough_usage(task.roots(S), task.look(points))
     assert found == pytest.approx(usage(rough, points), rel=1e-9)
     # it keeps the joint promise too
     seen = cross.T @ np.linalg.solve(A + rough, cross)
@@ -152,12 +152,12 @@ def test_only_inputs_that_need_noise_are_watched():
 
 def test_the_price_of_tightening_is_the_derivative_of_the_trace():
     task = problem()
-    root = task.root(SIX)
+    roots = task.roots(SIX)
     step = 1e-5
-    noise = task.noise(root, 1.0)
-    slope = (task.noise(root, 1 - step).trace - task.noise(root, 1 + step).trace) / (2 * step)
+    noise = task.solve(roots, 1.0).noise
+    slope = (task.solve(roots, 1 - step).noise.trace - task.solve(roots, 1 + step).noise.trace) / (2 * step)
     assert task.trace_by_tightening(noise) == pytest.approx(noise.trace / slope, rel=1e-4)
-    assert task.trace_by_tightening(Noise(np.zeros((len(X), 0)))) == 0.0
+    assert task.trace_by_tightening(CorrelatedNoise(np.zeros((len(X), 0)))) == 0.0
 
 
 def test_rows_just_outside_a_border_do_not_tell_too_much_on_it():
@@ -173,3 +173,55 @@ def test_rows_just_outside_a_border_do_not_tell_too_much_on_it():
     left = 1.0 - np.einsum("ij,ij->j", cross, np.linalg.solve(M, cross))
     assert mechanism.certificate.holds
     assert np.sqrt(left / 0.7).min() >= mechanism.certificate.floor_ratio - 1e-9
+
+
+def pointwise(region=BOX, alpha=ALPHA, **options):
+    return sf.protect(PRIOR, X, region, alpha=alpha, guarantee="pointwise", progress=False, **options)
+
+
+@pytest.mark.parametrize("cover", ["auto", "greedy"])
+def test_cutting_planes_keep_the_floor_on_a_fresh_dense_grid_with_hardly_more_than_the_least_noise(cover):
+    mechanism = pointwise(cover=cover)
+    a, b = np.meshgrid(np.linspace(0.3, 0.7, 53), np.linspace(0.4, 0.8, 59))
+    grid = np.column_stack([a.ravel(), b.ravel()])
+    assert mechanism.certificate.holds
+    assert usage(mechanism.noise.covariance(), grid).max() <= 1.0
+    assert mechanism.certificate.gap <= 1e-3
+    assert mechanism.certificate.cover == ("greedy" if cover == "greedy" else "exchange")
+
+
+@pytest.mark.parametrize("structure", ["full", "diagonal"])
+@pytest.mark.parametrize("kernel", [matern(0.3), rbf(0.3)])
+def test_on_a_line_the_pointwise_gap_is_below_a_ten_thousandth_and_the_joint_noise_above(kernel, structure):
+    t, prior = np.linspace(0, 3, 31), sf.Prior(kernel=kernel, noise=0.01)
+    options = {"structure": structure, "alpha": 0.2, "progress": False}
+    each = sf.protect(prior, t, sf.Box(1, 2), guarantee="pointwise", **options)
+    together = sf.protect(prior, t, sf.Box(1, 2), **options)
+    assert each.certificate.holds
+    assert together.certificate.holds
+    assert each.certificate.gap <= 1e-4
+    assert each.noise.trace < together.noise.trace
+
+
+def test_pointwise_rows_are_all_protected_and_the_gap_between_them_is_reported():
+    with pytest.warns(sf.GuaranteeWarning, match="ONLY THE ROWS"):
+        mechanism = pointwise(cover="rows")
+    inside = np.all((X >= [0.3, 0.4]) & (X <= [0.7, 0.8]), axis=1)
+    assert usage(mechanism.noise.covariance(), X[inside]).max() <= 1 + 1e-9
+    assert mechanism.certificate.floor_ratio < 1 - 1e-6
+
+
+def test_one_noise_for_two_priors_keeps_a_region_for_both():
+    t = np.linspace(0, 3, 25)
+    first, second = sf.Prior(kernel=matern(0.3), noise=0.05), sf.Prior(kernel=matern(0.8), noise=0.05)
+    both = sf.protect(first, t, sf.Box(1, 2), alpha=0.3, priors=[second], progress=False)
+    assert both.certificate.holds
+    grid = np.linspace(1, 2, 777)[:, None]
+    for scale in (0.3, 0.8):
+        cross = oracles.matern32(t[:, None], grid, scale)
+        M = oracles.matern32(t[:, None], t[:, None], scale) + 0.05 * np.eye(25) + both.noise.covariance()
+        assert np.einsum("ij,ij->j", cross, np.linalg.solve(M, cross)).max() <= 0.3 + 1e-9
+    alone = sf.protect(first, t, sf.Box(1, 2), alpha=0.3, progress=False)
+    cross, A = oracles.matern32(t[:, None], grid, 0.8), oracles.matern32(t[:, None], t[:, None], 0.8)
+    learnt = np.einsum("ij,ij->j", cross, np.linalg.solve(A + 0.05 * np.eye(25) + alone.noise.covariance(), cross))
+    assert learnt.max() > 0.35

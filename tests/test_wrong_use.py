@@ -150,8 +150,8 @@ def test_wrong_floors(call, fragments):
         wrong("a matrix of text", lambda: sf.MatrixTolerance([["a"]]), "MatrixTolerance"),
         wrong("a matrix for everywhere", lambda: protect(region=sf.Everywhere(), tolerance=sf.MatrixTolerance(1.0)),
               "MatrixTolerance", "sf.Points"),
-        wrong("a kernel for everywhere", lambda: protect(region=sf.Everywhere(),
-                                                         tolerance=sf.KernelTolerance(rbf(0.3))), "alpha"),
+        wrong("a kernel that is too smooth for everywhere",
+              lambda: protect(region=sf.Everywhere(), tolerance=sf.KernelTolerance(rbf(5.0))), "tolerance", "spectrum"),
     ],
 )  # fmt: skip
 def test_wrong_tolerances(call, fragments):
@@ -163,6 +163,28 @@ def test_wrong_tolerances(call, fragments):
 def test_unknown_choices_are_answered_with_the_known_ones(name, value):
     known = {"cover": "'exchange'", "guarantee": "'joint'", "structure": "'full'", "method": "'eigh'"}
     refused(lambda: protect(**{name: value}), (f"{name} is {value!r}; choose one of", known[name]))
+
+
+@pytest.mark.parametrize(
+    ("call", "fragments"),
+    [
+        wrong("one prior", lambda: protect(priors=PRIOR), "priors is", "list of sf.Prior"),
+        wrong("a number", lambda: protect(priors=3), "priors is 3", "list of sf.Prior"),
+        wrong("a kernel among them", lambda: protect(priors=[PRIOR, rbf(1.0)]), "priors has", "list of sf.Prior"),
+        wrong("too many", lambda: protect(priors=[sf.Prior(kernel=rbf(1.0))] * 64), "priors has 64", "fewer than 64"),
+        wrong("made for other rows", lambda: protect(priors=[sf.Prior(kernel=rbf(1.0), noise=[0.1, 0.2])]),
+              "noise has 2 values", "16 rows"),
+        wrong("made for other columns", lambda: protect(priors=[FRAME_PRIOR]), "prior does not fit X"),
+        wrong("a floor that one of them does not have",
+              lambda: protect(priors=[sf.Prior(kernel=rbf(1.0, 1e-4))], floor=0.1), "floor is 0.1", "already knows"),
+        wrong("sign, diagonal", lambda: protect(method="sign", structure="diagonal"), "method is 'sign'", "leave"),
+        wrong("eigh, pointwise", lambda: protect(method="eigh", guarantee="pointwise"), "method is 'eigh'", "leave"),
+        wrong("pointwise everywhere", lambda: protect(guarantee="pointwise", region=sf.Everywhere()),
+              "guarantee is \"pointwise\"", "bound the region"),
+    ],
+)  # fmt: skip
+def test_wrong_programs(call, fragments):
+    refused(call, fragments)
 
 
 @pytest.mark.parametrize(

@@ -7,47 +7,50 @@ Nothing here knows how Σ was found, and nothing is shared with the code that fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from scipy.spatial import cKDTree
 
 from .design import Design
 from .inputs import Array
-from .reader import Reader, needed_everywhere
-from .tolerance import FloorTolerance, TabulatedFloor
-
-#: Ratios are promised to within this much; it is far above round-off and far below anything one can see.
-TOLERANCE = 1e-9
+from .optimality import optimality
+from .promise_words import notes_on, promise_in_words
+from .reader import TOLERANCE, Reader
+from .tolerance import TabulatedFloor
 
 #: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
 FRESH_TURN = 1
+
+_STRUCTURES = {"full": "correlated noise", "diagonal": "independent noise on every row"}
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """What was promised, and by how much it is kept.
 
-    Guarantee: when ``holds`` is true, a reader who knows the inputs, the prior, V, Σ and every published value keeps
-    a standard deviation of at least the floor at each input for which the promise was made, and
-    ``K_SX M⁻¹ K_XS ⪯ Δ`` holds at the sensitive inputs, each to within 1e-9 and with round-off counted against it.
+    Guarantee: when ``holds`` is true, a reader who knows the inputs, the prior (any of the priors), V, Σ and every
+    published value keeps a standard deviation of at least the floor at each input for which the promise was made. With
+    the joint guarantee ``K_SX M⁻¹ K_XS ⪯ Δ`` holds at the sensitive inputs as well. Each is kept to within 1e-9, with
+    round-off counted against it.
 
     ================== ===================================================================================
-    ``promise``        what is promised, in words, and ``prior``: to readers with which prior
+    ``promise``        what is promised, in words, and ``prior``: to readers with which prior or priors
+    ``guarantee``      "joint" or "pointwise", and ``structure``: "full" or "diagonal" noise
     ``holds``          the promise is kept where it was made
-    ``joint_ratio``    λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), at most 1
+    ``joint_ratio``    λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), at most 1, except that
+                       ``guarantee="pointwise"`` does not promise it
     ``floor_ratio``    the least std(f(s)|W) / floor(s) over the whole region: at least 1, except that
                        ``cover="rows"`` does not promise it between the rows
     ``promised_ratio`` the same over the inputs for which it was promised
     ``worst_input``    where ``floor_ratio`` is reached, with ``worst_std`` and ``worst_floor``
     ``trace``          the noise: Tr Σ
-    ``trace_lower``    a lower bound for any noise that keeps the joint promise at the sensitive inputs
+    ``trace_lower``    a lower bound for any noise (of this structure) that keeps the promise at the sensitive inputs
     ``gap``            how far at most what was minimised (Tr Σ, or Tr CΣ) is from its least value, as a share
     ``spill``          the share of the noise that falls on rows outside the region
-    ``sensitive``      how many sensitive inputs carry the joint promise
+    ``sensitive``      how many sensitive inputs the noise was designed for
     ``checked``        at how many inputs the floor was checked
     ``allowance``      the round-off that was subtracted from M
     ================== ===================================================================================
@@ -55,6 +58,8 @@ class Certificate:
 
     promise: str
     prior: str
+    guarantee: str
+    structure: str
     cover: str
     holds: bool
     joint_ratio: float
@@ -79,11 +84,15 @@ class Certificate:
         floor = f"{self.floor_ratio:.9g} (at least 1)"
         if self.floor_ratio < 1 - TOLERANCE:
             floor = f"{self.floor_ratio:.9g}  BELOW 1" + (", not promised there" if self.holds else "")
+        joint = f"{self.joint_ratio:.9g} (at most 1)"
+        if self.guarantee == "pointwise":
+            joint = f"{self.joint_ratio:.6g}, not promised"
         return [
             ("promise", self.promise),
             ("to readers with the", self.prior),
             ("holds", "yes" if self.holds else "NO"),
-            ("joint ratio", f"{self.joint_ratio:.9g} (at most 1)"),
+            ("guarantee, noise", f"{self.guarantee}, {_STRUCTURES.get(self.structure, self.structure)}"),
+            ("joint ratio", joint),
             ("floor ratio over the region", floor),
             ("worst input", place),
             ("reader's std there", f"{self.worst_std:.6g}, floor {self.worst_floor:.6g}"),
@@ -113,43 +122,61 @@ class Certificate:
 
 def certify(design: Design) -> Certificate:
     """Check the promise of ``design`` from its published objects alone."""
-    reader = Reader(design)
-    joint_ratio = reader.joint_ratio()
+    readers = [Reader(design, prior) for prior in design.priors]
+    joint_ratio = max(reader.joint_ratio() for reader in readers)
+
+    def ratios_at(points: Array) -> Array:
+        return np.asarray(np.min([reader.floor_ratios(points) for reader in readers], axis=0))
+
     points = check_inputs(design)
-    ratios = reader.floor_ratios(points)
+    ratios = ratios_at(points)
     if _may_wander(design):
-        extra = _walk_downhill(design, points, ratios, reader.floor_ratios)
+        extra = _walk_downhill(design, points, ratios, ratios_at)
         if extra.shape[0]:
             points = np.vstack([points, extra])
-            ratios = np.concatenate([ratios, reader.floor_ratios(extra)])
+            ratios = np.concatenate([ratios, ratios_at(extra)])
     worst = int(np.argmin(ratios))
     promised_ratio = float(ratios[worst])
     if design.cover == "rows":
         rows = design.rows_inside()
-        promised_ratio = float(np.min(reader.floor_ratios(rows))) if len(rows) else 0.0
-    trace, lower, gap = _optimality(design, reader.data_covariance)
-    floor = float(design.tolerance.floor(design.prior, points[worst : worst + 1])[0])
+        promised_ratio = float(np.min(ratios_at(rows))) if len(rows) else 0.0
+    # nobody can look at every input there is: everywhere, the formula is the proof
+    needs_joint = design.guarantee == "joint" or design.cover == "everywhere"
+    joint_kept = not needs_joint or joint_ratio <= 1 + TOLERANCE
+    std, floor = _worst(readers, points[worst : worst + 1])
+    least = optimality(design, readers)
     return Certificate(
-        promise=_promise_in_words(design),
-        prior=str(design.prior),
+        promise=promise_in_words(design, points),
+        prior="; or the ".join(str(prior) for prior in design.priors),
+        guarantee=design.guarantee,
+        structure=design.structure,
         cover=design.cover,
-        holds=bool(joint_ratio <= 1 + TOLERANCE and promised_ratio >= 1 - TOLERANCE and _table_is_dense(design)),
+        holds=bool(joint_kept and promised_ratio >= 1 - TOLERANCE and _table_is_dense(design)),
         joint_ratio=joint_ratio,
         floor_ratio=float(ratios[worst]),
         promised_ratio=promised_ratio,
         worst_input=np.array(points[worst]),
-        worst_std=floor * float(ratios[worst]) if floor > 0 else float(reader.deviations(points[worst : worst + 1])[0]),
+        worst_std=std,
         worst_floor=floor,
-        trace=trace,
-        trace_lower=lower,
-        gap=gap,
+        trace=least.trace,
+        trace_lower=least.lower,
+        gap=least.gap,
         spill=_spill(design),
         sensitive=len(design.inputs) if design.cover == "everywhere" else int(design.sensitive.shape[0]),
         checked=int(points.shape[0]),
-        allowance=reader.allowance,
+        allowance=max(reader.allowance for reader in readers),
         columns=design.inputs.names,
-        notes=_notes(design, reader, float(ratios[worst]), points[worst], int(np.sum(np.isinf(ratios)))),
+        notes=(
+            *notes_on(design, readers, points[worst], float(ratios[worst]), int(np.sum(np.isinf(ratios)))),
+            *_gaps(design),
+        ),
     )
+
+
+def _worst(readers: Sequence[Reader], point: Array) -> tuple[float, float]:
+    """The standard deviation and the floor, at ``point``, of the reader who comes closest to it."""
+    reader = min(readers, key=lambda one: float(one.floor_ratios(point)[0]))
+    return float(reader.deviations(point)[0]), float(reader.floors(point)[0])
 
 
 def check_inputs(design: Design) -> Array:
@@ -206,56 +233,6 @@ def _walk_downhill(
     return np.asarray(here)
 
 
-def _optimality(design: Design, data_covariance: Array) -> tuple[float, float, float]:
-    """The trace, a lower bound for every noise that keeps the joint promise, and the gap of what was minimised.
-
-    For any P with orthonormal columns ``Tr Σ ≥ Tr PᵀΣP ≥ Tr (Pᵀ B P)⁺`` whenever ``Σ ⪰ B`` and ``Σ ⪰ 0``.
-    """
-    trace = design.noise.trace
-    if not np.any(design.noise.factor):
-        return trace, 0.0, 0.0 if trace == 0 else 1.0
-    lower = _lower_bound(design, data_covariance, design.noise.factor, None)
-    if design.weights is None:
-        return trace, lower, max(0.0, 1.0 - lower / trace)
-    scaled, scale = _weighted(design.weights, design.noise.factor)
-    objective = float(np.sum(scaled**2)) + design.noise.shift * float(
-        np.sum(design.weights) if design.weights.ndim == 1 else np.trace(design.weights)
-    )
-    return trace, lower, max(0.0, 1.0 - _lower_bound(design, data_covariance, scaled, scale) / objective)
-
-
-def _weighted(weights: Array, factor: Array) -> tuple[Array, Callable[[Array], Array]]:
-    """C^{1/2} F, and multiplication by C^{1/2}."""
-    if weights.ndim == 1:
-        root = np.sqrt(weights)[:, None]
-        return root * factor, lambda block: root * block
-    values, vectors = scipy.linalg.eigh(weights)
-    full = (vectors * np.sqrt(values)) @ vectors.T
-    return full @ factor, lambda block: np.asarray(full @ block)
-
-
-def _lower_bound(
-    design: Design, data_covariance: Array, factor: Array, scale: Callable[[Array], Array] | None
-) -> float:
-    basis, _ = scipy.linalg.qr(factor, mode="economic", check_finite=False)
-    directions = basis if scale is None else scale(basis)
-    prior, inputs = design.prior, design.inputs
-    if design.cover == "everywhere":
-        required = directions.T @ (needed_everywhere(design) @ directions)
-    elif design.sensitive.shape[0] == 0:
-        return 0.0
-    else:
-        seen = prior.covariance(design.sensitive, inputs) @ directions
-        delta = design.tolerance.matrix(prior, design.sensitive)
-        try:
-            required = seen.T @ scipy.linalg.solve(delta, seen, assume_a="pos", check_finite=False)
-        except np.linalg.LinAlgError:
-            return 0.0
-    there = directions.T @ (data_covariance @ directions)
-    reduced = required - there
-    return float(np.sum(np.maximum(scipy.linalg.eigvalsh((reduced + reduced.T) / 2), 0.0)))
-
-
 def _spill(design: Design) -> float:
     variance = design.noise.variance()
     total = float(np.sum(variance))
@@ -263,68 +240,10 @@ def _spill(design: Design) -> float:
     return float(np.sum(variance[~inside])) / total if total > 0 else 0.0
 
 
-def _promise_in_words(design: Design) -> str:
-    names = design.inputs.names
-    where = design.region.in_words(names)
-    free = _free_columns(design)
-    if free:
-        where += f" ({', '.join(free)} as observed together in the data)"
-    place = {
-        "rows": f"at any row of the data with {where}",
-        "points": f"at any of {where}",
-        "everywhere": "at any input",
-    }.get(design.cover, f"at any input with {where}")
-    return (
-        f"no reader can know f(s) better than the floor {place}, "
-        f"nor any weighted average of f at the sensitive inputs: {design.tolerance.in_words()}"
-    )
-
-
-def _free_columns(design: Design) -> list[str]:
-    """The columns that the region leaves to the combinations that rows of the data have."""
-    if design.region.points is not None or design.cover in ("rows", "everywhere"):
-        return []
-    dimension = design.inputs.dimension
-    lower, upper = design.region.limits(dimension)
-    kept = np.isinf(lower) & np.isinf(upper) & ~design.region.moves(dimension)
-    return [name for name, free in zip(design.inputs.names, kept, strict=True) if free]
-
-
-def _notes(design: Design, reader: Reader, floor_ratio: float, worst: Array, bare: int) -> tuple[str, ...]:
-    notes = []
-    place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(design.inputs.names, worst, strict=True))
-    if design.cover == "rows" and floor_ratio < 1 - TOLERANCE:
-        notes.append(
-            f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {100 * (1 - floor_ratio):.2g} % "
-            'below the floor; use cover="auto" to protect the whole region'
-        )
-    if bare:
-        notes.append(
-            f"NO FLOOR AT {bare} OF THE CHECKED INPUTS: there the tolerance is as large as the prior variance, so a "
-            "release may tell everything"
-        )
-    if reader.lower is None:
-        notes.append(
-            "the covariance of the published values is singular to working precision, so nothing can be certified"
-        )
-    if design.noise.shift > 0:
-        notes.append(
-            f"the data's covariance is singular to working precision; every row also carries independent noise of "
-            f"standard deviation {np.sqrt(design.noise.shift):.1e}"
-        )
-    promised = design.rows_inside() if design.cover == "rows" else design.region.points
-    if promised is not None and 0 < len(design.sensitive) < len(promised):
-        notes.append(
-            f"the joint promise is made for {len(design.sensitive)} of the {len(promised)} inputs; they determine the "
-            f"others to within {reader.undetermined(promised):.1e} of their standard deviation"
-        )
-    if isinstance(design.tolerance, FloorTolerance) and callable(design.tolerance.value):
-        notes.append("the floor varies over the region and was looked at only where it was checked")
-    if isinstance(design.tolerance, TabulatedFloor):
-        notes.append("the floor varies over the region and was checked at the inputs listed in the file")
-        if not _table_is_dense(design):
-            notes.append("THE FILE GIVES THE FLOOR AT SOME INPUTS OF THE REGION ONLY, so the promise cannot be checked")
-    return tuple(notes)
+def _gaps(design: Design) -> tuple[str, ...]:
+    if _table_is_dense(design):
+        return ()
+    return ("THE FILE GIVES THE FLOOR AT SOME INPUTS OF THE REGION ONLY, so the promise cannot be checked",)
 
 
 def _table_is_dense(design: Design) -> bool:

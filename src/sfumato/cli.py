@@ -1,4 +1,4 @@
-"""The command ``sfumato``: demo, protect, predict, certify.
+"""The command ``sfumato``: demo, protect, predict, certify, reproduce.
 
 Exit codes: 0 done; 1 the guarantee does not hold; 2 wrong use. PyTorch is imported inside the commands, so that
 ``sfumato --help`` answers at once.
@@ -18,6 +18,8 @@ from . import __version__
 from .speech import as_json, show_certificate, show_warnings_as_notes, speaking
 
 if TYPE_CHECKING:
+    from .design import Guarantee, Structure
+    from .problem import Method
     from .release import Release
     from .search import AskedCover
 
@@ -102,6 +104,8 @@ def demo(
         'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --out orbit.sfumato',
         'sfumato protect people.parquet --inputs AGEP,PUMA --output PINCP --region "AGEP >= 75 and PUMA <= 2000" '
         "--floor 20000 --fit-outside --out people.sfumato --csv people_public.csv",
+        'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --guarantee pointwise '
+        "--out orbit.sfumato",
     )
 )
 @speaking
@@ -126,7 +130,18 @@ def protect(
     lengthscale: Annotated[float | None, typer.Option(help="Fix the lengthscale instead of learning it.")] = None,
     mean: Annotated[str, typer.Option(help="constant, zero or a number.")] = "constant",
     noise: Annotated[str, typer.Option(help="Noise variance in your data: learn, or a number.")] = "learn",
+    guarantee: Annotated[
+        str,
+        typer.Option(help="joint: averages of sensitive values are protected too; pointwise: each value by itself."),
+    ] = "joint",
+    structure: Annotated[
+        str, typer.Option(help="full: correlated noise, the least there is; diagonal: every row by itself.")
+    ] = "full",
+    weights: Annotated[
+        str | None, typer.Option(help="A column with positive weights: rows with large ones are blurred less.")
+    ] = None,
     cover: Annotated[str, typer.Option(help="auto, greedy, exchange or rows.")] = "auto",
+    method: Annotated[str, typer.Option(help="How the joint program is computed: auto, eigh or sign.")] = "auto",
     fit_outside: Annotated[
         bool, typer.Option("--fit-outside", help="Fit the prior on rows outside the region only (it is published).")
     ] = False,
@@ -158,7 +173,12 @@ def protect(
         raise InputError("--inputs names no column; give at least one, for example --inputs t.")
     if output in columns:
         raise InputError(f"--output {output!r} is also one of --inputs; inputs are published as they are.")
-    table = select_numbers(read_table(data), [*columns, output], data, drop_missing)
+    if weights == output:
+        raise InputError(
+            f"--weights {weights!r} is also the --output; weights are published, so they cannot be secret."
+        )
+    more = [] if weights is None or weights in columns else [weights]
+    table = select_numbers(read_table(data), [*columns, output, *more], data, drop_missing)
     X, y = table[columns], table[output]
     where = parse_region(region, columns)
     with show_warnings_as_notes():
@@ -173,7 +193,17 @@ def protect(
             progress=not json,
         )
         mechanism = design_noise(
-            prior, X, where, alpha=alpha, floor=floor, cover=cast("AskedCover", cover), progress=not json
+            prior,
+            X,
+            where,
+            alpha=alpha,
+            floor=floor,
+            guarantee=cast("Guarantee", guarantee),
+            structure=cast("Structure", structure),
+            cover=cast("AskedCover", cover),
+            weights=None if weights is None else table[weights].to_numpy(),
+            method=cast("Method", method),
+            progress=not json,
         )
         release = mechanism.release(y, output_name=output, resolution=resolution)
     release.save(out)
@@ -271,6 +301,35 @@ def certify(
             typer.echo("UNSAFE: the noise came from a known seed, so anyone can take it off.")
     if not certificate.holds:
         raise typer.Exit(1)
+
+
+@app.command(epilog=_examples("sfumato reproduce example --out figures"))
+@speaking
+def reproduce(
+    what: Annotated[str, typer.Argument(help="example: the paper's Example 1 and its Figure 1.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("reproduced"),
+    json: Json = False,
+) -> None:
+    """Compute and draw what the paper shows."""
+    from .errors import InputError
+
+    if what != "example":
+        raise InputError(f"{what!r} cannot be reproduced; choose example.")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is not a folder; give the name of one.")
+    from .paper.example import draw_figure_1, example
+
+    made = example()
+    out.mkdir(parents=True, exist_ok=True)
+    picture = out / "figure1.png"
+    draw_figure_1(made).savefig(picture, dpi=200)
+    traces = {"correlated": made.correlated.noise.trace, "independent": made.independent.noise.trace}
+    if json:
+        as_json({"files": [str(picture)], "trace": traces})
+        return
+    for name, trace in traces.items():
+        typer.echo(f"{name:<12} noise: total variance {trace:.6g}")
+    typer.echo(f"Written: {picture}")
 
 
 def _own_name() -> str:

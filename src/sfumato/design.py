@@ -13,13 +13,14 @@ from typing import Literal
 import numpy as np
 
 from .inputs import Array, Inputs
-from .noise import Noise
+from .noise import IndependentNoise, Noise
 from .prior import Prior
 from .regions import Region
 from .tolerance import Tolerance
 
 Cover = Literal["rows", "points", "greedy", "exchange", "everywhere"]
-
+Guarantee = Literal["joint", "pointwise"]
+Structure = Literal["full", "diagonal"]
 
 #: Of more rows than this, every so many-eth is taken where one cannot look at all.
 MOST_ROWS_IN_REACH = 4096
@@ -40,10 +41,15 @@ def rows_in_reach(region: Region, inputs: Inputs) -> Array:
 class Design:
     """The public side of a mechanism.
 
-    ``cover`` says how the sensitive inputs were chosen and ``sensitive`` lists them (S₀, γ × d): the joint promise
-    is made for their values. With "greedy", "exchange" and "everywhere" the floor is promised at every input
+    ``guarantee`` says what is promised: "joint", that nothing about f at the sensitive inputs (``sensitive``: S₀,
+    γ × d) is learnt beyond Δ, averages included, or "pointwise", each value by itself. ``cover`` says how the sensitive
+    inputs were chosen: with "greedy", "exchange" and "everywhere" the floor is promised at every input
     of the region, with "rows" at the rows of the data inside it, with "points" at the points of the region.
+    The promise is made to readers with ``prior``, and to those with any of the ``others`` as well.
+
     ``weights`` is C where the least ``Tr CΣ`` was asked for instead of the least ``Tr Σ``: a diagonal or a matrix.
+    ``structure`` says among which noises Σ is the least, all of them or the diagonal ones. ``witness`` proves
+    how little noise is possible (programs/demand.py), one matrix for each prior; the joint program needs none.
     """
 
     prior: Prior
@@ -54,10 +60,15 @@ class Design:
     sensitive: Array
     noise: Noise
     weights: Array | None = None
+    guarantee: Guarantee = "joint"
+    structure: Structure = "full"
+    others: tuple[Prior, ...] = ()
+    witness: tuple[Array, ...] | None = None
 
-    def data_covariance(self) -> Array:
-        """A = K_XX + V, the covariance of the data y."""
-        return self.prior.covariance(self.inputs) + np.diag(self.prior.noise_variance(len(self.inputs)))
+    @property
+    def priors(self) -> tuple[Prior, ...]:
+        """All priors that readers may hold."""
+        return (self.prior, *self.others)
 
     def rows_inside(self) -> Array:
         """The rows of the data that lie in the region."""
@@ -70,10 +81,11 @@ class Design:
     def digest(self) -> bytes:
         """A fingerprint of all that decides how outputs are blurred."""
         state = hashlib.sha256()
+        noise = self.noise.variances if isinstance(self.noise, IndependentNoise) else self.noise.factor
         for array in (
             self.inputs.values,
             self.sensitive,
-            self.noise.factor,
+            noise,
             np.array([self.noise.shift]),
             self.prior.noise_variance(len(self.inputs)),
             self.prior.mean_at(self.inputs),

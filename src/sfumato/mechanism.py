@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 import numpy as np
 
-from .certificate import TOLERANCE, Certificate, certify
-from .design import Design
+from .certificate import Certificate, certify
+from .design import Design, Guarantee, Structure
 from .entropy import SecretKey
 from .errors import GuaranteeWarning, InputError
 from .inputs import Array, Inputs, as_inputs
 from .noise import Noise
 from .prior import Prior
-from .problem import Problem
+from .problem import Method, Problem
 from .progress import progress as show_progress
+from .reader import TOLERANCE
 from .regions import Everywhere, Region
 from .release import Release, make_release, release_digest
+from .release_file import MOST_PRIORS
 from .search import AskedCover, Margins, Proposal, Say, propose
-from .tolerance import FloorTolerance, FractionTolerance, KernelTolerance, MatrixTolerance, Tolerance
+from .tolerance import FloorTolerance, FractionTolerance, MatrixTolerance, Tolerance
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +109,10 @@ class Mechanism:
         )
 
     def __str__(self) -> str:
-        title = f"Mechanism for {len(self.design.inputs)} rows: noise of rank {self.noise.rank}"
+        kind = f"correlated noise of rank {self.noise.rank}"
+        if self.design.structure == "diagonal":
+            kind = f"independent noise on {self.noise.rank} of them"
+        title = f"Mechanism for {len(self.design.inputs)} rows: {self.design.guarantee} guarantee, {kind}"
         return f"{title}\n{self.certificate}"
 
     def __repr__(self) -> str:
@@ -122,11 +128,12 @@ def protect(
     *,
     floor: Any = None,
     tolerance: Tolerance | None = None,
-    guarantee: Literal["joint"] = "joint",
-    structure: Literal["full"] = "full",
+    guarantee: Guarantee = "joint",
+    structure: Structure = "full",
     cover: AskedCover = "auto",
+    priors: Sequence[Prior] = (),
     weights: Any = None,
-    method: Literal["auto", "eigh"] = "auto",
+    method: Method = "auto",
     progress: bool = True,
 ) -> Mechanism:
     """The least noise on outputs at ``X`` such that nobody learns f in ``region`` better than allowed.
@@ -135,8 +142,10 @@ def protect(
     that every reader must keep, in the units of y, or a function of the inputs) and ``tolerance``.
 
     Guarantee (``certificate.holds``): for every reader who knows ``X``, the prior, V, Σ and the published outputs,
-    ``std(f(s)|W) ≥ floor(s)`` at every input s of the region, and ``K_SX M⁻¹ K_XS ⪯ Δ`` at the sensitive inputs, so
-    that no weighted average of their values is known better than allowed either.
+    ``std(f(s)|W) ≥ floor(s)`` at every input s of the region. ``guarantee="joint"`` promises ``K_SX M⁻¹ K_XS ⪯ Δ`` at
+    the sensitive inputs as well, so that no weighted average of their values is known better than allowed either;
+    ``guarantee="pointwise"`` promises each value by itself, with less noise. With ``priors`` all of that is promised to
+    readers who hold any of these priors too.
 
     ============ ======================================================================================
     cover        the floor is promised
@@ -149,7 +158,9 @@ def protect(
     ============ ======================================================================================
 
     A finite ``Points`` region is protected at its points, ``Everywhere`` at every input there is.
-    ``weights`` (one positive number a row, or a positive definite matrix C) asks for the least Tr CΣ.
+    ``structure="diagonal"`` blurs every row by itself, which needs more noise. ``weights`` (one positive number a row,
+    or a positive definite matrix C) asks for the least Tr CΣ. ``method`` says how the positive part of the joint
+    program is computed: "eigh", or "sign" (matrix sign iterations, to compare with).
 
     >>> import numpy as np, gpytorch, sfumato as sf
     >>> kernel = gpytorch.kernels.RBFKernel().double()
@@ -158,12 +169,13 @@ def protect(
     >>> round(example.noise.trace, 4)
     3.5456
     """
-    _check_choice("guarantee", guarantee, ("joint",))
-    _check_choice("structure", structure, ("full",))
-    _check_choice("method", method, ("auto", "eigh"))
+    _check_choice("guarantee", guarantee, get_args(Guarantee))
+    _check_choice("structure", structure, get_args(Structure))
+    _check_choice("method", method, get_args(Method))
     _check_choice("cover", cover, get_args(AskedCover))
     if not isinstance(prior, Prior):
         raise InputError(f"prior is {prior!r}; give a sf.Prior, for example from sf.fit_prior(X, y).")
+    others = _others(prior, priors)
     if not isinstance(region, Region):
         raise InputError(
             f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."
@@ -171,8 +183,11 @@ def protect(
     inputs = as_inputs(X)
     bound = region.bind(inputs)
     chosen = _tolerance(alpha, floor, tolerance, bound)
-    _check_prior(prior, inputs)
-    problem = Problem(prior, inputs, bound, chosen, _weights(weights, len(inputs)))
+    for one in (prior, *others):
+        _check_prior(one, inputs)
+    chosen_weights = _weights(weights, len(inputs))
+    problem = Problem(prior, inputs, bound, chosen, chosen_weights, guarantee, structure, others, method)
+    _check_program(problem)
     _check_tolerance(problem)
     with show_progress(progress) as step:
         try:
@@ -203,6 +218,10 @@ def _design(problem: Problem, cover: AskedCover, say: Say) -> tuple[Design, Cert
             proposal.sensitive,
             proposal.noise,
             problem.weights,
+            problem.guarantee,
+            problem.structure,
+            problem.others,
+            proposal.solution.witness,
         )
         say("checking the promise")
         certificate = certify(design)
@@ -214,6 +233,8 @@ def _design(problem: Problem, cover: AskedCover, say: Say) -> tuple[Design, Cert
 
 def _wider(margins: Margins, certificate: Certificate) -> Margins:
     above, below = certificate.joint_ratio - 1.0, 1.0 - certificate.promised_ratio
+    if certificate.guarantee == "pointwise":
+        above = 0.0
     if not np.isfinite(above):
         return replace(margins, independent=min(100.0 * margins.independent, 1e-2))
     if above > TOLERANCE:
@@ -229,10 +250,8 @@ def _propose(
     if not isinstance(problem.region, Everywhere):
         return propose(problem, cover, margins, last, turn, say)
     say("noise for every input")
-    inputs, prior = problem.inputs, problem.prior
-    alpha = float(np.min(problem.tolerance.budget(prior, inputs.values) / prior.variance(inputs)))
-    noise = problem.noise_above(prior.covariance(inputs) / (alpha * (1.0 - margins.joint - margins.floor)))
-    return Proposal("everywhere", inputs.values[:0], noise)
+    solution = problem.solve_everywhere(1.0 - margins.joint - margins.floor)
+    return Proposal("everywhere", problem.inputs.values[:0], solution)
 
 
 def _tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolerance:
@@ -257,21 +276,47 @@ def _tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolera
     return tolerance.at(region.points)
 
 
+def _others(prior: Prior, priors: Any) -> tuple[Prior, ...]:
+    """The priors that readers may hold besides ``prior``."""
+    if isinstance(priors, Prior) or not isinstance(priors, Iterable):
+        raise InputError(f"priors is {priors!r}; give a list of sf.Prior that readers may hold besides the first one.")
+    others = tuple(priors)
+    for one in others:
+        if not isinstance(one, Prior):
+            raise InputError(f"priors has {one!r} in it; give a list of sf.Prior.")
+    if len(others) >= MOST_PRIORS:
+        raise InputError(f"priors has {len(others)} entries; give fewer than {MOST_PRIORS}.")
+    return tuple(one for one in others if one is not prior)
+
+
+def _check_program(problem: Problem) -> None:
+    """Refuse combinations that mean nothing."""
+    if problem.method != "auto" and not (problem.joint and problem.structure == "full" and not problem.others):
+        raise InputError(
+            f"method is {problem.method!r}, which computes the positive part of the joint program; leave it out with "
+            'guarantee="pointwise", structure="diagonal" or priors=[…].'
+        )
+    if isinstance(problem.region, Everywhere) and not problem.joint:
+        raise InputError(
+            'guarantee is "pointwise" and region is sf.Everywhere(), where nobody can look at every input; use '
+            'guarantee="joint", which promises it everywhere by a formula, or bound the region.'
+        )
+
+
 def _check_tolerance(problem: Problem) -> None:
     region, tolerance, inputs = problem.region, problem.tolerance, problem.inputs
-    if isinstance(region, Everywhere):
-        variance = problem.prior.variance(inputs)
-        if isinstance(tolerance, KernelTolerance) or (
-            isinstance(tolerance, FloorTolerance) and callable(tolerance.value)
-        ):
-            raise InputError("region is sf.Everywhere(); give alpha or one floor for it, or bound the region.")
-        if isinstance(tolerance, FloorTolerance) and np.ptp(variance) > 1e-9 * variance.max():
-            raise InputError(
-                "region is sf.Everywhere() and the prior variance differs from input to input, so one floor has no "
-                "single meaning; give alpha, or bound the region."
-            )
-    look = region.points if region.points is not None else region.candidates(512, inputs, turn=0)
-    tolerance.check(problem.prior, look, inputs.names)
+    for audience in problem.audiences:
+        if isinstance(region, Everywhere) and isinstance(tolerance, FloorTolerance):
+            variance = audience.prior.variance(inputs)
+            if callable(tolerance.value):
+                raise InputError("region is sf.Everywhere(); give alpha or one floor for it, or bound the region.")
+            if np.ptp(variance) > 1e-9 * variance.max():
+                raise InputError(
+                    "region is sf.Everywhere() and the prior variance differs from input to input, so one floor has no "
+                    "single meaning; give alpha, or bound the region."
+                )
+        look = region.points if region.points is not None else region.candidates(512, inputs, turn=0)
+        tolerance.check(audience.prior, look, inputs.names)
 
 
 def _check_prior(prior: Prior, inputs: Inputs) -> None:

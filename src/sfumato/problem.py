@@ -1,53 +1,58 @@
-"""The problem that a design solves: data with a known covariance, a region, and what may be learnt there."""
+"""The problem that a design solves: data, a region, what may be learnt there and by whom, and which kind of noise."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
 
+from .audience import Audience, Watch
+from .design import Guarantee, Structure
 from .inputs import Array, Inputs, Mask
-from .linalg.triangular import solve_lower
-from .noise import Noise
+from .linalg.sign_positive_part import positive_part_by_sign
+from .linalg.weighting import Weighting
+from .noise import CorrelatedNoise, IndependentNoise, Noise
+from .optimality import objective
 from .prior import Prior
-from .programs.joint import explaining_root, joint_noise_factor
+from .programs.correlated import correlated_noise
+from .programs.demand import Demand
+from .programs.diagonal import diagonal_noise
+from .programs.everywhere import needed_everywhere
+from .programs.joint import joint_noise_factor
 from .regions import Region
 from .tolerance import Tolerance
 
-#: Solving with A loses nothing that matters when its noise is above this share of its largest entry.
-WELL_CONDITIONED = 1e-7
+Method = Literal["auto", "eigh", "sign"]
+
+#: Programs without a closed form are solved until their certified gap is at most this.
+ACCURACY = {"full": 2e-5, "diagonal": 1e-7}
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """Inputs that are watched during a search, with all that does not depend on the noise.
-
-    ``block`` is K_XP, or L⁻¹ K_XP with A = L Lᵀ where A is well-conditioned (its squared column norms are then ``own``:
-    what is explained without any noise).
-    """
+    """Inputs that are watched during a search, as each audience sees them."""
 
     points: Array
-    block: Array
-    own: Array | None
-    budget: Array
-
-    def usage(self, explained: Array) -> Array:
-        """What a release explains, as a share of what it may: the floor is kept where this is at most 1."""
-        return explained / self.budget
+    watches: tuple[Watch, ...]
 
     def where(self, keep: Mask) -> Look:
-        own = None if self.own is None else self.own[keep]
-        return Look(self.points[keep], self.block[:, keep], own, self.budget[keep])
+        return Look(self.points[keep], tuple(watch.where(keep) for watch in self.watches))
 
     def joined(self, other: Look) -> Look:
-        return Look(
-            np.vstack([self.points, other.points]),
-            np.hstack([self.block, other.block]),
-            None if self.own is None or other.own is None else np.concatenate([self.own, other.own]),
-            np.concatenate([self.budget, other.budget]),
-        )
+        watches = tuple(mine.joined(theirs) for mine, theirs in zip(self.watches, other.watches, strict=True))
+        return Look(np.vstack([self.points, other.points]), watches)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A noise, and what proves that it could hardly be less (programs/demand.py); a closed form needs no proof."""
+
+    noise: Noise
+    witness: tuple[Array, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,77 +64,119 @@ class Problem:
     region: Region
     tolerance: Tolerance
     weights: Array | None = None
+    guarantee: Guarantee = "joint"
+    structure: Structure = "full"
+    others: tuple[Prior, ...] = ()
+    method: Method = "auto"
 
     @cached_property
-    def data_covariance(self) -> Array:
-        """A = K_XX + V."""
-        return self.prior.covariance(self.inputs) + np.diag(self.prior.noise_variance(len(self.inputs)))
+    def audiences(self) -> tuple[Audience, ...]:
+        return tuple(Audience(prior, self.inputs, self.tolerance) for prior in (self.prior, *self.others))
+
+    @property
+    def joint(self) -> bool:
+        return self.guarantee == "joint"
 
     @cached_property
     def rows_inside(self) -> Array:
         return np.asarray(self.inputs.values[self.region.contains(self.inputs.values)])
 
-    @cached_property
-    def data_root(self) -> Array | None:
-        """The lower Cholesky factor of A where A is well-conditioned."""
-        least = float(np.min(self.prior.noise_variance(len(self.inputs))))
-        if least <= WELL_CONDITIONED * float(np.max(np.diag(self.data_covariance))):
-            return None
-        return np.asarray(scipy.linalg.cholesky(self.data_covariance, lower=True, check_finite=False))
+    def roots(self, sensitive: Array) -> tuple[Array, ...]:
+        """U for each audience (Audience.root)."""
+        return tuple(audience.root(sensitive, self.joint) for audience in self.audiences)
 
-    def root(self, sensitive: Array) -> Array:
-        """U with ``U Uᵀ = G = K_XS Δ⁻¹ K_SX``."""
-        cross = self.prior.covariance(self.inputs, sensitive)
-        return explaining_root(cross, self.tolerance.matrix(self.prior, sensitive))
+    def solve(
+        self,
+        roots: Sequence[Array],
+        tightening: float,
+        start: Solution | None = None,
+        accuracy: float = 0.0,
+        say: Callable[[str], None] | None = None,
+    ) -> Solution:
+        """The least noise for Δ′ = ``tightening`` · Δ, to within ``accuracy`` where there is no closed form.
 
-    def noise(self, root: Array, tightening: float) -> Noise:
-        """The least noise for Δ′ = ``tightening`` · Δ."""
-        return self.noise_above(root @ root.T / tightening, rank=root.shape[1])
-
-    def noise_above(self, G: Array, rank: int | None = None) -> Noise:
-        """The least noise with ``Σ ⪰ G − A``.
-
-        Where A is singular to working precision, round-off decides the smallest directions of M; a shift that is far
-        above it and far below anything visible is then drawn and published with the rest.
+        Where some A is singular to working precision, round-off decides the smallest directions of M; a shift that is
+        far above it and far below anything visible is then drawn and published with the rest.
         """
-        A = self.data_covariance
-        largest = max(float(np.max(np.diag(G))), float(np.max(np.diag(A))))
+        roots = [root / np.sqrt(tightening) for root in roots]
+        largest = max(float(np.max(np.diag(audience.data_covariance))) for audience in self.audiences)
+        for root in roots:
+            squares = root**2
+            largest = max(largest, float(np.max(np.sum(squares, axis=1) if self.joint else squares, initial=0.0)))
         level = len(self.inputs) * float(np.finfo(float).eps) * largest
-        factor = joint_noise_factor(A, G, self.weights, rank)
-        if self._positive_without(64 * level):
-            return Noise(factor)
-        # directions below the round-off of B come from nowhere, and the shift covers them
-        return Noise(factor[:, np.sum(factor**2, axis=0) > level], 256 * level)
+        shift = 0.0 if all(audience.positive_without(64 * level) for audience in self.audiences) else 256 * level
+        if self.joint and self.structure == "full" and len(roots) == 1:
+            return self._closed_form(roots[0], level, shift)
+        accuracy = max(accuracy, ACCURACY[self.structure])
+        raised = shift * np.eye(len(self.inputs))
+        demands = [
+            Demand(audience.data_covariance + raised, root, self.joint)
+            for audience, root in zip(self.audiences, roots, strict=True)
+        ]
+        if self.structure == "diagonal":
+            weights = np.diag(self.weights) if self.weights is not None and self.weights.ndim == 2 else self.weights
+            independent = diagonal_noise(demands, weights, accuracy, say)
+            return Solution(IndependentNoise(independent.variances + shift), independent.witness)
+        factor = None if start is None else start.noise.factor
+        correlated = correlated_noise(demands, self.weights, accuracy, factor, say)
+        return Solution(CorrelatedNoise(correlated.factor, shift), correlated.witness)
+
+    def _closed_form(self, root: Array, level: float, shift: float) -> Solution:
+        A, G = self.audiences[0].data_covariance, root @ root.T
+        if self.method == "sign":
+            weighting = Weighting(self.weights)
+            part = positive_part_by_sign(weighting.both(G - A))
+            raised = part.shift
+            if self.weights is not None:
+                # C^{-1/2}(F Fᵀ + s I)C^{-1/2} ⪯ C^{-1/2} F Fᵀ C^{-1/2} + s λ_max(C⁻¹) I
+                raised *= float(np.linalg.norm(weighting.backward(np.eye(len(A))), ord=2)) ** 2
+            return Solution(CorrelatedNoise(weighting.backward(part.factor), max(shift, raised)))
+        factor = joint_noise_factor(A, G, self.weights, root.shape[1])
+        if shift > 0:
+            # directions below the round-off of B come from nowhere, and the shift covers them
+            factor = factor[:, np.sum(factor**2, axis=0) > level]
+        return Solution(CorrelatedNoise(factor, shift))
+
+    def solve_everywhere(self, tightening: float) -> Solution:
+        """The least noise that keeps the promise at every input there is."""
+        roots = []
+        for audience in self.audiences:
+            values, vectors = scipy.linalg.eigh(needed_everywhere(audience.prior, self.tolerance, self.inputs))
+            roots.append(vectors * np.sqrt(np.maximum(values, 0.0)))
+        return self.solve(roots, tightening)
+
+    def objective(self, noise: Noise) -> float:
+        """What is minimised: Tr Σ, or Tr CΣ where there are weights."""
+        return objective(noise, self.weights)
 
     def look(self, points: Array) -> Look:
         """Watch ``points``."""
-        block, own = self.prior.covariance(self.inputs, points), None
-        if self.data_root is not None:
-            block = solve_lower(self.data_root, block)
-            own = np.einsum("ij,ij->j", block, block)
-        return Look(points, block, own, self.tolerance.budget(self.prior, points))
+        return Look(points, tuple(audience.watch(points) for audience in self.audiences))
 
     def look_where_needed(self, points: Array, limit: float) -> Look:
         """Watch those of ``points`` where data without noise would use more than ``limit``; noise only lowers that."""
         look = self.look(points)
-        if look.own is None:
-            return look
-        needed = look.usage(look.own) > limit
+        needed = np.zeros(len(points), dtype=np.bool_)
+        for watch in look.watches:
+            if watch.own is None:
+                return look
+            needed |= watch.usage(watch.own) > limit
         # leaving out a few would cost more than it saves
         return look if 2 * np.sum(needed) > len(needed) else look.where(needed)
 
     def usage(self, noise: Noise, look: Look) -> Array:
-        """What is explained at the watched inputs by data with this noise, as a share of what may be."""
-        if look.own is None or self.data_root is None:
-            total = self.data_covariance + noise.covariance()
-            lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
-            explained = solve_lower(lower, look.block)
-            return look.usage(np.einsum("ij,ij->j", explained, explained))
-        # Woodbury: kᵀM⁻¹k = |e|² − |(I + HᵀH)^{-1/2} Hᵀe|² for e = L⁻¹k and H = L⁻¹F
-        H = solve_lower(self.data_root, noise.factor.copy())
-        inner = scipy.linalg.cholesky(np.eye(H.shape[1]) + H.T @ H, lower=True, check_finite=False)
-        saved = solve_lower(inner, H.T @ look.block)
-        return look.usage(look.own - np.einsum("ij,ij->j", saved, saved))
+        """The share of what may be learnt that the best informed audience learns from data with this noise."""
+        each = [audience.usage(noise, watch) for audience, watch in zip(self.audiences, look.watches, strict=True)]
+        return np.asarray(np.max(each, axis=0))
+
+    def rough_usage(self, roots: Sequence[Array], look: Look) -> Array | None:
+        """Nearly the ``usage`` of the least noise, and quicker to have; None where some A is not well-conditioned."""
+        each = []
+        for audience, root, watch in zip(self.audiences, roots, look.watches, strict=True):
+            if audience.data_root is None:
+                return None
+            each.append(audience.rough_usage(root, watch))
+        return np.asarray(np.max(each, axis=0))
 
     def trace_by_tightening(self, noise: Noise) -> float:
         """By how much (a share) the tolerance can be tightened while the trace grows by the same share of itself.
@@ -138,31 +185,6 @@ class Problem:
         """
         if noise.rank == 0:
             return 0.0
-        directions = noise.factor / np.linalg.norm(noise.factor, axis=0)
-        return noise.trace / (noise.trace + float(np.sum(directions * (self.data_covariance @ directions))))
-
-    def rough_usage(self, root: Array, look: Look) -> Array:
-        """Nearly the ``usage`` of the least noise, without an n × n eigenproblem; for a well-conditioned A.
-
-        The noise ``L (Ũ Ũᵀ − I)⁺ Lᵀ``, ``Ũ = L⁻¹U``, keeps the joint promise too: it is the one with the least Tr A⁻¹Σ.
-        """
-        assert look.own is not None
-        assert self.data_root is not None
-        whitened = solve_lower(self.data_root, root)
-        values, vectors = scipy.linalg.eigh(whitened.T @ whitened, check_finite=False)
-        keep = values > 1.0
-        directions = whitened @ (vectors[:, keep] / np.sqrt(values[keep]))
-        saved = (1.0 - 1.0 / values[keep]) @ (directions.T @ look.block) ** 2
-        return look.usage(look.own - saved)
-
-    def _positive_without(self, level: float) -> bool:
-        """Whether A stays positive definite when ``level`` is taken from its diagonal."""
-        if float(np.min(self.prior.noise_variance(len(self.inputs)))) > 2 * level:
-            return True
-        reduced = self.data_covariance.copy()
-        reduced[np.diag_indices_from(reduced)] -= level
-        try:
-            scipy.linalg.cholesky(reduced, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            return False
-        return True
+        directions, _ = scipy.linalg.qr(noise.factor, mode="economic", check_finite=False)
+        A = self.audiences[0].data_covariance
+        return noise.trace / (noise.trace + float(np.sum(directions * (A @ directions))))

@@ -19,11 +19,11 @@ import numpy as np
 
 from .certificate import Certificate, check_inputs
 from .container import LARGEST_NUMBER, Shapes, Tensors, container, read_container, write_atomically
-from .design import Cover, Design
+from .design import Cover, Design, Guarantee, Structure
 from .errors import FormatError, InputError
 from .inputs import Array, Inputs
 from .model_tree import build_kernel, build_mean, describe_kernel, describe_mean
-from .noise import Noise
+from .noise import CorrelatedNoise, IndependentNoise, Noise
 from .prior import Prior
 from .regions import Everywhere, Region, region_from_tree
 from .tolerance import FloorTolerance, FractionTolerance, KernelTolerance, MatrixTolerance, TabulatedFloor, Tolerance
@@ -31,8 +31,13 @@ from .tolerance import FloorTolerance, FractionTolerance, KernelTolerance, Matri
 LONGEST_NAME = 1000
 _LONGEST_TEXT = 20_000
 _MANIFEST_KEYS = (
-    "certificate columns cover kernel mean noise_variance output_name region resolution shift tolerance unsafe versions"
+    "certificate columns cover guarantee others output_name prior region resolution shift structure tolerance unsafe "
+    "versions"
 )
+_PRIOR_KEYS = {"kernel", "mean", "noise_variance"}
+
+#: A file may speak of this many priors; each of them costs a reader an n × n problem.
+MOST_PRIORS = 64
 
 
 class Contents(NamedTuple):
@@ -53,30 +58,48 @@ def write_release(contents: Contents, path: str | os.PathLike[str]) -> None:
 
 def encode(release: Contents) -> list[bytes]:
     """The file as a list of byte strings."""
-    design, prior = release.design, release.design.prior
+    design = release.design
     tensors: Tensors = {"inputs": design.inputs.values, "outputs": release.outputs, "sensitive": design.sensitive}
     tolerance, extra = _describe_tolerance(design)
-    tensors |= extra | {"noise_factor": design.noise.factor}
-    if not isinstance(prior.noise, float):
-        tensors["noise_variance"] = prior.noise
+    tensors |= extra
+    if isinstance(design.noise, IndependentNoise):
+        tensors["noise_diagonal"] = design.noise.variances
+    else:
+        tensors["noise_factor"] = design.noise.factor
+    for place, prior in enumerate(design.priors):
+        if not isinstance(prior.noise, float):
+            tensors[_of_prior("noise_variance", place)] = prior.noise
+        if design.witness is not None:
+            tensors[_of_prior("witness", place)] = design.witness[place]
     if design.weights is not None:
         tensors["weights"] = design.weights
     manifest = {
         "certificate": {part.name: _plain(getattr(release.certificate, part.name)) for part in fields(Certificate)},
         "columns": None if design.inputs.columns is None else list(design.inputs.columns),
         "cover": design.cover,
-        "kernel": describe_kernel(prior.kernel),
-        "mean": describe_mean(prior.mean),
-        "noise_variance": prior.noise if isinstance(prior.noise, float) else None,
+        "guarantee": design.guarantee,
+        "others": [_describe_prior(prior) for prior in design.others],
         "output_name": release.output_name,
+        "prior": _describe_prior(design.prior),
         "region": design.region.to_tree(),
         "resolution": release.resolution,
         "shift": design.noise.shift,
+        "structure": design.structure,
         "tolerance": tolerance,
         "unsafe": bool(release.unsafe),
         "versions": {name: _version_of(name) for name in ("gpytorch", "numpy", "sfumato", "torch")},
     }
     return container(json.dumps(manifest, sort_keys=True, allow_nan=False), tensors)
+
+
+def _of_prior(name: str, place: int) -> str:
+    """The array ``name`` of the prior (place 0) or of one of the others."""
+    return name if place == 0 else f"{name}_{place}"
+
+
+def _describe_prior(prior: Prior) -> dict[str, Any]:
+    noise = prior.noise if isinstance(prior.noise, float) else None
+    return {"kernel": describe_kernel(prior.kernel), "mean": describe_mean(prior.mean), "noise_variance": noise}
 
 
 def _version_of(package: str) -> str:
@@ -137,13 +160,25 @@ def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
     """The arrays must be those that the manifest speaks of, in shapes that belong together (None: any length)."""
     if " ".join(sorted(manifest)) != _MANIFEST_KEYS or not isinstance(manifest["tolerance"], dict):
         raise FormatError("the file's manifest does not have the parts of a release; it is damaged.")
+    priors = [manifest["prior"], *(manifest["others"] if isinstance(manifest["others"], list) else [None])]
+    if (
+        not all(isinstance(prior, dict) and prior.keys() == _PRIOR_KEYS for prior in priors)
+        or len(priors) > MOST_PRIORS
+    ):
+        raise FormatError("the file's priors do not have the parts of one; it is damaged.")
     rows, dimension = shapes["inputs"] if len(shapes.get("inputs", ())) == 2 else (0, 0)
     if rows * dimension == 0:
         raise FormatError("the file has no inputs; it is damaged.")
     expected: dict[str, tuple[int | None, ...]] = {"inputs": (rows, dimension), "outputs": (rows,)}
-    expected |= {"noise_factor": (rows, None), "sensitive": (None, dimension)}
-    if manifest["noise_variance"] is None:
-        expected["noise_variance"] = (rows,)
+    sensitive = shapes.get("sensitive", (0,))[0]
+    expected["sensitive"] = (None, dimension)
+    expected |= {"noise_diagonal": (rows,)} if manifest["structure"] == "diagonal" else {"noise_factor": (rows, None)}
+    for place, prior in enumerate(priors):
+        if prior["noise_variance"] is None:
+            expected[_of_prior("noise_variance", place)] = (rows,)
+        if "witness" in shapes:
+            columns = sensitive if manifest["guarantee"] == "pointwise" else None
+            expected[_of_prior("witness", place)] = (rows, columns)
     if "weights" in shapes:
         expected["weights"] = (rows,) * len(shapes["weights"])
     if manifest["tolerance"].get("kind") == "matrix":
@@ -161,21 +196,29 @@ def _build(manifest: dict[str, Any], tensors: Tensors) -> Contents:
     inputs = Inputs(tensors["inputs"], columns)
     if columns is not None and not len(set(columns)) == len(columns) == inputs.dimension:
         raise FormatError(f"the file names {len(columns)} columns for {inputs.dimension} distinct inputs.")
-    if manifest["cover"] not in get_args(Cover) or not isinstance(manifest["unsafe"], bool):
-        raise FormatError("the file's cover or unsafe mark is none that this version knows.")
+    for key, known in (("cover", Cover), ("guarantee", Guarantee), ("structure", Structure)):
+        if manifest[key] not in get_args(known):
+            raise FormatError(f"the file's {key} is {str(manifest[key])[:40]!r}, which this version does not know.")
+    if not isinstance(manifest["unsafe"], bool):
+        raise FormatError("the file's unsafe mark is neither true nor false.")
     _texts([*manifest["versions"].values()], "versions", LONGEST_NAME)
-    noise = tensors["noise_variance"] if "noise_variance" in tensors else _number(manifest["noise_variance"], "V")
-    kernel, mean = build_kernel(manifest["kernel"], inputs.dimension), build_mean(manifest["mean"], inputs.dimension)
+    trees = (manifest["prior"], *manifest["others"])
+    priors = tuple(_prior(tree, tensors, place, inputs.dimension) for place, tree in enumerate(trees))
     region = region_from_tree(manifest["region"]).bind(inputs)
+    witness = [tensors[_of_prior("witness", place)] for place in range(len(priors))] if "witness" in tensors else None
     design = Design(
-        prior=Prior(kernel, mean, noise),
+        prior=priors[0],
         inputs=inputs,
         region=region,
         tolerance=_tolerance(manifest["tolerance"], tensors, region),
         cover=manifest["cover"],
         sensitive=tensors["sensitive"],
-        noise=Noise(tensors["noise_factor"], _number(manifest["shift"], "shift")),
+        noise=_noise(manifest, tensors),
         weights=tensors.get("weights"),
+        guarantee=manifest["guarantee"],
+        structure=manifest["structure"],
+        others=priors[1:],
+        witness=None if witness is None else tuple(witness),
     )
     _try_out(design)
     kind = "everywhere" if isinstance(region, Everywhere) else "points" if region.points is not None else "region"
@@ -189,15 +232,33 @@ def _build(manifest: dict[str, Any], tensors: Tensors) -> Contents:
     return Contents(design, certificate, tensors["outputs"], resolution, manifest["unsafe"], name)
 
 
+def _prior(tree: dict[str, Any], tensors: Tensors, place: int, dimension: int) -> Prior:
+    name = _of_prior("noise_variance", place)
+    noise = tensors[name] if name in tensors else _number(tree["noise_variance"], "V")
+    return Prior(build_kernel(tree["kernel"], dimension), build_mean(tree["mean"], dimension), noise)
+
+
+def _noise(manifest: dict[str, Any], tensors: Tensors) -> Noise:
+    shift = _number(manifest["shift"], "shift")
+    if manifest["structure"] == "full":
+        return CorrelatedNoise(tensors["noise_factor"], shift)
+    variances = tensors["noise_diagonal"]
+    if shift != 0 or np.any(variances < 0):
+        raise FormatError("the file's noise has negative variances, or a shift that does not belong to it.")
+    return IndependentNoise(variances)
+
+
 @np.errstate(all="ignore")
 def _try_out(design: Design) -> None:
     """A kernel, mean or region made for other columns must fail here and not at the reader's first prediction."""
     few = design.inputs.values[:2]
-    blocks = [design.prior.covariance(few), np.diag(design.prior.mean_at(few)), np.diag(design.prior.variance(few))]
+    blocks = []
+    for prior in design.priors:
+        blocks += [prior.covariance(few), np.diag(prior.mean_at(few)), np.diag(prior.variance(few))]
     if isinstance(design.tolerance, KernelTolerance):
         blocks.append(design.tolerance.matrix(design.prior, few))
     fit = all(block.shape == (len(few),) * 2 and np.all(np.abs(block) < LARGEST_NUMBER) for block in blocks)
-    if not fit or np.any(np.diag(blocks[0]) < 0) or design.region.contains(few).shape != (len(few),):
+    if not fit or any(np.any(np.diag(b) < 0) for b in blocks[::3]) or design.region.contains(few).shape != (len(few),):
         raise FormatError("the file's prior, tolerance or region does not fit the file's inputs.")
     weights = np.ones(1) if design.weights is None else design.weights
     if weights.ndim == 2:

@@ -2,12 +2,14 @@
 
 A finite set S₀ protects less than the region around it. So the tolerance at S₀ is tightened, Δ′ = t Δ with t ≤ 1, until
 the floor holds at every input of the region that a dense look finds; inputs that fall well short are added to
-S₀ (exchange). What comes out is only a proposal: the certificate, which looks elsewhere, decides.
+S₀ (exchange). Where each value is promised by itself, S₀ need not stand for the region: inputs that fall short are
+added to it until there are none (cutting planes). What comes out is only a proposal: the certificate, which looks
+elsewhere, decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -19,8 +21,8 @@ from .design import Cover, rows_in_reach
 from .errors import InputError
 from .inputs import Array
 from .low_discrepancy import halton
-from .noise import Noise
-from .problem import Look, Problem
+from .noise import Noise, no_noise
+from .problem import Look, Problem, Solution
 
 #: Covers of this many points or fewer are found greedily by ``cover="auto"``; beyond that exchange is better.
 GREEDY_LIMIT = 128
@@ -38,6 +40,13 @@ AFFORDABLE = {"greedy": 0.1, "exchange": 0.01}
 
 #: Sensitive inputs that would have to be held tighter than this stand for their region too badly.
 LOWEST = 0.3
+
+#: Cutting planes start from inputs that leave this share of a standard deviation, at most so many.
+FIRST_CUT, AT_FIRST = 0.3, 64
+
+#: Their noise is found this roughly as long as inputs are added, and aims this much below the limit, as a share of what
+#: is kept back, so that the inputs between those that were added stay below it.
+COARSE, ROOM = 1e-3, 1.0
 
 #: How many fresh looks a rough noise, which is cheap to have, is tried on.
 ROUGH_LOOKS = 6
@@ -61,11 +70,15 @@ class Margins:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A noise, the sensitive inputs it was made for, and how they were found."""
+    """A noise, the sensitive inputs it was made for, how they were found, and a witness (programs/demand.py)."""
 
     cover: Cover
     sensitive: Array
-    noise: Noise
+    solution: Solution
+
+    @property
+    def noise(self) -> Noise:
+        return self.solution.noise
 
 
 def propose(
@@ -88,18 +101,28 @@ def propose(
 
 
 def _for_points(problem: Problem, points: Array, cover: Cover, margins: Margins) -> Proposal:
-    keep = independent_subset(problem.tolerance.matrix(problem.prior, points), margins.independent)
-    sensitive = points[keep]
-    root = problem.root(sensitive)
-    if len(keep) == len(points) and margins.floor == 0.0:
-        return Proposal(cover, sensitive, problem.noise(root, 1.0 - margins.joint))
-    tightened = _tighten(problem, root, problem.look(points), 1.0 - margins.floor, 1.0 - margins.joint)
+    if not problem.joint:
+        sensitive = np.unique(points + 0.0, axis=0)
+        t = 1.0 - margins.joint - margins.floor
+        return Proposal(cover, sensitive, problem.solve(problem.roots(sensitive), t))
+    sensitive = independent_points(problem, points, margins.independent)
+    roots = problem.roots(sensitive)
+    if len(sensitive) == len(points) and margins.floor == 0.0:
+        return Proposal(cover, sensitive, problem.solve(roots, 1.0 - margins.joint))
+    tightened = _tighten(problem, roots, problem.look(points), 1.0 - margins.floor, 1.0 - margins.joint)
     if tightened is None:
         raise InputError(
             f"the {len(points)} sensitive inputs are too close together for the kernel to tell them apart; "
             "give fewer of them, further apart."
         )
     return Proposal(cover, sensitive, tightened[0])
+
+
+def independent_points(problem: Problem, points: Array, threshold: float) -> Array:
+    """``points`` without those whose tolerance follows from that of the others, for any audience."""
+    for audience in problem.audiences:
+        points = points[independent_subset(problem.tolerance.matrix(audience.prior, points), threshold)]
+    return points
 
 
 class _Search:
@@ -118,6 +141,9 @@ class _Search:
 
     def unseen(self) -> float:
         """The share of the tolerance kept back for inputs that no look finds: about 0.1 % of the reader's std."""
+        if not self.problem.joint and self.moving.size <= 2:
+            # the noise is at its limit only at single inputs, and a plane can be looked at closely
+            return 1e-4
         alpha = self.problem.tolerance.budget(self.problem.prior, self.points) / self.problem.prior.variance(
             self.points
         )
@@ -127,9 +153,10 @@ class _Search:
         if self.look.points.shape[0] == 0:
             # nobody learns too much even without noise
             start = self.points[greedy_order(self.problem.prior, self.points, LADDER[0], 1).order]
-            return Proposal(
-                "greedy" if cover != "exchange" else "exchange", start, Noise(np.zeros((len(self.problem.inputs), 0)))
-            )
+            kind: Cover = "exchange" if cover == "exchange" or not self.problem.joint else "greedy"
+            return Proposal(kind, start, Solution(no_noise(len(self.problem.inputs))))
+        if not self.problem.joint:
+            return self.cut("greedy" if cover == "greedy" else "exchange", last)
         if last is not None:
             return self.settle(last.cover, last.sensitive)
         if cover in ("auto", "greedy"):
@@ -166,9 +193,10 @@ class _Search:
         best: tuple[float, Array] | None = None
         for sensitive in covers:
             self.say(f"noise for {len(sensitive)} sensitive inputs")
-            tightened = self.tighten(problem.root(sensitive), self.loosest)
-            if tightened is not None and (best is None or tightened[0].trace < best[0]):
-                best = tightened[0].trace, sensitive
+            tightened = self.tighten(problem.roots(sensitive), self.loosest)
+            cost = np.inf if tightened is None else problem.objective(tightened[0].noise)
+            if tightened is not None and (best is None or cost < best[0]):
+                best = cost, sensitive
         return covers[-1] if best is None else best[1]
 
     def exchange_start(self) -> Array:
@@ -176,28 +204,31 @@ class _Search:
         problem = self.problem
         start = problem.rows_inside if problem.rows_inside.shape[0] else self.look.points[:AT_ONCE]
         sensitive = self.independent(start[greedy_order(problem.prior, start, LADDER[2], GREEDY_LIMIT).order])
-        if problem.data_root is None:
-            return sensitive
         looks = 1
         for _ in range(100):
-            root = problem.root(sensitive) / np.sqrt(self.loosest)
-            usage = problem.rough_usage(root, self.look)
+            roots = [root / np.sqrt(self.loosest) for root in problem.roots(sensitive)]
+            usage = problem.rough_usage(roots, self.look)
+            if usage is None:
+                break
             short = int(np.sum(usage > self.limit))
             self.say(f"{len(sensitive)} sensitive inputs, {short} others fall short")
             grown = self.added(sensitive, usage) if short else sensitive
             if len(grown) > len(sensitive):
                 sensitive = grown
                 continue
-            found = self.found_short(partial(problem.rough_usage, root))
+            found = self.found_short(partial(self.rough, roots))
             if found.points.shape[0] == 0 or looks == ROUGH_LOOKS:
                 break
             self.look, looks = self.look.joined(found), looks + 1
         return sensitive
 
+    def rough(self, roots: Sequence[Array], look: Look) -> Array:
+        usage = self.problem.rough_usage(roots, look)
+        assert usage is not None
+        return usage
+
     def independent(self, points: Array, threshold: float | None = None) -> Array:
-        """``points`` without those whose tolerance follows from that of the others."""
-        delta = self.problem.tolerance.matrix(self.problem.prior, points)
-        return np.asarray(points[independent_subset(delta, threshold or self.margins.independent)])
+        return independent_points(self.problem, points, threshold or self.margins.independent)
 
     def added(self, sensitive: Array, usage: Array) -> Array:
         """``sensitive`` and the inputs that fall short most, far apart from each other."""
@@ -208,28 +239,82 @@ class _Search:
 
     def settle(self, cover: Cover, sensitive: Array) -> Proposal:
         """Tighten, look again elsewhere, and add what falls well short, until a fresh look finds nothing."""
-        root, t = self.problem.root(sensitive), self.loosest
+        roots, t = self.problem.roots(sensitive), self.loosest
+        solution: Solution | None = None
         for step in range(60):
-            noise = self.problem.noise(root, t)
-            usage = self.problem.usage(noise, self.look)
+            solution = self.problem.solve(roots, t, solution)
+            usage = self.problem.usage(solution.noise, self.look)
             worst = float(np.max(usage))
             self.say(
                 f"round {step + 1}: {len(sensitive)} sensitive inputs, {int(np.sum(usage > self.limit))} fall short"
             )
             if worst > self.limit:
-                cheap = worst <= 1.0 + AFFORDABLE[cover] * self.problem.trace_by_tightening(noise)
+                cheap = worst <= 1.0 + AFFORDABLE[cover] * self.problem.trace_by_tightening(solution.noise)
                 grown = sensitive if cheap else self.added(sensitive, usage)
-                tightened = self.tighten(root, t, (noise, worst)) if len(grown) <= len(sensitive) else None
+                tightened = self.tighten(roots, t, (solution, worst)) if len(grown) <= len(sensitive) else None
                 if tightened is None:
                     sensitive = grown if len(grown) > len(sensitive) else self.added(sensitive, usage)
-                    root, t = self.problem.root(sensitive), self.loosest
+                    roots, t = self.problem.roots(sensitive), self.loosest
                     continue
-                noise, t = tightened
-            found = self.found_short(partial(self.problem.usage, noise))
+                solution, t = tightened
+            found = self.found_short(partial(self.problem.usage, solution.noise))
             if found.points.shape[0] == 0:
-                return Proposal(cover, sensitive, noise)
+                return Proposal(cover, sensitive, solution)
             self.look = self.look.joined(found)
-        raise InputError(
+        raise self.hopeless()
+
+    def cut(self, cover: Cover, last: Proposal | None) -> Proposal:
+        """Cutting planes: the least noise for some inputs, then for those that fall short under it too, and so on."""
+        problem, solution = self.problem, None if last is None else last.solution
+        sensitive = self.first_cut(cover) if last is None else last.sensitive
+        t, accuracy = self.limit - (1.0 - self.limit) * ROOM, COARSE
+        for step in range(100):
+            solution = problem.solve(problem.roots(sensitive), t, solution, accuracy)
+            usage = problem.usage(solution.noise, self.look)
+            short = int(np.sum(usage > self.limit))
+            self.say(f"round {step + 1}: {len(sensitive)} sensitive inputs, {short} fall short")
+            if short:
+                grown = self.joined_by(sensitive, usage)
+                if len(grown) == len(sensitive):
+                    # round-off: what falls short is held already
+                    t -= 2.0 * (float(np.max(usage)) - self.limit)
+                sensitive = grown
+                continue
+            found = self.found_short(partial(problem.usage, solution.noise))
+            if found.points.shape[0]:
+                self.look = self.look.joined(found)
+            elif accuracy > 0:
+                accuracy = 0.0
+            else:
+                return self.without_idle(cover, sensitive, solution)
+        raise self.hopeless()
+
+    def first_cut(self, cover: Cover) -> Array:
+        inside = self.problem.rows_inside
+        start = inside if len(inside) and cover == "exchange" else self.points
+        return np.asarray(start[greedy_order(self.problem.prior, start[: 4 * AT_ONCE], FIRST_CUT, AT_FIRST).order])
+
+    def joined_by(self, sensitive: Array, usage: Array) -> Array:
+        """``sensitive`` and the inputs that fall short most, far apart from each other; each input once."""
+        short = usage > self.limit
+        points = self.look.points[short]
+        both = np.vstack([sensitive, points[far_apart(self.problem.prior, points, usage[short], 32)]]) + 0.0
+        _, first = np.unique(both, axis=0, return_index=True)
+        return np.asarray(both[np.sort(first)])
+
+    def without_idle(self, cover: Cover, sensitive: Array, solution: Solution) -> Proposal:
+        """Without the inputs that ask for nothing in the end."""
+        if solution.witness is None:
+            return Proposal(cover, sensitive, solution)
+        pull = np.sum([np.einsum("ij,ij->j", part, part) for part in solution.witness], axis=0)
+        keep = pull > 1e-12 * max(float(np.max(pull)), np.finfo(float).tiny)
+        keep[int(np.argmax(pull))] = True
+        return Proposal(
+            cover, sensitive[keep], Solution(solution.noise, tuple(part[:, keep] for part in solution.witness))
+        )
+
+    def hopeless(self) -> InputError:
+        return InputError(
             "region cannot be covered to the asked floor; give a smaller region, a weaker promise, or a prior with a "
             "longer lengthscale."
         )
@@ -259,29 +344,29 @@ class _Search:
         return min(1.0 - self.margins.joint, self.limit * (1.0 - 1e-6))
 
     def tighten(
-        self, root: Array, loosest: float, known: tuple[Noise, float] | None = None
-    ) -> tuple[Noise, float] | None:
-        return _tighten(self.problem, root, self.look, self.limit, loosest, known)
+        self, roots: Sequence[Array], loosest: float, known: tuple[Solution, float] | None = None
+    ) -> tuple[Solution, float] | None:
+        return _tighten(self.problem, roots, self.look, self.limit, loosest, known)
 
 
 def _tighten(
     problem: Problem,
-    root: Array,
+    roots: Sequence[Array],
     look: Look,
     limit: float,
     loosest: float,
-    known: tuple[Noise, float] | None = None,
-) -> tuple[Noise, float] | None:
+    known: tuple[Solution, float] | None = None,
+) -> tuple[Solution, float] | None:
     """The noise for the largest tightening t ≤ ``loosest`` with no usage of ``look`` above ``limit``, and t.
 
     ``known`` is the noise at ``loosest`` with its largest usage, where that has been computed already.
     """
 
-    def attempt(t: float) -> tuple[Noise, float]:
-        noise = problem.noise(root, t)
-        return noise, float(np.max(problem.usage(noise, look)))
+    def attempt(t: float, start: Solution | None) -> tuple[Solution, float]:
+        solution = problem.solve(roots, t, start)
+        return solution, float(np.max(problem.usage(solution.noise, look)))
 
-    best, usage = attempt(loosest) if known is None else known
+    best, usage = attempt(loosest, None) if known is None else known
     if usage <= limit:
         return best, loosest
     low, high, over = loosest, loosest, usage - limit
@@ -291,7 +376,7 @@ def _tighten(
         low *= 0.5 if low < high else max(0.5, 1.0 - 1.3 * over)
         if low < LOWEST:
             return None
-        best, usage = attempt(low)
+        best, usage = attempt(low, best)
         spare = limit - usage
         if spare < 0:
             high, over = low, -spare
@@ -300,9 +385,9 @@ def _tighten(
             break
         # between the ends usage is nearly linear in t; stay off the ends so that both keep moving
         middle = low + (high - low) * float(np.clip(spare / (spare + over), 0.1, 0.9))
-        noise, usage = attempt(middle)
+        solution, usage = attempt(middle, best)
         if usage <= limit:
-            low, best, spare = middle, noise, limit - usage
+            low, best, spare = middle, solution, limit - usage
         else:
             high, over = middle, usage - limit
     return best, low

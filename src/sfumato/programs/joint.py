@@ -13,6 +13,7 @@ import scipy.linalg
 
 from ..inputs import Array
 from ..linalg.positive_part import positive_part_factor
+from ..linalg.weighting import Weighting
 
 
 def explaining_root(cross: Array, delta: Array) -> Array:
@@ -27,13 +28,5 @@ def joint_noise_factor(A: Array, G: Array, weights: Array | None = None, rank: i
     ``weights`` is C: None for the identity, a positive diagonal, or a positive definite matrix. ``rank`` is that of G:
     with A ⪰ 0, B has no more positive eigenvalues than G.
     """
-    B = G - A
-    if weights is None:
-        return positive_part_factor(B, rank)
-    if weights.ndim == 1:
-        root = np.sqrt(weights)
-        return positive_part_factor(root[:, None] * B * root[None, :], rank) / root[:, None]
-    values, vectors = scipy.linalg.eigh(weights)
-    forward = (vectors * np.sqrt(values)) @ vectors.T
-    backward = (vectors / np.sqrt(values)) @ vectors.T
-    return np.asarray(backward @ positive_part_factor(forward @ B @ forward, rank))
+    weighting = Weighting(weights)
+    return weighting.backward(positive_part_factor(weighting.both(G - A), rank))

@@ -1,0 +1,268 @@
+"""Least noise for any demands: pointwise promises, several priors, or both (MATH.md, section 5).
+
+Three ideas make it small. Only some of the columns u of pointwise demands bind: solve for those, look which of the
+others are broken, add them. For the columns at hand, noise ``P T Pᵀ`` with ``range(P) ⊇ range(U)`` meets the demands
+*exactly* if T meets small ones (programs/barrier.py), so P only has to be rich enough: it starts as the range of U and
+grows by ``A F``, as in Krylov methods, because the optimal F solves ``A F + F·diag(t) = U·(…)``. And the small program is
+convex, with an interior point method that takes about ten steps a round (programs/interior.py).
+
+Whatever happens in between, the noise that is returned meets every demand in float64, and the bound is proved by the
+witness that comes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from ..inputs import Array
+from ..linalg.weighting import Weighting
+from .barrier import Slack, SmallDemand
+from .demand import Demand, lower_bound
+from .interior import InteriorSolution, least_trace
+from .subspace import Subspace
+from .view import View, mended, scaled_to_meet
+
+Index = npt.NDArray[np.intp]
+
+ROUNDS = 30
+"""More rounds than any problem has needed."""
+
+IDLE = 6
+"""The search is over after this many rounds in a row that did not bring the gap down by a tenth."""
+
+WHOLE = 48
+"""Up to this many rows a subspace is not worth its while."""
+
+NEGLIGIBLE = 20.0
+"""Eigenvalues of T below this many τ are the barrier's, not the noise's."""
+
+NEARLY = 1e-6
+"""Columns u with ``uᵀA⁻¹u ≤ 1 − NEARLY`` are met by any noise, also after round-off."""
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelatedSolution:
+    """Noise ``Σ = F Fᵀ`` that meets all demands, and a proof that ``Tr CΣ`` cannot be less than ``lower``.
+
+    ``witness`` has one matrix for each demand, as ``Demand.value`` takes it; together they have ``Σ Λ ⪯ C``.
+    """
+
+    factor: Array
+    witness: tuple[Array, ...]
+    lower: float
+
+
+def correlated_noise(
+    demands: Sequence[Demand],
+    weights: Array | None = None,
+    accuracy: float = 1e-5,
+    start: Array | None = None,
+    say: Callable[[str], None] | None = None,
+) -> CorrelatedSolution:
+    """The least ``Tr CΣ`` over all ``Σ ⪰ 0`` that meet every one of ``demands``.
+
+    ``weights`` is C: None for the identity, a positive diagonal, or a positive definite matrix. ``start`` is the factor
+    of noise for a similar problem, to start from. The search ends when ``Tr CΣ`` and its lower bound differ by no more
+    than ``accuracy``, as a share of ``Tr CΣ``, or when float64 goes no further. ``say`` hears of each round.
+
+    Guarantee: ``demand.ratio(F Fᵀ) ≤ 1`` for each demand, and ``lower`` is a bound, whether or not ``accuracy`` was
+    reached.
+
+    >>> import numpy as np
+    >>> two = Demand(np.eye(2), np.diag([2.0, 3.0]), joint=False)
+    >>> solution = correlated_noise([two])
+    >>> round(float(np.sum(solution.factor**2)), 3), round(solution.lower, 3)
+    (11.0, 11.0)
+    """
+    weighting = Weighting(weights)
+    covariances = {id(demand.covariance): demand.covariance for demand in demands}
+    turned = {key: weighting.both(covariance) for key, covariance in covariances.items()}
+    plain = [Demand(turned[id(d.covariance)], weighting.forward(d.root), d.joint) for d in demands]
+    search = _Search(plain)
+    search.run(accuracy, None if start is None else weighting.forward(start), say)
+    factor = search.factor
+    for times in range(40):
+        noise = weighting.backward(factor) @ weighting.backward(factor).T
+        if all(demand.ratio(noise) <= 1.0 for demand in demands):
+            break
+        # what round-off in the check asks for, twice as much each time
+        factor = mended(search.views, np.sqrt(1.0 + 2.0 ** (times - 50)) * factor, 2.0 ** (times - 50))[0]
+    witness = search.full_witness()
+    bound = lower_bound(plain, witness)
+    return CorrelatedSolution(weighting.backward(factor), tuple(weighting.forward(part) for part in witness), bound)
+
+
+class _Search:
+    """The best noise and the best witness so far, for demands with C = I."""
+
+    def __init__(self, demands: Sequence[Demand]) -> None:
+        self.demands = demands
+        self.views: list[View] = []
+        self.kept: list[tuple[int, Index]] = []
+        lowers: dict[int, Array] = {}
+        for number, demand in enumerate(demands):
+            key = id(demand.covariance)
+            if key not in lowers:
+                lowers[key] = scipy.linalg.cholesky(demand.covariance, lower=True, check_finite=False)
+            self._add(number, demand, lowers[key])
+        self.rows = demands[0].root.shape[0] if demands else 0
+        self.factor = np.zeros((self.rows, 0))
+        self.trace, self.lower = np.inf, 0.0
+        self.witness: list[Array] = [np.zeros((self.rows, 0)) for _ in self.views]
+        self.proved: list[Index] = [np.arange(0) for _ in self.views]
+
+    def _add(self, number: int, demand: Demand, lower: Array) -> None:
+        """What may ever bind of a demand; the rest is met by any noise."""
+        root = _thin(demand.root) if demand.joint else demand.root
+        view = View(lower, root, demand.joint)
+        if demand.joint:
+            index = np.arange(root.shape[1])
+            if not index.size or view.worst(view.bare)[0] <= 1.0 - NEARLY:
+                return
+        else:
+            index = np.flatnonzero(view.bare > 1.0 - NEARLY)
+            if not index.size:
+                return
+            view = View(lower, np.ascontiguousarray(root[:, index]), False)
+        self.views.append(view)
+        self.kept.append((number, index))
+
+    @property
+    def gap(self) -> float:
+        return 1.0 - self.lower / self.trace
+
+    def full_witness(self) -> list[Array]:
+        """The witness for the demands as they were given."""
+        full = [np.zeros((self.rows, 0 if demand.joint else demand.root.shape[1])) for demand in self.demands]
+        for (number, index), view, columns, part in zip(self.kept, self.views, self.proved, self.witness, strict=True):
+            if view.joint:
+                full[number] = part
+            else:
+                full[number][:, index[columns]] = part
+        return full
+
+    def run(self, accuracy: float, start: Array | None, say: Callable[[str], None] | None) -> None:
+        if all(view.worst(view.bare)[0] <= 1.0 for view in self.views):
+            return
+        given = self.factor if start is None else start
+        factor, taken = mended(self.views, given, 0.2)
+        work = [_working(view, columns) for view, columns in zip(self.views, taken, strict=True)]
+        space = Subspace(self.views, self.rows, self.rows <= WHOLE)
+        space.grow(np.hstack([given, *self._roots(work)]))
+        tolerance, lift, level, idle = max(5e-2, accuracy / 3), 0.1, None, 0
+        for number in range(ROUNDS):
+            small, frames = space.compress(work)
+            inner = space.columns.T @ factor
+            first = inner @ inner.T + lift * float(np.sum(inner**2)) / space.size * np.eye(space.size)
+            solution = least_trace(small, first, tolerance, level)
+            before = self.gap
+            leading = self._prove(small, frames, solution, work)
+            self._keep(space, solution, accuracy)
+            if say is not None:
+                count = sum(index.size for index in work)
+                say(f"round {number + 1}: {count} inequalities in {space.size} dimensions, gap {self.gap:.1e}")
+            idle = idle + 1 if self.gap > 0.9 * before else 0
+            if self.gap <= accuracy or idle == IDLE:
+                return
+            raw = space.columns @ (solution.basis * np.sqrt(solution.values))
+            factor, taken = mended(self.views, raw, min(0.2, self.gap))
+            fresh = [self._broken(j, raw, work[j], taken[j]) for j in range(len(work))]
+            before = space.size
+            # as long as it is the missing columns that cost, richer noise for the present ones does not help
+            if self.trace - float(np.sum(solution.values)) < 0.5 * (self.trace - self.lower):
+                self._enrich(space, solution, 1 + 2 * idle)
+                if space.size == before:
+                    space.grow(leading)
+            space.grow(np.hstack(self._roots(fresh)))
+            same = space.size == before and not any(index.size for index in fresh)
+            if same and tolerance <= accuracy / 3:
+                return
+            work = [np.concatenate([old, new]) for old, new in zip(work, fresh, strict=True)]
+            tolerance = max(accuracy / 3, (min(tolerance, self.gap) if same else self.gap) / 10)
+            lift = 0.3 * self.gap
+            level = self.gap * self.trace / (space.size + sum(index.size for index in work))
+
+    def _roots(self, work: Sequence[Index]) -> list[Array]:
+        return [view.root[:, index] for view, index in zip(self.views, work, strict=True)]
+
+    def _broken(self, number: int, factor: Array, work: Index, taken: set[int]) -> Index:
+        """Columns of a pointwise demand to take in: those that were mended, and the worst of those that are broken."""
+        view = self.views[number]
+        if view.joint:
+            return np.arange(0)
+        learnt = view.learnt(view.whiten(factor))
+        learnt[work] = 0.0
+        worst = np.argsort(-learnt)[: max(10, work.size // 2)]
+        return np.setdiff1d(np.union1d(worst[learnt[worst] > 1.0], sorted(taken)).astype(np.intp), work)
+
+    def _enrich(self, space: Subspace, solution: InteriorSolution, depth: int) -> None:
+        """P takes in A F, for each covariance A, then A times what was new in that, and so on."""
+        block = space.columns @ solution.basis[:, solution.values > NEGLIGIBLE * solution.level]
+        covariances = {id(self.demands[number].covariance): self.demands[number].covariance for number, _ in self.kept}
+        for _ in range(depth):
+            block = space.grow(np.hstack([covariance @ block for covariance in covariances.values()]))
+
+    def _keep(self, space: Subspace, solution: InteriorSolution, accuracy: float) -> None:
+        """Remember the noise if it is the least so far, or the first good enough without what the barrier adds to it."""
+        for least in (NEGLIGIBLE * solution.level, 0.2 * NEGLIGIBLE * solution.level, 0.0):
+            chosen = solution.values > least
+            inner = solution.basis[:, chosen] * np.sqrt(solution.values[chosen])
+            scale = scaled_to_meet(self.views, [white @ inner for white in space.white])
+            raw = space.columns @ inner
+            options = [] if scale is None else [np.sqrt(scale) * raw]
+            if scale != 1.0:
+                options.append(mended(self.views, raw, 1e-9)[0])
+            factor = min(options, key=lambda option: float(np.sum(option**2)))
+            trace = float(np.sum(factor**2))
+            enough = self.lower >= (1.0 - accuracy) * trace
+            if enough or trace < self.trace:
+                self.factor, self.trace = factor, trace
+            if enough:
+                return
+
+    def _prove(
+        self, small: Sequence[SmallDemand], frames: Sequence[Array], solution: InteriorSolution, work: Sequence[Index]
+    ) -> Array:
+        """Remember the witness if it proves the most so far; returns the leading eigenvectors of its Λ.
+
+        ``V = A⁻¹ᐟ² …`` in full: with ``W = Z Û`` for the columns at hand, ``M⁻¹U = L⁻ᵀ Z (I + R T Rᵀ)⁻¹Û``.
+        """
+        factor = solution.basis * np.sqrt(solution.values)
+        parts = []
+        for view, demand, z, frame in zip(self.views, small, solution.multipliers, frames, strict=True):
+            at = Slack(demand, factor)
+            inner = scipy.linalg.solve_triangular(at.lower, at.explained, lower=True, trans="T", check_finite=False)
+            inner = frame @ (inner @ np.linalg.cholesky(z) if view.joint else inner * np.sqrt(z))
+            parts.append(scipy.linalg.solve_triangular(view.lower, inner, lower=True, trans="T", check_finite=False))
+        together = np.hstack(parts)
+        values, vectors = scipy.linalg.eigh(together.T @ together, check_finite=False)
+        clip = (vectors / np.sqrt(np.maximum(values, 1.0))) @ vectors.T
+        witness = np.split(together @ clip, np.cumsum([part.shape[1] for part in parts])[:-1], axis=1)
+        demands = [
+            Demand(self.demands[number].covariance, root, view.joint)
+            for (number, _), view, root in zip(self.kept, self.views, self._roots(work), strict=True)
+        ]
+        lower = lower_bound(demands, witness)
+        if lower > self.lower:
+            self.lower, self.witness, self.proved = lower, witness, list(work)
+        chosen = values > 0.3
+        return np.asarray(together @ (vectors[:, chosen] / np.sqrt(values[chosen])))
+
+
+def _working(view: View, taken: set[int]) -> Index:
+    """The columns to begin with: all of a joint demand, of a pointwise one those that were mended, at least one."""
+    if view.joint:
+        return np.arange(view.root.shape[1])
+    return np.array(sorted(taken) or [int(np.argmax(view.bare))], dtype=np.intp)
+
+
+def _thin(root: Array) -> Array:
+    """A matrix with the same ``U Uᵀ`` and no more columns than its rank."""
+    vectors, values, _ = scipy.linalg.svd(root, full_matrices=False, check_finite=False)
+    keep = values > 1e-15 * np.max(values, initial=0.0)
+    return np.ascontiguousarray(vectors[:, keep] * values[keep])

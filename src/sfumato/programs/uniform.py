@@ -1,0 +1,141 @@
+"""The uniform solution: protecting every input of ℝᵈ at once.
+
+``K_SX M⁻¹ K_XS ⪯ H_SS`` for all finite S iff ``M ⪰ G``, ``G = (⟨K(·,x_i), K(·,x_j)⟩)`` in the native space of H
+(MATH.md 4). For ``H = αK`` that is ``K_XX/α``, whatever K is. For stationary kernels with spectral measures μ_K and μ_H
+it is the stationary kernel with the measure ``(dμ_K/dμ_H)² dμ_H``, that is with density k̂²/ĥ, where that is finite.
+Parts of a kernel that act on different sets of columns have measures on different subspaces, which do not see each
+other: G is the sum over these sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gpytorch.kernels import Kernel
+
+from ..errors import InputError
+from ..inputs import Array, Inputs, as_inputs
+from ..model_tree import build_kernel, describe_kernel
+from ..prior import Prior
+from .kernel_identity import scale_between
+from .kernel_terms import RADIAL, Term, kernel_terms, proportion
+from .uniform_blocks import group_gram
+
+
+@dataclass(frozen=True, eq=False)
+class UniformGram:
+    """G at the rows of X.
+
+    Guarantee: the true G is at most ``matrix + error·I`` in the Loewner order, up to round-off. ``error`` is 0 where
+    there is a closed form; elsewhere it is an estimate, n times that of the error of each entry. ``how`` says in words
+    what was done.
+    """
+
+    matrix: Array
+    error: float
+    how: str
+
+
+def uniform_gram(kernel: Kernel, tolerance_kernel: Kernel, X: Any) -> UniformGram:
+    """G for the prior's kernel K and the tolerance kernel H; ``InputError`` where no noise protects every input.
+
+    >>> from sfumato.model_tree import build_kernel
+    >>> K = build_kernel({"kind": "rbf", "lengthscale": 0.5})
+    >>> H = build_kernel({"kind": "scale", "variance": 0.1, "kernel": {"kind": "rbf", "lengthscale": 0.4}})
+    >>> gram = uniform_gram(K, H, [0.0, 0.5])
+    >>> gram.matrix.round(4), gram.how
+    (array([[10.7187,  7.4212],
+           [ 7.4212, 10.7187]]), 'Gaussian closed form')
+    """
+    inputs = as_inputs(X)
+    for name, given in (("kernel", kernel), ("tolerance_kernel", tolerance_kernel)):
+        if not isinstance(given, Kernel):
+            raise InputError(f"{name} is {given!r}, not a GPyTorch kernel.")
+    prior, tolerance = Prior(kernel=kernel), Prior(kernel=tolerance_kernel)
+    # these also check that both kernels are made for the columns of X
+    K, _ = prior.covariance(inputs), tolerance.variance(inputs)
+    same = scale_between(prior.kernel, tolerance.kernel)
+    if same is None:
+        own = kernel_terms(_described(prior.kernel, "the prior's kernel"), range(inputs.dimension))
+        other = kernel_terms(_described(tolerance.kernel, "H"), range(inputs.dimension))
+        same = proportion(own, other)
+    if same is not None:
+        return UniformGram(K / same, 0.0, f"proportional: H = {same:.6g} K")
+    _require_stationary(own, "the prior's kernel", inputs.names)
+    _require_stationary(other, "H", inputs.names)
+    return _sum_over_groups(own, other, inputs)
+
+
+def _sum_over_groups(K: Sequence[Term], H: Sequence[Term], inputs: Inputs) -> UniformGram:
+    X, names = inputs.values, inputs.names
+    total, error, ways = np.zeros((len(X), len(X))), 0.0, []
+    for columns in dict.fromkeys(term.columns for term in K):
+        above = [term for term in K if term.columns == columns]
+        below = [term for term in H if term.columns == columns]
+        if not below:
+            raise InputError(
+                f"tolerance: the prior's kernel has a part {_where(columns, names)}, but H has none "
+                f"{_where(columns, names)} (it has parts {', '.join(_where(t.columns, names) for t in H)}), so nothing "
+                "bounds what is learnt there; add such a part to H, or give alpha=… (H proportional to the prior's "
+                "kernel)."
+            )
+        ratio = proportion(above, below)
+        if ratio is not None:
+            total += _matrix(above, inputs) / ratio
+            ways.append(f"proportional {_where(columns, names)}")
+            continue
+        values = group_gram(above, below, X, names)
+        total += values.matrix
+        error += len(X) * values.error
+        ways.append(values.how)
+    return UniformGram((total + total.T) / 2.0, error, "; ".join(dict.fromkeys(ways)))
+
+
+def _matrix(terms: Sequence[Term], inputs: Inputs) -> Array:
+    tree = {"kind": "sum", "kernels": [term.tree() for term in terms]}
+    return Prior(kernel=build_kernel(tree, inputs.dimension)).covariance(inputs)
+
+
+def _described(kernel: Kernel, whose: str) -> dict[str, Any]:
+    try:
+        return describe_kernel(kernel)
+    except InputError:
+        raise InputError(
+            f"tolerance: {whose}, {type(kernel).__name__}, has parts whose spectral density is not known here, and the "
+            "two kernels are not the same up to a factor; give kernels made of RBF, Matérn and rational quadratic "
+            "parts, or alpha=… (H proportional to the prior's kernel)."
+        ) from None
+
+
+def _require_stationary(terms: Sequence[Term], whose: str, names: Sequence[str]) -> None:
+    remedy = "H must then be proportional to the prior's kernel, which alpha=… gives, or protect a bounded region."
+    for term in terms:
+        taken: dict[int, str] = {}
+        for leaf in term.leaves:
+            if leaf.kind in ("periodic", "cosine"):
+                raise InputError(
+                    f"tolerance: {whose} has a {leaf.in_words()} part {_where(leaf.columns, names)}, whose spectrum is "
+                    f"discrete and has no density; {remedy}"
+                )
+            if leaf.kind not in RADIAL:
+                raise InputError(
+                    f"tolerance: {whose} has a {leaf.in_words()} part {_where(leaf.columns, names)}, which is not "
+                    f"stationary; {remedy}"
+                )
+            for column in leaf.columns:
+                if column in taken:
+                    raise InputError(
+                        f"tolerance: {whose} has a product of {taken[column]} and {leaf.in_words()} "
+                        f"{_where([column], names)}, whose spectral density is not known here; {remedy}"
+                    )
+                taken[column] = leaf.in_words()
+
+
+def _where(columns: Sequence[int], names: Sequence[str]) -> str:
+    if not columns:
+        return "that is constant"
+    plural = "s" if len(columns) > 1 else ""
+    return f"on the column{plural} {', '.join(names[c] for c in columns)}"

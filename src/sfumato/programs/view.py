@@ -1,0 +1,83 @@
+"""What one reader learns under low-rank noise, and the least that has to be added where it is too much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg
+
+from ..inputs import Array
+from ..linalg.triangular import solve_lower
+
+
+class View:
+    """One demand seen through ``A = L Lᵀ``.
+
+    With ``Σ = F Fᵀ``, ``G = L⁻¹F`` and ``W = L⁻¹U`` what is learnt is ``φ = WᵀW − WᵀG (I + GᵀG)⁻¹ GᵀW``, or its diagonal
+    where the demand is pointwise.
+    """
+
+    def __init__(self, lower: Array, root: Array, joint: bool) -> None:
+        self.lower, self.root, self.joint = lower, root, joint
+        self.white = solve_lower(lower, root)
+        self.bare = self.white.T @ self.white if joint else np.einsum("ij,ij->j", self.white, self.white)
+
+    def whiten(self, block: Array) -> Array:
+        return solve_lower(self.lower, np.ascontiguousarray(block))
+
+    def learnt(self, spread: Array, scale: float = 1.0) -> Array:
+        """φ under ``scale · Σ``, for ``spread`` = G."""
+        gram = np.eye(spread.shape[1]) + scale * (spread.T @ spread)
+        met = np.sqrt(scale) * (spread.T @ self.white)
+        half = scipy.linalg.solve_triangular(np.linalg.cholesky(gram), met, lower=True, check_finite=False)
+        return np.asarray(self.bare - (half.T @ half if self.joint else np.einsum("ij,ij->j", half, half)))
+
+    def worst(self, learnt: Array) -> tuple[float, Array, int]:
+        """The largest φ, the combination of columns of U that has it, and its number (−1 for a mixture)."""
+        if self.joint:
+            last = self.root.shape[1] - 1
+            values, vectors = scipy.linalg.eigh(learnt, subset_by_index=(last, last), check_finite=False)
+            return float(values[0]), self.root @ vectors[:, 0], -1
+        number = int(np.argmax(learnt))
+        return float(learnt[number]), self.root[:, number], number
+
+
+def scaled_to_meet(views: Sequence[View], spreads: Sequence[Array], most: float = 2.0) -> float | None:
+    """The least number, at most ``most``, that Σ has to be multiplied with to meet all demands, to within a few percent."""
+
+    def meets(scale: float) -> bool:
+        return all(v.worst(v.learnt(spread, scale))[0] <= 1.0 for v, spread in zip(views, spreads, strict=True))
+
+    if meets(1.0):
+        return 1.0
+    low, high = 1e-16, 1e-12
+    while not meets(1.0 + high):
+        low, high = high, 8.0 * high
+        if 1.0 + high > most:
+            return None
+    while high > 1.05 * low:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if meets(1.0 + middle) else (middle, high)
+    return 1.0 + high
+
+
+def mended(views: Sequence[View], factor: Array, margin: float) -> tuple[Array, list[set[int]]]:
+    """``F`` with columns added until each φ is below 1 − margin/2, and the columns of U that were taken for it.
+
+    Noise ``c u uᵀ`` brings ``φ = uᵀM⁻¹u`` down to ``φ/(1 + cφ)``; with ``c = 1/(1 − margin) − 1/φ`` that is 1 − margin.
+    The worst column goes first: what it adds covers its neighbours too.
+    """
+    taken: list[set[int]] = [set() for _ in views]
+    spreads = [view.whiten(factor) for view in views]
+    while True:
+        found = [view.worst(view.learnt(spread)) for view, spread in zip(views, spreads, strict=True)]
+        which = max(range(len(views)), key=lambda j: found[j][0])
+        value, direction, number = found[which]
+        if value <= 1.0 - margin / 2:
+            return factor, taken
+        column = np.sqrt(1.0 / (1.0 - margin) - 1.0 / value) * direction[:, None]
+        if number >= 0:
+            taken[which].add(number)
+        factor = np.hstack([factor, column])
+        spreads = [np.hstack([spread, view.whiten(column)]) for view, spread in zip(views, spreads, strict=True)]

@@ -1,0 +1,94 @@
+"""What is promised, and what a reader of a certificate should know besides, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .design import Design
+from .inputs import Array
+from .reader import TOLERANCE, Reader
+from .tolerance import FloorTolerance, TabulatedFloor
+
+
+def promise_in_words(design: Design, points: Array) -> str:
+    """The promise as a sentence; ``points`` are inputs of the region, to say how large its floor is."""
+    where = design.region.in_words(design.inputs.names)
+    free = _free_columns(design)
+    if free:
+        where += f"; {', '.join(free)} as observed together in the data"
+    place = f"at any {'row of the data' if design.cover == 'rows' else 's'} in the region ({where})"
+    who = "no reader" if len(design.priors) == 1 else f"no reader, with any of the {len(design.priors)} priors,"
+    promise = f"{who} can know f(s) better than {_floor_in_words(design, points)} {place}"
+    if design.guarantee == "joint":
+        several = "" if design.cover == "everywhere" else f" ({_counted(len(design.sensitive))})"
+        promise += f", nor any weighted average of them{several} better than allowed"
+    else:
+        promise += "; a weighted average of several of them may be known better"
+    return f"{promise}. {_capital(design.tolerance.in_words())}"
+
+
+def _counted(sensitive: int) -> str:
+    return "at the sensitive input" if sensitive == 1 else f"at the {sensitive} sensitive inputs"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _floor_in_words(design: Design, points: Array) -> str:
+    floors = np.concatenate([design.tolerance.floor(prior, points) for prior in design.priors])
+    low, high = float(np.min(floors)), float(np.max(floors))
+    if not np.isfinite(low + high) or low <= 0:
+        return "the tolerance allows"
+    if high - low <= 1e-6 * high:
+        return f"±{low:.6g}"
+    return f"±{low:.4g} (up to ±{high:.4g}, depending on s{' and the prior' if design.others else ''})"
+
+
+def _free_columns(design: Design) -> list[str]:
+    """The columns that the region leaves to the combinations that rows of the data have."""
+    if design.region.points is not None or design.cover in ("rows", "everywhere"):
+        return []
+    dimension = design.inputs.dimension
+    lower, upper = design.region.limits(dimension)
+    kept = np.isinf(lower) & np.isinf(upper) & ~design.region.moves(dimension)
+    return [name for name, free in zip(design.inputs.names, kept, strict=True) if free]
+
+
+def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_ratio: float, bare: int) -> tuple[str, ...]:
+    """What else must be said; the most important first. ``bare`` inputs of those checked have no floor."""
+    notes = []
+    place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(design.inputs.names, worst, strict=True))
+    if design.cover == "rows" and floor_ratio < 1 - TOLERANCE:
+        notes.append(
+            f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {100 * (1 - floor_ratio):.2g} % "
+            'below the floor; use cover="auto" to protect the whole region'
+        )
+    if bare:
+        notes.append(
+            f"NO FLOOR AT {bare} OF THE CHECKED INPUTS: there the tolerance is as large as the prior variance, so a "
+            "release may tell everything"
+        )
+    if any(reader.lower is None for reader in readers):
+        notes.append(
+            "the covariance of the published values is singular to working precision, so nothing can be certified"
+        )
+    if design.noise.shift > 0:
+        notes.append(
+            f"every row also carries independent noise of standard deviation {np.sqrt(design.noise.shift):.1e}, which "
+            "keeps the promise safe from round-off"
+        )
+    promised = design.rows_inside() if design.cover == "rows" else design.region.points
+    if design.guarantee == "joint" and promised is not None and 0 < len(design.sensitive) < len(promised):
+        undetermined = max(reader.undetermined(promised) for reader in readers)
+        notes.append(
+            f"the joint promise is made for {len(design.sensitive)} of the {len(promised)} inputs; they determine the "
+            f"others to within {undetermined:.1e} of their standard deviation"
+        )
+    if isinstance(design.tolerance, FloorTolerance) and callable(design.tolerance.value):
+        notes.append("the floor varies over the region and was looked at only where it was checked")
+    if isinstance(design.tolerance, TabulatedFloor):
+        notes.append("the floor varies over the region and was checked at the inputs listed in the file")
+    return tuple(notes)
