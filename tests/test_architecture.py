@@ -19,6 +19,11 @@ LAYERS = [
     ["demo", "paper.example"],
     ["plots", "speech", "tables"],
     ["paper.satellite"],
+    ["rivals.averaged_draws", "rivals.standard_dp"],
+    ["rivals.cloaking"],
+    ["rivals.baselines", "rivals.dp_draw", "rivals.dp_noise", "rivals.ellipsoid"],
+    ["rivals.optimal_design", "rivals.prediction_map"],
+    ["rivals.optimal_design_newton"],
     ["mechanism"],
     ["search"],
     ["cover", "problem"],
@@ -61,7 +66,7 @@ LAYERS = [
     ["container", "dense_kernel", "model_tree", "progress"],
     ["inputs"],
     ["errors"],
-    ["__init__", "linalg.__init__", "paper.__init__", "programs.__init__"],
+    ["__init__", "linalg.__init__", "paper.__init__", "programs.__init__", "rivals.__init__"],
 ]
 HEIGHT = {module: -depth for depth, layer in enumerate(LAYERS) for module in layer}
 

@@ -1,0 +1,85 @@
+"""A GP's prediction as a map of the data: ``μ(X_new) = m(X_new) + C (y − m(X))`` with ``C = K_*X (K_XX + V)⁻¹``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ..errors import InputError
+from ..inputs import Array, Inputs, Mask, as_inputs, as_outputs
+from ..prior import Prior
+from ..region_interface import Region
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionMap:
+    """The posterior mean at ``new`` as a function of y, and the posterior variance there, which knows nothing of y."""
+
+    inputs: Inputs
+    new: Inputs
+    mean_at_inputs: Array
+    mean_at_new: Array
+    matrix: Array
+    variance: Array
+
+    def predict(self, y: Any) -> Array:
+        """The posterior mean at the new inputs, without any noise."""
+        values = as_outputs(y, len(self.inputs))
+        return np.asarray(self.mean_at_new + self.matrix @ (values - self.mean_at_inputs))
+
+
+def prediction_map(prior: Prior, X: Any, X_new: Any) -> PredictionMap:
+    """How predictions at ``X_new`` depend on the outputs at ``X``."""
+    inputs = as_inputs(X)
+    new = as_inputs(X_new, "X_new", like=inputs)
+    cross = prior.covariance(inputs, new)
+    total = prior.covariance(inputs) + np.diag(prior.noise_variance(len(inputs)))
+    matrix = solve_positive(total, cross).T
+    left = prior.variance(new) - np.einsum("ij,ji->i", matrix, cross)
+    return PredictionMap(
+        inputs=inputs,
+        new=new,
+        mean_at_inputs=prior.mean_at(inputs),
+        mean_at_new=prior.mean_at(new),
+        matrix=matrix,
+        variance=np.maximum(left, 0.0),
+    )
+
+
+def solve_positive(A: Array, B: Array) -> Array:
+    """A⁻¹ B for a covariance A; where A is singular to working precision, the directions of round-off are left out."""
+    cutoff = A.shape[0] * float(np.finfo(np.float64).eps)
+    try:
+        lower = scipy.linalg.cholesky(A, lower=True, check_finite=False)
+        if np.min(np.diag(lower)) ** 2 > cutoff * np.max(np.diag(A)):
+            return np.asarray(scipy.linalg.cho_solve((lower, True), B, check_finite=False))
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = scipy.linalg.eigh(A, check_finite=False)
+    keep = values > cutoff * max(values[-1], 0.0)
+    if not np.any(keep):
+        raise InputError("the covariance of the observed values is zero; check the kernel and the noise of the prior.")
+    kept = vectors[:, keep]
+    return np.asarray(kept @ ((kept.T @ B) / values[keep, None]))
+
+
+def rows_inside(region: Any, inputs: Inputs, name: str) -> Mask:
+    """The rows that a region or a list of true and false picks out, at least one."""
+    if isinstance(region, Region):
+        inside = np.asarray(region.bind(inputs).contains(inputs.values), dtype=np.bool_)
+    else:
+        try:
+            inside = np.array(region)
+        except (TypeError, ValueError):
+            inside = np.array(None)
+        if inside.dtype != np.bool_ or inside.shape != (len(inputs),):
+            raise InputError(
+                f"{name} is {str(region)[:60]!r}; give a region, for example sf.Box(1.0, 2.0), or "
+                f"{len(inputs)} times True or False, one for each row of X."
+            )
+    if not np.any(inside):
+        raise InputError(f"{name} holds none of the {len(inputs)} rows of X; there is nothing to protect.")
+    return inside
