@@ -36,7 +36,7 @@ LAYERS = [
     ["design"],
     ["programs.everywhere"],
     ["programs.correlated", "programs.diagonal", "programs.joint", "programs.uniform"],
-    ["programs.interior", "programs.sifting", "programs.subspace"],
+    ["programs.central_path", "programs.sifting", "programs.subspace"],
     ["programs.column_solver", "programs.interior_point"],
     ["programs.barrier", "programs.multipliers", "programs.view"],
     ["programs.demand"],

@@ -10,6 +10,7 @@ import pytest
 
 from oracles import DIGITS, exact, forward50, matern32, rbf
 from sfumato.errors import GuaranteeError, InputError
+from sfumato.programs import sifting
 from sfumato.programs.demand import Demand, lower_bound
 from sfumato.programs.diagonal import diagonal_noise
 from sfumato.programs.interior_point import interior_point, newton, start
@@ -259,13 +260,15 @@ def test_rows_that_tell_too_much_cannot_go_without_noise():
             Conditioned(Demand(np.eye(3), 2.0 * np.eye(3), joint), np.array([True, False, True]))
 
 
+@pytest.mark.parametrize("rough", [1e-2, 0.0])
 @pytest.mark.parametrize("kind", ["joint", "whole", "pointwise", "both", "dense"])
-def test_sifting_finds_the_optimum_of_the_whole_problem(kind):
+def test_sifting_finds_the_optimum_of_the_whole_problem(kind, rough, monkeypatch):
+    monkeypatch.setattr(sifting, "ROUGH", rough)
     rng = np.random.default_rng(81)
     X = rng.random((80, 2))
-    size = {"joint": 4, "whole": 12}.get(kind, 5)
+    size = {"joint": 4, "whole": 18}.get(kind, 5)
     S = X[np.argsort(np.linalg.norm(X, axis=1))[:size]]
-    lengthscale, alpha = (0.2, 0.6) if kind != "dense" else (1.0, 0.2)
+    lengthscale, alpha = (1.0 if kind == "dense" else 0.2), (0.8 if kind == "whole" else 0.2)
     A, cross, inside = matern32(X, X, lengthscale), matern32(X, S, lengthscale), matern32(S, S, lengthscale)
     A += 0.2 * np.eye(80)
     joint, pointwise = Demand(A, explaining_root(cross, alpha * inside), True), Demand(A, 1.2 * cross, False)
@@ -276,6 +279,8 @@ def test_sifting_finds_the_optimum_of_the_whole_problem(kind):
     assert float(np.sum(d)) == pytest.approx(point.objective, rel=1e-6)
     assert float(np.sum(d)) - lower_bound(demands, witness, diagonal=True) <= 2e-7 * float(np.sum(d))
     assert (np.sum(d == 0.0) > 20) == (kind != "dense")
+    # Λ itself was the multiplier where there are more sensitive values than half of the noisy rows
+    assert (witness[0].shape[1] > size) == (kind == "whole")
     assert said
 
 
@@ -312,6 +317,33 @@ def test_a_newton_step_narrows_the_gap_and_keeps_the_point_inside():
         assert nearer.slackness < point.slackness
         point = nearer
     assert point.objective - point.bound < 0.05 * point.objective
+
+
+@pytest.mark.parametrize("size", [1.05, 1.5, 100.0])
+@pytest.mark.parametrize("columns", [1, 20])
+def test_few_steps_are_enough_for_rows_of_any_size(columns, size):
+    """Each step costs two n × n Cholesky factors and an inverse; a μ that runs ahead would need many more of them."""
+    rng = np.random.default_rng(90)
+    demand, units = random_demand(rng, 60, columns, size=size), 10.0 ** rng.uniform(-3, 3, 60)
+    said: list[str] = []
+    interior_point(
+        [Demand(units[:, None] * demand.covariance * units, units[:, None] * demand.root, True)], 1e-7, said.append
+    )
+    assert said[-1].endswith(("e-08", "e-09", "e-10", "e-11", "e-12", "e-13", "gap 0e+00"))
+    assert len(said) <= 20
+
+
+def test_a_long_way_down_takes_no_detour():
+    """A first step that is too long for its linear prediction would let too much be learnt, and has to be mended."""
+    demand = kernel_demand(np.random.default_rng(5), 120, 10, lengthscale=0.15, alpha=0.02)
+    said: list[str] = []
+    interior_point([demand], 1e-7, said.append)
+    assert len(said) <= 10
+
+
+def test_a_demand_about_everything_is_priced_in_n_by_n():
+    assert isinstance(interior_point([random_demand(np.random.default_rng(91), 8, 8)], 1e-3).parts[0], WholeMultiplier)
+    assert isinstance(interior_point([random_demand(np.random.default_rng(91), 8, 2)], 1e-3).parts[0], JointMultiplier)
 
 
 def test_steps_end_where_something_would_turn_negative():

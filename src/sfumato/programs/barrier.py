@@ -102,7 +102,10 @@ class Curvature:
         return np.asarray(level * self.inverse - self.multiplier - change)
 
     def stiff(self) -> tuple[Array, Array]:
-        """v_a, κ_a of the barrier's own curvature: ``Σ_ab ½(κ_a + κ_b) (v_aᵀDv_b) v_a v_bᵀ``, without a ≠ b where pointwise."""
+        """v_a and κ_a of the barrier's own curvature, ``Σ_ab ½(κ_a + κ_b) (v_aᵀDv_b) v_a v_bᵀ``.
+
+        The sum runs over a = b only where the demand is pointwise.
+        """
         if not self.joint:
             return self.seen, self.multiplier * self.inverse
         lower = np.linalg.cholesky(self.slack)

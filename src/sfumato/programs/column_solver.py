@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg
 import torch
 
 from ..inputs import Array
 from .barrier import Curvature, symmetric
+
+Index = npt.NDArray[np.intp]
 
 SMALL = 0.05
 """Columns with a smaller Q_jj, of 1, belong to the barrier of T ⪰ 0: there C_j is taken as diagonal."""
@@ -89,17 +92,14 @@ class ColumnSolver:
         return symmetric(solved)
 
 
-def _left_over(seen: Array, weight: Array, taken: Array) -> list[tuple[Array, Array]]:
-    """The curvature of a joint demand's barrier without the directions ``taken``, as pairs a, b that act as D ↦ a D b."""
+def _left_over(seen: Array, weight: Array, taken: Index) -> list[tuple[Array, Array]]:
+    """A joint demand's curvature without the pairs of directions ``taken``: pairs (a, b) that act as D ↦ a D b.
+
+    ``½(Q D X + X D Q)``, ``X = Σ v_a v_aᵀ``, ``Q = Σ κ_a v_a v_aᵀ``, less the same for the directions taken.
+    """
     rest = np.setdiff1d(np.arange(len(weight)), taken)
     if not rest.size:
         return []
-    whole, part, other = (seen[:, index] for index in (np.arange(len(weight)), taken, rest))
-    stiffness, stiffness_taken, stiffness_rest = whole @ whole.T, part @ part.T, other @ other.T
-    pull, pull_taken, pull_rest = (whole * weight) @ whole.T, (part * weight[taken]) @ part.T, (other * weight[rest]) @ other.T
-    return [
-        (0.5 * stiffness, pull_rest),
-        (0.5 * stiffness_rest, pull_taken),
-        (0.5 * pull, stiffness_rest),
-        (0.5 * pull_rest, stiffness_taken),
-    ]
+    X, Q = 0.5 * seen @ seen.T, (seen * weight) @ seen.T
+    X_rest, Q_rest = 0.5 * seen[:, rest] @ seen[:, rest].T, (seen[:, rest] * weight[rest]) @ seen[:, rest].T
+    return [(X, Q_rest), (X_rest, Q - Q_rest), (Q, X_rest), (Q_rest, X - X_rest)]

@@ -3,8 +3,8 @@
 Three ideas make it small. Only some of the columns u of pointwise demands bind: solve for those, look which of the
 others are broken, add them. For the columns at hand, noise ``P T Pᵀ`` with ``range(P) ⊇ range(U)`` meets the demands
 *exactly* if T meets small ones (programs/barrier.py), so P only has to be rich enough: it starts as the range of U and
-grows by ``A F``, as in Krylov methods, because the optimal F solves ``A F + F·diag(t) = U·(…)``. And the small program is
-convex, with an interior point method that takes about ten steps a round (programs/interior.py).
+grows by ``A F``, as in Krylov methods, because the optimal F solves ``A F + F·diag(t) = U·(…)``. And the small program
+is convex, and a few Newton steps a round are enough (programs/central_path.py).
 
 Whatever happens in between, the noise that is returned meets every demand in float64, and the bound is proved by the
 witness that comes with it.
@@ -16,18 +16,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
 from ..inputs import Array
 from ..linalg.weighting import Weighting
 from .barrier import Slack, SmallDemand
+from .central_path import InteriorSolution, least_trace
 from .demand import Demand, lower_bound
-from .interior import InteriorSolution, least_trace
-from .subspace import Subspace
+from .subspace import Index, Subspace
 from .view import View, mended, scaled_to_meet
-
-Index = npt.NDArray[np.intp]
 
 ROUNDS = 30
 """More rounds than any problem has needed."""
@@ -85,16 +82,26 @@ def correlated_noise(
     plain = [Demand(turned[id(d.covariance)], weighting.forward(d.root), d.joint) for d in demands]
     search = _Search(plain)
     search.run(accuracy, None if start is None else weighting.forward(start), say)
-    factor = search.factor
-    for times in range(40):
-        noise = weighting.backward(factor) @ weighting.backward(factor).T
-        if all(demand.ratio(noise) <= 1.0 for demand in demands):
-            break
-        # what round-off in the check asks for, twice as much each time
-        factor = mended(search.views, np.sqrt(1.0 + 2.0 ** (times - 50)) * factor, 2.0 ** (times - 50))[0]
     witness = search.full_witness()
-    bound = lower_bound(plain, witness)
-    return CorrelatedSolution(weighting.backward(factor), tuple(weighting.forward(part) for part in witness), bound)
+    return CorrelatedSolution(
+        factor=_checked(demands, weighting, search),
+        witness=tuple(weighting.forward(part) for part in witness),
+        lower=lower_bound(plain, witness),
+    )
+
+
+def _checked(demands: Sequence[Demand], weighting: Weighting, search: _Search) -> Array:
+    """The factor that was found, with as much more as round-off in the demands' own check asks for."""
+    found = search.factor
+    for times in range(40):
+        factor = weighting.backward(found)
+        noise = factor @ factor.T
+        if all(demand.ratio(noise) <= 1.0 for demand in demands):
+            return factor
+        more = 2.0 ** (times - 50)
+        found = np.sqrt(1.0 + more) * found
+        found = mended(search.views, found, more)[0] if search.views else found
+    raise np.linalg.LinAlgError("a demand's covariance is too close to singular for its noise to be checked in float64")
 
 
 class _Search:
@@ -128,7 +135,7 @@ class _Search:
             index = np.flatnonzero(view.bare > 1.0 - NEARLY)
             if not index.size:
                 return
-            view = View(lower, np.ascontiguousarray(root[:, index]), False)
+            view = View(lower, root[:, index], False)
         self.views.append(view)
         self.kept.append((number, index))
 
@@ -147,19 +154,24 @@ class _Search:
         return full
 
     def run(self, accuracy: float, start: Array | None, say: Callable[[str], None] | None) -> None:
+        """Round after round: solve for the columns at hand in P, see what that proves and breaks, take in more."""
         if all(view.worst(view.bare)[0] <= 1.0 for view in self.views):
             return
-        given = self.factor if start is None else start
-        factor, taken = mended(self.views, given, 0.2)
-        work = [_working(view, columns) for view, columns in zip(self.views, taken, strict=True)]
+        given, margin = (self.factor, 0.2) if start is None else (start, 0.02)
+        factor, taken = mended(self.views, given, margin)
+        self.factor, self.trace = factor, float(np.sum(factor**2))
+        work = [_working(view, columns, start) for view, columns in zip(self.views, taken, strict=True)]
         space = Subspace(self.views, self.rows, self.rows <= WHOLE)
         space.grow(np.hstack([given, *self._roots(work)]))
-        tolerance, lift, level, idle = max(5e-2, accuracy / 3), 0.1, None, 0
+        tolerance, lift, level, idle = max(margin / 4, accuracy / 3), margin / 2, None, 0
         for number in range(ROUNDS):
             small, frames = space.compress(work)
             inner = space.columns.T @ factor
             first = inner @ inner.T + lift * float(np.sum(inner**2)) / space.size * np.eye(space.size)
-            solution = least_trace(small, first, tolerance, level)
+            try:
+                solution = least_trace(small, first, tolerance, level)
+            except np.linalg.LinAlgError:
+                return
             before = self.gap
             leading = self._prove(small, frames, solution, work)
             self._keep(space, solution, accuracy)
@@ -175,7 +187,7 @@ class _Search:
             before = space.size
             # as long as it is the missing columns that cost, richer noise for the present ones does not help
             if self.trace - float(np.sum(solution.values)) < 0.5 * (self.trace - self.lower):
-                self._enrich(space, solution, 1 + 2 * idle)
+                self._enrich(space, solution, 1 + idle)
                 if space.size == before:
                     space.grow(leading)
             space.grow(np.hstack(self._roots(fresh)))
@@ -201,14 +213,15 @@ class _Search:
         return np.setdiff1d(np.union1d(worst[learnt[worst] > 1.0], sorted(taken)).astype(np.intp), work)
 
     def _enrich(self, space: Subspace, solution: InteriorSolution, depth: int) -> None:
-        """P takes in A F, for each covariance A, then A times what was new in that, and so on."""
+        """P takes in A F, for each covariance A, then A times what was new in that, until that is a fair amount."""
         block = space.columns @ solution.basis[:, solution.values > NEGLIGIBLE * solution.level]
         covariances = {id(self.demands[number].covariance): self.demands[number].covariance for number, _ in self.kept}
-        for _ in range(depth):
+        enough = space.size + depth * (4 + space.size // 8)
+        while block.shape[1] and space.size < enough:
             block = space.grow(np.hstack([covariance @ block for covariance in covariances.values()]))
 
     def _keep(self, space: Subspace, solution: InteriorSolution, accuracy: float) -> None:
-        """Remember the noise if it is the least so far, or the first good enough without what the barrier adds to it."""
+        """Remember the noise if it is the least so far, or good enough without what the barrier of T ⪰ 0 adds."""
         for least in (NEGLIGIBLE * solution.level, 0.2 * NEGLIGIBLE * solution.level, 0.0):
             chosen = solution.values > least
             inner = solution.basis[:, chosen] * np.sqrt(solution.values[chosen])
@@ -230,7 +243,7 @@ class _Search:
     ) -> Array:
         """Remember the witness if it proves the most so far; returns the leading eigenvectors of its Λ.
 
-        ``V = A⁻¹ᐟ² …`` in full: with ``W = Z Û`` for the columns at hand, ``M⁻¹U = L⁻ᵀ Z (I + R T Rᵀ)⁻¹Û``.
+        The witness is ``M⁻¹U z^{1/2}`` with ``M⁻¹U = L⁻ᵀ Z (I + R T Rᵀ)⁻¹Û``, its singular values cut down to 1.
         """
         factor = solution.basis * np.sqrt(solution.values)
         parts = []
@@ -254,15 +267,18 @@ class _Search:
         return np.asarray(together @ (vectors[:, chosen] / np.sqrt(values[chosen])))
 
 
-def _working(view: View, taken: set[int]) -> Index:
-    """The columns to begin with: all of a joint demand, of a pointwise one those that were mended, at least one."""
+def _working(view: View, taken: set[int], start: Array | None) -> Index:
+    """The columns to begin with: all of a joint demand, of a pointwise one those that were mended or bind already."""
     if view.joint:
         return np.arange(view.root.shape[1])
-    return np.array(sorted(taken) or [int(np.argmax(view.bare))], dtype=np.intp)
+    learnt = view.bare if start is None else view.learnt(view.whiten(start))
+    close = 1.0 if start is None else 0.995
+    binding = set(np.flatnonzero(learnt >= close * np.max(learnt)).tolist())
+    return np.array(sorted(taken | binding), dtype=np.intp)
 
 
 def _thin(root: Array) -> Array:
     """A matrix with the same ``U Uᵀ`` and no more columns than its rank."""
     vectors, values, _ = scipy.linalg.svd(root, full_matrices=False, check_finite=False)
     keep = values > 1e-15 * np.max(values, initial=0.0)
-    return np.ascontiguousarray(vectors[:, keep] * values[keep])
+    return np.asarray(vectors[:, keep] * values[keep])

@@ -19,7 +19,7 @@ from .interior_point import ROUND_OFF, interior_point
 from .sifting import sift
 
 #: From this many rows on it pays to look for those that need no noise first.
-LARGE = 300
+LARGE = 100
 
 
 @dataclass(frozen=True, eq=False)

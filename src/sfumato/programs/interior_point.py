@@ -100,15 +100,15 @@ def interior_point(demands: Sequence[Demand], accuracy: float, say: Callable[[st
     point = start(demands)
     best, least, waited = point, np.inf, 0
     for step in range(STEPS):
-        gap = point.objective - point.bound
-        error = max(gap, point.violation) / point.objective
+        gap, violation = point.objective - point.bound, point.violation
+        error = max(gap, violation) / point.objective
         if say is not None:
             say(f"independent noise, step {step}: {point.objective:.6g}, gap {max(gap, 0.0) / point.objective:.0e}")
         # far from the optimum the bound may stand still for a while
         waited = 0 if error < 0.5 * least or error > 1e-2 else waited + 1
         if error < least:
             best, least = point, error
-        enough = max(gap, 10.0 * point.violation) <= max(accuracy * point.objective, point.blur)
+        enough = max(gap, 10.0 * violation) <= max(accuracy * point.objective, point.blur)
         if enough or waited == PATIENCE:
             break
         try:

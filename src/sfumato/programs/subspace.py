@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg
 
 from ..inputs import Array
 from .barrier import SmallDemand
 from .view import View
+
+Index = npt.NDArray[np.intp]
 
 NEW = 1e-10
 """A direction is new if at least this share of it lies outside P."""
@@ -39,7 +42,7 @@ class Subspace:
             return none
         fresh = np.linalg.qr(self._outside(fresh))[0]
         self.columns = np.hstack([self.columns, fresh])
-        self.white = [np.hstack([white, view.whiten(fresh)]) for white, view in zip(self.white, self.views, strict=True)]
+        self.white = [np.hstack([old, view.whiten(fresh)]) for old, view in zip(self.white, self.views, strict=True)]
         return np.asarray(fresh)
 
     def _outside(self, block: Array) -> Array:
@@ -47,7 +50,7 @@ class Subspace:
             block = block - self.columns @ (self.columns.T @ block)
         return block
 
-    def compress(self, work: Sequence[Array]) -> tuple[list[SmallDemand], list[Array]]:
+    def compress(self, work: Sequence[Index]) -> tuple[list[SmallDemand], list[Array]]:
         """The demands on T for the columns ``work`` of each U, and Z of ``L⁻¹P = Z R`` for each view."""
         small, frames = [], []
         for view, white, index in zip(self.views, self.white, work, strict=True):

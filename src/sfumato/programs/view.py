@@ -14,13 +14,13 @@ from ..linalg.triangular import solve_lower
 class View:
     """One demand seen through ``A = L Lᵀ``.
 
-    With ``Σ = F Fᵀ``, ``G = L⁻¹F`` and ``W = L⁻¹U`` what is learnt is ``φ = WᵀW − WᵀG (I + GᵀG)⁻¹ GᵀW``, or its diagonal
-    where the demand is pointwise.
+    With ``Σ = F Fᵀ``, ``G = L⁻¹F`` and ``W = L⁻¹U`` what is learnt is ``φ = WᵀW − WᵀG (I + GᵀG)⁻¹ GᵀW``, or its
+    diagonal where the demand is pointwise.
     """
 
     def __init__(self, lower: Array, root: Array, joint: bool) -> None:
-        self.lower, self.root, self.joint = lower, root, joint
-        self.white = solve_lower(lower, root)
+        self.lower, self.root, self.joint = lower, np.array(root, order="C"), joint
+        self.white = solve_lower(lower, self.root)
         self.bare = self.white.T @ self.white if joint else np.einsum("ij,ij->j", self.white, self.white)
 
     def whiten(self, block: Array) -> Array:
@@ -36,15 +36,15 @@ class View:
     def worst(self, learnt: Array) -> tuple[float, Array, int]:
         """The largest φ, the combination of columns of U that has it, and its number (−1 for a mixture)."""
         if self.joint:
-            last = self.root.shape[1] - 1
-            values, vectors = scipy.linalg.eigh(learnt, subset_by_index=(last, last), check_finite=False)
-            return float(values[0]), self.root @ vectors[:, 0], -1
+            # all of them: with a cluster at 1 a solver for the largest alone has come back empty-handed
+            values, vectors = np.linalg.eigh(learnt)
+            return float(values[-1]), self.root @ vectors[:, -1], -1
         number = int(np.argmax(learnt))
         return float(learnt[number]), self.root[:, number], number
 
 
 def scaled_to_meet(views: Sequence[View], spreads: Sequence[Array], most: float = 2.0) -> float | None:
-    """The least number, at most ``most``, that Σ has to be multiplied with to meet all demands, to within a few percent."""
+    """The least c ≤ ``most`` such that c·Σ meets all demands, with c − 1 to within a few percent; None if none does."""
 
     def meets(scale: float) -> bool:
         return all(v.worst(v.learnt(spread, scale))[0] <= 1.0 for v, spread in zip(views, spreads, strict=True))
@@ -70,14 +70,18 @@ def mended(views: Sequence[View], factor: Array, margin: float) -> tuple[Array, 
     """
     taken: list[set[int]] = [set() for _ in views]
     spreads = [view.whiten(factor) for view in views]
-    while True:
+    columns = sum(view.root.shape[1] for view in views)
+    for count in range(50 * columns):
         found = [view.worst(view.learnt(spread)) for view, spread in zip(views, spreads, strict=True)]
         which = max(range(len(views)), key=lambda j: found[j][0])
         value, direction, number = found[which]
         if value <= 1.0 - margin / 2:
-            return factor, taken
-        column = np.sqrt(1.0 / (1.0 - margin) - 1.0 / value) * direction[:, None]
+            break
+        # a small margin may drown in round-off: after each time round all columns it is doubled
+        wanted = min(0.5, margin * 2.0 ** (count // columns))
+        column = np.sqrt(1.0 / (1.0 - wanted) - 1.0 / value) * direction[:, None]
         if number >= 0:
             taken[which].add(number)
         factor = np.hstack([factor, column])
         spreads = [np.hstack([spread, view.whiten(column)]) for view, spread in zip(views, spreads, strict=True)]
+    return factor, taken
