@@ -28,6 +28,9 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.design
+	$(BIN)/python -m benchmarks.diagonal
+	$(BIN)/python -m benchmarks.pointwise
+	$(BIN)/python -m benchmarks.cloaking
 
 clean:
 	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

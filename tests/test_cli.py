@@ -186,11 +186,11 @@ def test_a_column_of_weights_spares_its_rows(data: Path, run: Run) -> None:
 def test_the_papers_example_is_reproduced(tmp_path: Path, run: Run) -> None:
     result = run("reproduce", "example", "--out", tmp_path / "figures", "--json")
     made = json.loads(result.stdout)
-    assert made["trace"]["correlated"] == pytest.approx(3.545614, abs=1e-6)
-    assert made["trace"]["independent"] == pytest.approx(20.0729, abs=1e-4)
-    assert (tmp_path / "figures" / "figure1.png").read_bytes().startswith(b"\x89PNG")
-    assert "3.5456" in run("reproduce", "example", "--out", tmp_path / "figures").stdout
-    refused(run("reproduce", "everything", "--out", tmp_path), "choose example")
+    assert "variance of 3.545614, independent noise 20.0729" in made["notes"][0]
+    assert (tmp_path / "figures" / "example-figure1.png").read_bytes().startswith(b"\x89PNG")
+    assert "3.545614" in run("reproduce", "example", "--out", tmp_path / "figures").stdout
+    refused(run("reproduce", "example", "--settings", "mine"), "--settings is 'mine'", "authors")
+    refused(run("reproduce", "everything", "--out", tmp_path), "choose example, satellite")
 
 
 def test_rows_cover_is_announced_as_rows_only(data: Path, run: Run) -> None:

@@ -198,6 +198,14 @@ def test_demands_that_are_met_already_need_no_noise():
     assert [part.shape[0] for part in solution.witness] == [4, 4]
 
 
+def test_demands_without_columns_ask_for_nothing():
+    empty = [Demand(np.eye(3), np.zeros((3, 0)), joint) for joint in (False, True)]
+    assert correlated_noise([]).lower == 0.0
+    assert correlated_noise(empty).factor.shape == (3, 0)
+    real = Demand(np.eye(3), 3 * np.eye(3)[:, ::-1], False)
+    assert correlated_noise([*empty, real], accuracy=1e-6).lower == pytest.approx(24.0, rel=1e-5)
+
+
 def test_a_demand_that_is_met_with_nothing_to_spare_stays_met():
     rng = np.random.default_rng(80)
     A = rbf(rng.random((20, 2)), rng.random((20, 2)), 0.5)

@@ -1,4 +1,4 @@
-"""The command ``sfumato``: demo, protect, predict, certify, reproduce.
+"""The command ``sfumato``: demo, protect, predict, certify, reproduce, data.
 
 Exit codes: 0 done; 1 the guarantee does not hold; 2 wrong use. PyTorch is imported inside the commands, so that
 ``sfumato --help`` answers at once.
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from . import __version__
-from .speech import as_json, show_certificate, show_warnings_as_notes, speaking
+from .cli_paper import DATA_EXAMPLES, REPRODUCE_EXAMPLES, prepare_data, reproduce
+from .speech import Json, as_json, examples, show_certificate, show_warnings_as_notes, speaking
 
 if TYPE_CHECKING:
     from .design import Guarantee, Structure
@@ -34,12 +35,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")]
-
-
-def _examples(*lines: str) -> str:
-    return "[bold]Examples[/bold]\n\n" + "\n\n".join(f"[cyan]{line}[/cyan]" for line in lines)
 
 
 def _version(asked: bool) -> None:
@@ -57,7 +53,7 @@ def root(
     pass
 
 
-@app.command(epilog=_examples("sfumato demo", "sfumato demo --out orbit"))
+@app.command(epilog=examples("sfumato demo", "sfumato demo --out orbit"))
 @speaking
 def demo(
     out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("demo"),
@@ -100,7 +96,7 @@ def demo(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --out orbit.sfumato',
         'sfumato protect people.parquet --inputs AGEP,PUMA --output PINCP --region "AGEP >= 75 and PUMA <= 2000" '
         "--floor 20000 --fit-outside --out people.sfumato --csv people_public.csv",
@@ -230,7 +226,7 @@ def protect(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "sfumato predict orbit.sfumato new.csv", "sfumato predict orbit.sfumato new.csv --out predicted.csv"
     )
 )
@@ -273,7 +269,7 @@ def predict(
         typer.echo(table.to_csv(index=False, float_format="%.10g"), nl=False)
 
 
-@app.command(epilog=_examples("sfumato certify orbit.sfumato", "sfumato certify orbit.sfumato --json"))
+@app.command(epilog=examples("sfumato certify orbit.sfumato", "sfumato certify orbit.sfumato --json"))
 @speaking
 def certify(
     release_file: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)],
@@ -301,35 +297,6 @@ def certify(
             typer.echo("UNSAFE: the noise came from a known seed, so anyone can take it off.")
     if not certificate.holds:
         raise typer.Exit(1)
-
-
-@app.command(epilog=_examples("sfumato reproduce example --out figures"))
-@speaking
-def reproduce(
-    what: Annotated[str, typer.Argument(help="example: the paper's Example 1 and its Figure 1.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("reproduced"),
-    json: Json = False,
-) -> None:
-    """Compute and draw what the paper shows."""
-    from .errors import InputError
-
-    if what != "example":
-        raise InputError(f"{what!r} cannot be reproduced; choose example.")
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is not a folder; give the name of one.")
-    from .paper.example import draw_figure_1, example
-
-    made = example()
-    out.mkdir(parents=True, exist_ok=True)
-    picture = out / "figure1.png"
-    draw_figure_1(made).savefig(picture, dpi=200)
-    traces = {"correlated": made.correlated.noise.trace, "independent": made.independent.noise.trace}
-    if json:
-        as_json({"files": [str(picture)], "trace": traces})
-        return
-    for name, trace in traces.items():
-        typer.echo(f"{name:<12} noise: total variance {trace:.6g}")
-    typer.echo(f"Written: {picture}")
 
 
 def _own_name() -> str:
@@ -368,6 +335,10 @@ def _number_or_word(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+app.command(epilog=examples(*REPRODUCE_EXAMPLES))(speaking(reproduce))
+app.command(name="data", epilog=examples(*DATA_EXAMPLES))(speaking(prepare_data))
 
 
 def main() -> None:

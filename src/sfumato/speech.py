@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
 NOT_GUARANTEED, WRONG_USE, OUR_FAULT = 1, 2, 3
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help."""
+    return "[bold]Examples[/bold]\n\n" + "\n\n".join(f"[cyan]{line}[/cyan]" for line in lines)
 
 
 def speaking(command: Callable[P, None]) -> Callable[P, None]:

@@ -27,8 +27,8 @@ SMALL = 0.05
 PAIRS = 400
 """At most this many inequalities v_aᵀDv_b of joint demands are put back exactly, the stiffest first."""
 
-ENTRIES = 5e7
-"""At most this many numbers in all the C_j together."""
+ENTRIES = 2e7
+"""At most this many numbers in all the C_j together, or in what the inequalities add to them."""
 
 
 class ColumnSolver:
@@ -53,7 +53,8 @@ class ColumnSolver:
         for a, b in pairs:
             self._diagonal += np.outer(np.diag(a), np.diag(b))
         weight = np.diag(sum((part.pull for part in parts), np.zeros((size, size))))
-        limit = max(1, int(ENTRIES / size**2))
+        inequalities = sum(len(each) * (len(each) + 1) // 2 if pairwise else len(each) for _, each, pairwise in stiff)
+        limit = max(1, int(ENTRIES / (size * max(size, inequalities))))
         self._dense = np.sort(np.argsort(-weight)[: min(limit, int(np.sum(weight > SMALL)))])
         columns = 0.5 * dual[None] / values[self._dense][:, None, None]
         index = np.arange(size)

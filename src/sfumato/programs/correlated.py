@@ -13,12 +13,14 @@ witness that comes with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 
 from ..inputs import Array
+from ..linalg.one_thread import one_thread
 from ..linalg.weighting import Weighting
 from .barrier import Slack, SmallDemand
 from .central_path import InteriorSolution, least_trace
@@ -31,6 +33,9 @@ ROUNDS = 30
 
 IDLE = 6
 """The search is over after this many rounds in a row that did not bring the gap down by a tenth."""
+
+FEW = 300
+"""Up to this many rows more than one thread is not worth its while."""
 
 WHOLE = 48
 """Up to this many rows a subspace is not worth its while."""
@@ -81,7 +86,8 @@ def correlated_noise(
     turned = {key: weighting.both(covariance) for key, covariance in covariances.items()}
     plain = [Demand(turned[id(d.covariance)], weighting.forward(d.root), d.joint) for d in demands]
     search = _Search(plain)
-    search.run(accuracy, None if start is None else weighting.forward(start), say)
+    with one_thread() if search.rows <= FEW else nullcontext():
+        search.run(accuracy, None if start is None else weighting.forward(start), say)
     witness = search.full_witness()
     return CorrelatedSolution(
         factor=_checked(demands, weighting, search),
@@ -169,7 +175,8 @@ class _Search:
             inner = space.columns.T @ factor
             first = inner @ inner.T + lift * float(np.sum(inner**2)) / space.size * np.eye(space.size)
             try:
-                solution = least_trace(small, first, tolerance, level)
+                with one_thread():
+                    solution = least_trace(small, first, tolerance, level)
             except np.linalg.LinAlgError:
                 return
             before = self.gap
