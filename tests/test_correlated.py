@@ -9,14 +9,14 @@ import pytest
 
 from oracles import matern32, rbf
 from sfumato.linalg.conjugate_gradients import conjugate_gradients
-from sfumato.programs.barrier import Curvature, Slack, SmallDemand
-from sfumato.programs.central_path import least_trace as least_small_trace
-from sfumato.programs.column_solver import ColumnSolver
 from sfumato.programs.correlated import CorrelatedSolution, correlated_noise
 from sfumato.programs.demand import Demand
 from sfumato.programs.joint import explaining_root, joint_noise_factor
-from sfumato.programs.subspace import Subspace
-from sfumato.programs.view import View
+from sfumato.solvers.barrier import Curvature, Slack, SmallDemand
+from sfumato.solvers.central_path import least_trace as least_small_trace
+from sfumato.solvers.column_solver import ColumnSolver
+from sfumato.solvers.subspace import Subspace
+from sfumato.solvers.view import View
 
 
 def least_trace(demands, weights=None):

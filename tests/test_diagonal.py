@@ -10,13 +10,13 @@ import pytest
 
 from oracles import DIGITS, exact, forward50, matern32, rbf
 from sfumato.errors import GuaranteeError, InputError
-from sfumato.programs import sifting
 from sfumato.programs.demand import Demand, lower_bound
 from sfumato.programs.diagonal import diagonal_noise
-from sfumato.programs.interior_point import interior_point, newton, start
 from sfumato.programs.joint import explaining_root
-from sfumato.programs.multipliers import JointMultiplier, WholeMultiplier, farthest, longest
-from sfumato.programs.sifting import Conditioned, sift
+from sfumato.solvers import sifting
+from sfumato.solvers.interior_point import interior_point, newton, start
+from sfumato.solvers.multipliers import JointMultiplier, WholeMultiplier, farthest, longest
+from sfumato.solvers.sifting import Conditioned, sift
 
 
 def kernel_demand(rng, n, sensitive, joint=True, lengthscale=0.3, noise=0.05, alpha=0.5, smooth=False) -> Demand:

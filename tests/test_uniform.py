@@ -19,14 +19,14 @@ from scipy.special import binom
 
 import spectral_oracles as oracle
 from sfumato.errors import InputError
-from sfumato.linalg.log_bessel import log_bessel_k
-from sfumato.linalg.matern_series import half_integer_matern
-from sfumato.linalg.radial_inversion import invert_radial
-from sfumato.linalg.radial_quadrature import RadialDensity
 from sfumato.model_tree import build_kernel
 from sfumato.prior import Prior
-from sfumato.programs.spectral import RadialKernel, spectral_ratio
 from sfumato.programs.uniform import UniformGram, uniform_gram
+from sfumato.spectral.densities import RadialKernel, spectral_ratio
+from sfumato.spectral.log_bessel import log_bessel_k
+from sfumato.spectral.matern_series import half_integer_matern
+from sfumato.spectral.radial_inversion import invert_radial
+from sfumato.spectral.radial_quadrature import RadialDensity
 
 # ---------------------------------------------------------------- kernels as trees
 
@@ -567,6 +567,6 @@ def test_a_pair_that_needs_more_noise_than_there_are_numbers_is_refused():
 
 
 def test_an_inversion_that_does_not_converge_is_refused_not_handed_out(monkeypatch):
-    monkeypatch.setattr("sfumato.programs.uniform_blocks.WORST_ERROR", 1e-18)
+    monkeypatch.setattr("sfumato.spectral.blocks.WORST_ERROR", 1e-18)
     with pytest.raises(InputError, match=r"columns x the spectral integral .* found only to .* not enough to promise"):
         gram(rbf(0.5), matern(0.5, 0.4), [0.0, 1.0])

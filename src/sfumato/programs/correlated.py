@@ -2,9 +2,9 @@
 
 Three ideas make it small. Only some of the columns u of pointwise demands bind: solve for those, look which of the
 others are broken, add them. For the columns at hand, noise ``P T Pᵀ`` with ``range(P) ⊇ range(U)`` meets the demands
-*exactly* if T meets small ones (programs/barrier.py), so P only has to be rich enough: it starts as the range of U and
+*exactly* if T meets small ones (solvers/barrier.py), so P only has to be rich enough: it starts as the range of U and
 grows by ``A F``, as in Krylov methods, because the optimal F solves ``A F + F·diag(t) = U·(…)``. And the small program
-is convex, and a few Newton steps a round are enough (programs/central_path.py).
+is convex, and a few Newton steps a round are enough (solvers/central_path.py).
 
 Whatever happens in between, the noise that is returned meets every demand in float64, and the bound is proved by the
 witness that comes with it.
@@ -22,11 +22,11 @@ import scipy.linalg
 from ..inputs import Array
 from ..linalg.one_thread import one_thread
 from ..linalg.weighting import Weighting
-from .barrier import Slack, SmallDemand
-from .central_path import InteriorSolution, least_trace
+from ..solvers.barrier import Slack, SmallDemand
+from ..solvers.central_path import InteriorSolution, least_trace
+from ..solvers.subspace import Index, Subspace
+from ..solvers.view import View, mended, scaled_to_meet
 from .demand import Demand, lower_bound
-from .subspace import Index, Subspace
-from .view import View, mended, scaled_to_meet
 
 ROUNDS = 30
 """More rounds than any problem has needed."""

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..errors import GuaranteeError, InputError
 from ..inputs import Array
+from ..solvers.interior_point import ROUND_OFF, interior_point
+from ..solvers.sifting import sift
 from .demand import Demand, lower_bound
-from .interior_point import ROUND_OFF, interior_point
-from .sifting import sift
 
 #: From this many rows on it pays to look for those that need no noise first.
 LARGE = 100

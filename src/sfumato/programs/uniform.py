@@ -20,9 +20,9 @@ from ..errors import InputError
 from ..inputs import Array, Inputs, as_inputs
 from ..model_tree import build_kernel, describe_kernel
 from ..prior import Prior
-from .kernel_identity import scale_between
-from .kernel_terms import RADIAL, Term, kernel_terms, proportion
-from .uniform_blocks import group_gram
+from ..spectral.blocks import group_gram
+from ..spectral.kernel_identity import scale_between
+from ..spectral.kernel_terms import RADIAL, Term, kernel_terms, proportion
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from ..errors import InputError
+from .densities import Mixture, RadialKernel
 from .kernel_terms import fraction
-from .spectral import Mixture, RadialKernel
 
 
 def require_finite(

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.special
 
 from ..inputs import Array
-from ..linalg.log_bessel import log_bessel_k
-from ..linalg.matern_series import MaternSeries, divide_series, log_gamma_ratio
-from ..linalg.radial_quadrature import RadialDensity, total_mass
+from .log_bessel import log_bessel_k
+from .matern_series import MaternSeries, divide_series, log_gamma_ratio
+from .radial_quadrature import RadialDensity, total_mass
 
 #: Terms of the series that follows an algebraic tail.
 TERMS = 10

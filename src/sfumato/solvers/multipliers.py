@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..inputs import Array
-from .demand import Demand
+from ..programs.demand import Demand
 
 #: Up to this size an eigenvalue is found as quickly as a handful of Cholesky factors.
 SMALL = 300

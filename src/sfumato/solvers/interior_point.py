@@ -18,7 +18,7 @@ from functools import reduce
 import numpy as np
 
 from ..inputs import Array
-from .demand import Demand
+from ..programs.demand import Demand
 from .multipliers import Multiplier, cholesky_in_place, farthest, multiplier_of, plus_diagonal, solve
 
 #: Steps at most, steps without a better bound at most, and how often a step is shortened when too much would be learnt.

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from ..inputs import Array, Mask
-from .demand import Demand, lower_bound
+from ..programs.demand import Demand, lower_bound
 from .interior_point import interior_point
 from .multipliers import Multiplier, solve_half
 

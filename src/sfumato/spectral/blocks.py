@@ -17,11 +17,11 @@ import numpy as np
 
 from ..errors import InputError
 from ..inputs import Array
-from ..linalg.matern_series import half_integer_matern, log_gamma_ratio
-from ..linalg.radial_inversion import invert_radial
+from .criterion import require_finite
+from .densities import RadialKernel, spectral_ratio
 from .kernel_terms import RELATIVE, Leaf, Term
-from .spectral import RadialKernel, spectral_ratio
-from .spectral_criterion import require_finite
+from .matern_series import half_integer_matern, log_gamma_ratio
+from .radial_inversion import invert_radial
 
 #: A result whose error estimate is larger than this part of g(0) is not handed out.
 WORST_ERROR = 1.0e-6

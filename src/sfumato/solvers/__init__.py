@@ -1,0 +1,1 @@
+"""Interior point methods for the noise programs that have no closed form."""

@@ -1,0 +1,1 @@
+"""Spectral densities of kernels, and the stationary kernels that quotients of them belong to."""
