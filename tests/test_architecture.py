@@ -43,7 +43,7 @@ LAYERS = [
     ["certificate"],
     ["optimality", "promise_words"],
     ["reader"],
-    ["design"],
+    ["design", "gathering"],
     ["programs.everywhere"],
     ["programs.correlated", "programs.diagonal", "programs.joint", "programs.uniform"],
     ["solvers.central_path", "solvers.sifting", "solvers.subspace"],

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from .design import Design
+from .gathering import gathering_places, kernel_steps, starts, walk
 from .inputs import Array
 from .optimality import optimality
 from .promise_words import notes_on, promise_in_words
@@ -23,6 +24,11 @@ from .tolerance import TabulatedFloor
 
 #: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
 FRESH_TURN = 1
+
+#: From how many rows places between rows are looked for, and how many walks look for worse ones; fewer where what is
+#: found is only reported.
+MOST_STARTS, FEW_STARTS = 1024, 128
+MANY_WALKERS, FEW_WALKERS = 48, 16
 
 _STRUCTURES = {"full": "correlated noise", "diagonal": "independent noise on every row"}
 
@@ -122,6 +128,11 @@ class Certificate:
 
 def certify(design: Design) -> Certificate:
     """Check the promise of ``design`` from its published objects alone."""
+    return examine(design)[0]
+
+
+def examine(design: Design) -> tuple[Certificate, Array]:
+    """The certificate, and the inputs that were found below their floor."""
     readers = [Reader(design, prior) for prior in design.priors]
     joint_ratio = max(reader.joint_ratio() for reader in readers)
 
@@ -145,7 +156,7 @@ def certify(design: Design) -> Certificate:
     joint_kept = not needs_joint or joint_ratio <= 1 + TOLERANCE
     std, floor = _worst(readers, points[worst : worst + 1])
     least = optimality(design, readers)
-    return Certificate(
+    certificate = Certificate(
         promise=promise_in_words(design, points),
         prior="; or the ".join(str(prior) for prior in design.priors),
         guarantee=design.guarantee,
@@ -171,6 +182,7 @@ def certify(design: Design) -> Certificate:
             *_gaps(design),
         ),
     )
+    return certificate, np.asarray(points[ratios < 1 - TOLERANCE])
 
 
 def _worst(readers: Sequence[Reader], point: Array) -> tuple[float, float]:
@@ -185,52 +197,38 @@ def check_inputs(design: Design) -> Array:
 
 
 def _dense_inputs(design: Design) -> Array:
-    """The points of a finite region; else a dense set of the region and the inputs of it next to the rows."""
+    """The points of a finite region; else a dense set of the region, the inputs of it next to the rows, and between."""
     if design.region.points is not None:
         return design.region.points
     count = 4001 if design.inputs.dimension == 1 else int(np.clip(2_500_000 // len(design.inputs), 2048, 8192))
     dense = design.region.candidates(count, design.inputs, turn=FRESH_TURN)
-    return np.vstack([dense, design.rows_in_reach()])
+    if design.inputs.dimension == 1:
+        return np.vstack([dense, design.rows_in_reach()])
+    most = MOST_STARTS if _promises_region(design) else FEW_STARTS
+    between = [gathering_places(prior, design.inputs, design.region, most) for prior in design.priors]
+    return np.vstack([dense, design.rows_in_reach(), *between])
+
+
+def _promises_region(design: Design) -> bool:
+    return design.region.points is None and design.cover != "rows"
 
 
 def _may_wander(design: Design) -> bool:
     return design.region.points is None and not isinstance(design.tolerance, TabulatedFloor)
 
 
-def _walk_downhill(
-    design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array], walkers: int = 16
-) -> Array:
-    """Walk from the worst inputs to worse ones inside the region, with shrinking steps; the places visited."""
+def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array]) -> Array:
+    """Walk from the worst inputs to worse ones inside the region; the places where the walks end."""
     moving = np.flatnonzero(design.region.moves(design.inputs.dimension))
     spread = np.ptp(points[:, moving], axis=0) if moving.size else np.zeros(0)
-    moving, spread = moving[spread > 0], spread[spread > 0]
-    if moving.size == 0:
+    if not np.any(spread > 0):
         return points[:0]
-    # half of the walkers start from the very worst inputs, the others from places spread over the worst quarter
-    order = np.argsort(ratios, kind="stable")
-    quarter = order[: max(1, len(order) // 4)]
-    half = walkers // 2
-    here = points[np.unique(np.concatenate([order[:half], quarter[:: -(-len(quarter) // half)]]))]
-    step = np.tile(np.maximum(spread / points.shape[0] ** (1 / moving.size), 0.02 * spread), (len(here), 1))
-    best = ratios_at(here)
-    for _ in range(20):
-        trial = np.repeat(here[:, None, :], 2 * moving.size, axis=1)
-        for k, column in enumerate(moving):
-            trial[:, 2 * k, column] += step[:, k]
-            trial[:, 2 * k + 1, column] -= step[:, k]
-        flat = design.region.project(trial.reshape(-1, trial.shape[2]), design.inputs)
-        inside = design.region.contains(flat)
-        values = np.full(flat.shape[0], np.inf)
-        if np.any(inside):
-            values[inside] = ratios_at(flat[inside])
-        table = values.reshape(len(here), -1)
-        choice = np.argmin(table, axis=1)
-        found = table[np.arange(len(here)), choice]
-        better = found < best
-        here = np.where(better[:, None], flat.reshape(len(here), -1, flat.shape[1])[np.arange(len(here)), choice], here)
-        best = np.where(better, found, best)
-        step[~better] *= 0.35
-    return np.asarray(here)
+    coarse = np.maximum(spread / points.shape[0] ** (1 / moving.size), 0.02 * spread)
+    many = MANY_WALKERS if _promises_region(design) else FEW_WALKERS
+    here = points[starts(design.prior, points, -ratios, many)]
+    # the kernel says how far a step may go before it leads somewhere else
+    step = np.array([kernel_steps(design.prior, place, moving, coarse) for place in here])
+    return walk(lambda places: -ratios_at(places), design.inputs, design.region, here, step, rounds=24)
 
 
 def _spill(design: Design) -> float:

@@ -17,6 +17,7 @@ from .errors import InputError
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Index: TypeAlias = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, get_args
 
 import numpy as np
 
-from .certificate import Certificate, certify
+from .certificate import Certificate, examine
 from .design import Design, Guarantee, Structure
 from .entropy import SecretKey
 from .errors import GuaranteeWarning, InputError
@@ -24,6 +24,9 @@ from .release import Release, make_release, release_digest
 from .release_file import MOST_PRIORS
 from .search import AskedCover, Margins, Proposal, Say, propose
 from .tolerance import FloorTolerance, FractionTolerance, MatrixTolerance, Tolerance
+
+#: How often a search is only told where it fell short, before it also has to keep more back.
+PATIENT = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,9 +209,10 @@ def _design(problem: Problem, cover: AskedCover, say: Say) -> tuple[Design, Cert
     """Propose and certify; what round-off or a fresh look finds is answered with larger margins."""
     margins = Margins()
     proposal: Proposal | None = None
+    short = problem.inputs.values[:0]
     for attempt in range(8):
         # even turns only: the certificate looks at turn 1, which a design never sees
-        proposal = _propose(problem, cover, margins, proposal, 100 * attempt, say)
+        proposal = _propose(problem, cover, margins, proposal, 100 * attempt, say, short)
         design = Design(
             problem.prior,
             problem.inputs,
@@ -224,14 +228,16 @@ def _design(problem: Problem, cover: AskedCover, say: Say) -> tuple[Design, Cert
             proposal.solution.witness,
         )
         say("checking the promise")
-        certificate = certify(design)
+        certificate, found = examine(design)
         if certificate.holds:
             break
-        margins = _wider(margins, certificate)
+        # what was found is looked at from now on; only if that does not help is more kept back
+        margins = _wider(margins, certificate, patient=len(found) > 0 and attempt < PATIENT)
+        short = np.vstack([short, found])
     return design, certificate
 
 
-def _wider(margins: Margins, certificate: Certificate) -> Margins:
+def _wider(margins: Margins, certificate: Certificate, patient: bool) -> Margins:
     above, below = certificate.joint_ratio - 1.0, 1.0 - certificate.promised_ratio
     if certificate.guarantee == "pointwise":
         above = 0.0
@@ -239,16 +245,16 @@ def _wider(margins: Margins, certificate: Certificate) -> Margins:
         return replace(margins, independent=min(100.0 * margins.independent, 1e-2))
     if above > TOLERANCE:
         margins = replace(margins, joint=min(max(4.0 * margins.joint, margins.joint + 1.5 * above), 0.5))
-    if below > TOLERANCE:
+    if below > TOLERANCE and not patient:
         margins = replace(margins, floor=min(max(4.0 * margins.floor, margins.floor + 4.0 * below, 1e-9), 0.5))
     return margins
 
 
 def _propose(
-    problem: Problem, cover: AskedCover, margins: Margins, last: Proposal | None, turn: int, say: Say
+    problem: Problem, cover: AskedCover, margins: Margins, last: Proposal | None, turn: int, say: Say, short: Array
 ) -> Proposal:
     if not isinstance(problem.region, Everywhere):
-        return propose(problem, cover, margins, last, turn, say)
+        return propose(problem, cover, margins, last, turn, say, short)
     say("noise for every input")
     solution = problem.solve_everywhere(1.0 - margins.joint - margins.floor)
     return Proposal("everywhere", problem.inputs.values[:0], solution)

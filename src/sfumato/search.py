@@ -19,6 +19,7 @@ import numpy as np
 from .cover import AT_ONCE, far_apart, greedy_order, independent_subset
 from .design import Cover, rows_in_reach
 from .errors import InputError
+from .gathering import gathering_places, kernel_steps, starts, walk
 from .inputs import Array
 from .low_discrepancy import halton
 from .noise import Noise, no_noise
@@ -41,12 +42,18 @@ AFFORDABLE = {"greedy": 0.1, "exchange": 0.01}
 #: Sensitive inputs that would have to be held tighter than this stand for their region too badly.
 LOWEST = 0.3
 
+#: From how many rows places between rows are looked for.
+STARTS = 1024
+
+#: How many walks to worse inputs each look takes.
+WALKERS = 48
+
 #: Cutting planes start from inputs that leave this share of a standard deviation, at most so many.
 FIRST_CUT, AT_FIRST = 0.3, 64
 
 #: Their noise is found this roughly as long as inputs are added, and aims this much below the limit, as a share of what
 #: is kept back, so that the inputs between those that were added stay below it.
-COARSE, ROOM = 1e-3, 1.0
+COARSE, ROOM = 1e-3, 0.5
 
 #: How many fresh looks a rough noise, which is cheap to have, is tried on.
 ROUGH_LOOKS = 6
@@ -82,12 +89,18 @@ class Proposal:
 
 
 def propose(
-    problem: Problem, cover: AskedCover, margins: Margins, last: Proposal | None, turn: int, say: Say
+    problem: Problem,
+    cover: AskedCover,
+    margins: Margins,
+    last: Proposal | None,
+    turn: int,
+    say: Say,
+    known: Array | None = None,
 ) -> Proposal:
     """The least noise found that keeps the floors of ``problem``.
 
-    ``last`` is an earlier proposal that did not pass, to start from; ``turn`` is the first turn of the region's inputs
-    to look at.
+    ``last`` is an earlier proposal that did not pass, to start from, and ``known`` lists inputs where it fell short;
+    ``turn`` is the first turn of the region's inputs to look at.
     """
     finite = problem.region.points
     if finite is not None:
@@ -97,7 +110,8 @@ def propose(
             place = problem.region.in_words(problem.inputs.names)
             raise InputError(f"cover is 'rows', but no row of the data has {place}; use cover=\"auto\".")
         return _for_points(problem, problem.rows_inside, "rows", margins)
-    return _Search(problem, margins, turn, say).run(cover, last)
+    known = problem.inputs.values[:0] if known is None else known
+    return _Search(problem, margins, turn, say, known).run(cover, last)
 
 
 def _for_points(problem: Problem, points: Array, cover: Cover, margins: Margins) -> Proposal:
@@ -128,14 +142,18 @@ def independent_points(problem: Problem, points: Array, threshold: float) -> Arr
 class _Search:
     """One search over a region with infinitely many inputs."""
 
-    def __init__(self, problem: Problem, margins: Margins, turn: int, say: Say) -> None:
+    def __init__(self, problem: Problem, margins: Margins, turn: int, say: Say, known: Array) -> None:
         self.problem, self.margins, self.say, self.turn = problem, margins, say, turn
         moves = problem.region.moves(problem.inputs.dimension)
         self.simple = problem.inputs.dimension == 1
         self.count = 1001 if self.simple else int(np.clip(8e6 // len(problem.inputs), 2048, 8192))
         self.moving = np.flatnonzero(moves)
         say("looking over the region")
-        self.points = np.vstack([self.fresh(), rows_in_reach(problem.region, problem.inputs)])
+        self.points = np.vstack([self.fresh(), rows_in_reach(problem.region, problem.inputs), known])
+        if not self.simple:
+            priors = [audience.prior for audience in problem.audiences]
+            between = [gathering_places(prior, problem.inputs, problem.region, STARTS) for prior in priors]
+            self.points = np.vstack([self.points, *between])
         self.limit = 1.0 - max(margins.floor, 1e-5 if self.simple else self.unseen())
         self.look = problem.look_where_needed(self.points, self.limit)
 
@@ -144,6 +162,8 @@ class _Search:
         if not self.problem.joint and self.moving.size <= 2:
             # the noise is at its limit only at single inputs, and a plane can be looked at closely
             return 1e-4
+        if not self.problem.joint:
+            return 4e-4
         alpha = self.problem.tolerance.budget(self.problem.prior, self.points) / self.problem.prior.variance(
             self.points
         )
@@ -324,8 +344,18 @@ class _Search:
         worst = np.argsort(-usage_of(self.look), kind="stable")[: 256 if self.moving.size > 1 else 16]
         share = self.count ** (-1.0 / max(self.moving.size, 1))
         near = [self.near(self.look.points[worst], share), self.near(self.look.points[worst], share / 8)]
+        if not self.simple and self.moving.size:
+            near.append(self.walked(usage_of))
         look = self.problem.look_where_needed(np.vstack([*near, self.fresh()]), self.limit)
         return look.where(usage_of(look) > self.limit)
+
+    def walked(self, usage_of: Callable[[Look], Array]) -> Array:
+        """Where walks from the worst inputs end, of every group of rows, with steps on the scale of the kernel."""
+        problem = self.problem
+        here = self.look.points[starts(problem.prior, self.look.points, usage_of(self.look), WALKERS)]
+        extent = np.maximum(np.ptp(self.points[:, self.moving], axis=0), np.finfo(float).tiny)
+        step = np.array([kernel_steps(problem.prior, place, self.moving, 0.1 * extent) for place in here])
+        return walk(lambda at: usage_of(problem.look(at)), problem.inputs, problem.region, here, step, rounds=12)
 
     def near(self, points: Array, share: float) -> Array:
         """Inputs of the region around ``points``, at most this share of the region's extent away."""

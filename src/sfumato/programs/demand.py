@@ -1,8 +1,8 @@
 """What one reader may learn, as a constraint on the noise, and what proves that noise cannot be less.
 
 A reader whose data have the covariance A learns ``K_SX (A + Σ)⁻¹ K_XS`` about f(S). With ``U = K_XS Δ^{-1/2}`` the
-joint promise is ``Uᵀ(A + Σ)⁻¹U ⪯ I``, that is ``Σ ⪰ B = U Uᵀ − A``; the pointwise promise asks it of each column u alone,
-``uᵀ(A + Σ)⁻¹u ≤ 1``, that is ``Σ ⪰ B_u = u uᵀ − A`` for every u.
+joint promise is ``Uᵀ(A + Σ)⁻¹U ⪯ I``, that is ``Σ ⪰ B = U Uᵀ − A``; the pointwise promise asks it of each column u
+alone, ``uᵀ(A + Σ)⁻¹u ≤ 1``, that is ``Σ ⪰ B_u = u uᵀ − A`` for every u.
 
 Every noise program is ``min Tr Σ`` under such demands. Its dual is ``max Σ_g ⟨B_g, Λ_g⟩`` over ``Λ_g ⪰ 0`` with
 ``Σ_g Λ_g ⪯ I``, or with a diagonal of at most 1 where Σ is diagonal: ``Tr Σ ≥ Σ_g ⟨Σ, Λ_g⟩ ≥ Σ_g ⟨B_g, Λ_g⟩``.

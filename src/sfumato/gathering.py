@@ -1,0 +1,105 @@
+"""Where readers learn most: between rows that lie close together, on the scale of the kernel; and walks to such places.
+
+A dense set of inputs misses small groups of rows in a large region, and what is learnt is largest between the rows of
+a group, not at any of them. Moving from a row to the mean of the rows around it, weighted by the kernel, and again
+from there (mean shift), leads to such places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .inputs import Array, Index, Inputs
+from .prior import Prior
+from .regions import Region
+
+#: After how many moves a place is noted.
+MOVES = (1, 2, 4, 8)
+
+
+def gathering_places(prior: Prior, inputs: Inputs, region: Region, most: int) -> Array:
+    """Inputs of the region among groups of rows, found from at most ``most`` rows; each place once."""
+    moving = np.flatnonzero(region.moves(inputs.dimension))
+    X = inputs.values
+    here = np.array(region.project(X[:: -(-len(X) // most)], inputs))
+    if moving.size == 0:
+        return here[:0]
+    # rows that are told exactly count for more than rows with much noise
+    trust = 1.0 / (prior.variance(X) + prior.noise_variance(len(X)))
+    noted = []
+    for move in range(1, MOVES[-1] + 1):
+        pull = np.abs(prior.covariance(here, X)) * trust
+        total = np.sum(pull, axis=1, keepdims=True)
+        near = total[:, 0] > 0
+        here[np.ix_(near, moving)] = (pull[near] @ X[:, moving]) / total[near]
+        here = np.array(region.project(here, inputs))
+        if move in MOVES:
+            noted.append(here)
+    places = np.vstack(noted) + 0.0
+    places = places[region.contains(places)]
+    # moves that lead to the same place agree to a few digits only
+    scale = np.maximum(np.ptp(X, axis=0), np.finfo(float).tiny)
+    _, first = np.unique(np.round(places / scale, 7), axis=0, return_index=True)
+    return np.asarray(places[np.sort(first)])
+
+
+def kernel_steps(prior: Prior, point: Array, columns: Index, longest: Array) -> Array:
+    """For each of ``columns`` the step from ``point`` that changes f noticeably (correlation 0.9), or ``longest``."""
+    lengths = longest[:, None] * np.logspace(0, -9, 40)[None, :]
+    steps = np.empty(len(columns))
+    own = float(prior.variance(point[None])[0])
+    for k, column in enumerate(columns):
+        moved = np.repeat(point[None], lengths.shape[1], axis=0)
+        moved[:, column] += lengths[k]
+        spread = np.sqrt(np.maximum(own * prior.variance(moved), np.finfo(float).tiny))
+        close = prior.covariance(moved, point[None])[:, 0] / spread >= 0.9
+        steps[k] = lengths[k, int(np.argmax(close))] if np.any(close) else lengths[k, -1]
+    return steps
+
+
+def starts(prior: Prior, points: Array, badness: Array, count: int) -> Index:
+    """Which ``points`` to walk from: half the very worst, the others telling different things, the worst of each."""
+    order = np.argsort(-badness, kind="stable")
+    worst = order[: count // 2]
+    scale = np.sqrt(prior.variance(points))
+    apart: list[int] = []
+    covered = np.zeros(len(points), dtype=np.bool_)
+    for i in order:
+        if len(apart) == count - len(worst):
+            break
+        if not covered[i]:
+            apart.append(int(i))
+            covered |= np.abs(prior.covariance(points, points[i : i + 1])[:, 0]) >= 0.5 * scale * scale[i]
+    return np.unique(np.concatenate([worst, np.array(apart, dtype=np.intp)]))
+
+
+def walk(
+    badness_at: Callable[[Array], Array], inputs: Inputs, region: Region, here: Array, step: Array, rounds: int
+) -> Array:
+    """Walk from ``here`` to worse inputs inside the region, with steps along the columns that shrink where none is worse.
+
+    ``step`` has a row for each start and a column for each column that moves; where they end is returned.
+    """
+    moving = np.flatnonzero(region.moves(inputs.dimension))
+    here, step = np.array(here), np.array(step)
+    best = badness_at(here)
+    for _ in range(rounds):
+        trial = np.repeat(here[:, None, :], 2 * moving.size, axis=1)
+        for k, column in enumerate(moving):
+            trial[:, 2 * k, column] += step[:, k]
+            trial[:, 2 * k + 1, column] -= step[:, k]
+        flat = region.project(trial.reshape(-1, trial.shape[2]), inputs)
+        inside = region.contains(flat)
+        values = np.full(flat.shape[0], -np.inf)
+        if np.any(inside):
+            values[inside] = badness_at(flat[inside])
+        table = values.reshape(len(here), -1)
+        choice = np.argmax(table, axis=1)
+        found = table[np.arange(len(here)), choice]
+        better = found > best
+        here = np.where(better[:, None], flat.reshape(len(here), -1, flat.shape[1])[np.arange(len(here)), choice], here)
+        best = np.where(better, found, best)
+        step[~better] *= 0.4
+    return here

