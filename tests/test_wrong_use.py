@@ -169,8 +169,8 @@ def test_unknown_choices_are_answered_with_the_known_ones(name, value):
     ("call", "fragments"),
     [
         wrong("one prior", lambda: protect(priors=PRIOR), "priors is", "list of sf.Prior"),
-        wrong("a number", lambda: protect(priors=3), "priors is 3", "list of sf.Prior"),
-        wrong("a kernel among them", lambda: protect(priors=[PRIOR, rbf(1.0)]), "priors has", "list of sf.Prior"),
+        wrong("a number", lambda: protect(priors=3), "priors is a int", "list of sf.Prior"),
+        wrong("a kernel among them", lambda: protect(priors=[PRIOR, rbf(1.0)]), "priors has a ScaleKernel", "list of sf.Prior"),
         wrong("too many", lambda: protect(priors=[sf.Prior(kernel=rbf(1.0))] * 64), "priors has 64", "fewer than 64"),
         wrong("made for other rows", lambda: protect(priors=[sf.Prior(kernel=rbf(1.0), noise=[0.1, 0.2])]),
               "noise has 2 values", "16 rows"),

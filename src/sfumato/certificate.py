@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from .design import Design
-from .gathering import gathering_places, kernel_steps, starts, walk
+from .gathering import gathering_places, starts, walk
 from .inputs import Array
 from .optimality import optimality
 from .promise_words import notes_on, promise_in_words
@@ -25,10 +25,10 @@ from .tolerance import TabulatedFloor
 #: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
 FRESH_TURN = 1
 
-#: From how many rows places between rows are looked for, and how many walks look for worse ones; fewer where what is
-#: found is only reported.
+#: From how many rows places between rows are looked for, and how many walks look for worse ones: at least and at most,
+#: and as many as ``WALKS`` over the number of rows; the fewest where what is found is only reported.
 MOST_STARTS, FEW_STARTS = 1024, 128
-MANY_WALKERS, FEW_WALKERS = 48, 16
+WALKERS, WALKS = (16, 256), 100_000
 
 _STRUCTURES = {"full": "correlated noise", "diagonal": "independent noise on every row"}
 
@@ -103,7 +103,7 @@ class Certificate:
             ("worst input", place),
             ("reader's std there", f"{self.worst_std:.6g}, floor {self.worst_floor:.6g}"),
             ("trace of the noise", f"{self.trace:.6g}"),
-            ("lower bound, gap", f"{self.trace_lower:.6g}, {self.gap:.2e}"),
+            ("lower bound, gap", f"{self.trace_lower:.6g}, " + ("–" if np.isnan(self.gap) else f"{self.gap:.2e}")),
             ("spill outside the region", f"{self.spill:.1%}"),
             ("cover", f"{self.cover}, {self.sensitive} sensitive inputs"),
             ("inputs checked", f"{self.checked:,}"),
@@ -178,11 +178,16 @@ def examine(design: Design) -> tuple[Certificate, Array]:
         allowance=max(reader.allowance for reader in readers),
         columns=design.inputs.names,
         notes=(
-            *notes_on(design, readers, points[worst], float(ratios[worst]), int(np.sum(np.isinf(ratios)))),
+            *notes_on(design, readers, points[worst], float(ratios[worst]), _bare(readers, points)),
             *_gaps(design),
         ),
     )
     return certificate, np.asarray(points[ratios < 1 - TOLERANCE])
+
+
+def _bare(readers: Sequence[Reader], points: Array) -> int:
+    """At how many of ``points`` some reader has no floor."""
+    return int(np.sum(np.any([reader.floors(points) <= 0 for reader in readers], axis=0)))
 
 
 def _worst(readers: Sequence[Reader], point: Array) -> tuple[float, float]:
@@ -220,15 +225,12 @@ def _may_wander(design: Design) -> bool:
 def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array]) -> Array:
     """Walk from the worst inputs to worse ones inside the region; the places where the walks end."""
     moving = np.flatnonzero(design.region.moves(design.inputs.dimension))
-    spread = np.ptp(points[:, moving], axis=0) if moving.size else np.zeros(0)
-    if not np.any(spread > 0):
+    if moving.size == 0 or not np.any(np.ptp(points[:, moving], axis=0) > 0):
         return points[:0]
-    coarse = np.maximum(spread / points.shape[0] ** (1 / moving.size), 0.02 * spread)
-    many = MANY_WALKERS if _promises_region(design) else FEW_WALKERS
-    here = points[starts(design.prior, points, -ratios, many)]
-    # the kernel says how far a step may go before it leads somewhere else
-    step = np.array([kernel_steps(design.prior, place, moving, coarse) for place in here])
-    return walk(lambda places: -ratios_at(places), design.inputs, design.region, here, step, rounds=24)
+    many = int(np.clip(WALKS // len(design.inputs), *WALKERS)) if _promises_region(design) else WALKERS[0]
+    low = np.flatnonzero(ratios <= max(1.1, 1.1 * float(np.min(ratios))))
+    here = points[low[starts(design.prior, points[low], -ratios[low], many)]]
+    return walk(lambda places: -ratios_at(places), design.prior, design.inputs, design.region, here)
 
 
 def _spill(design: Design) -> float:

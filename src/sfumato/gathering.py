@@ -18,6 +18,9 @@ from .regions import Region
 #: After how many moves a place is noted.
 MOVES = (1, 2, 4, 8)
 
+#: How many steps a walk takes.
+ROUNDS = 16
+
 
 def gathering_places(prior: Prior, inputs: Inputs, region: Region, most: int) -> Array:
     """Inputs of the region among groups of rows, found from at most ``most`` rows; each place once."""
@@ -45,24 +48,25 @@ def gathering_places(prior: Prior, inputs: Inputs, region: Region, most: int) ->
     return np.asarray(places[np.sort(first)])
 
 
-def kernel_steps(prior: Prior, point: Array, columns: Index, longest: Array) -> Array:
-    """For each of ``columns`` the step from ``point`` that changes f noticeably (correlation 0.9), or ``longest``."""
-    lengths = longest[:, None] * np.logspace(0, -9, 40)[None, :]
-    steps = np.empty(len(columns))
-    own = float(prior.variance(point[None])[0])
-    for k, column in enumerate(columns):
-        moved = np.repeat(point[None], lengths.shape[1], axis=0)
-        moved[:, column] += lengths[k]
-        spread = np.sqrt(np.maximum(own * prior.variance(moved), np.finfo(float).tiny))
-        close = prior.covariance(moved, point[None])[:, 0] / spread >= 0.9
-        steps[k] = lengths[k, int(np.argmax(close))] if np.any(close) else lengths[k, -1]
+def kernel_steps(prior: Prior, points: Array, columns: Index, longest: Array) -> Array:
+    """For each point and each of ``columns`` the step that changes f noticeably (correlation 0.9), or ``longest``."""
+    lengths = np.logspace(0, -9, 40)
+    steps = np.empty((len(points), len(columns)))
+    for i, point in enumerate(points):
+        own = float(prior.variance(point[None])[0])
+        for k, column in enumerate(columns):
+            moved = np.repeat(point[None], len(lengths), axis=0)
+            moved[:, column] += longest[k] * lengths
+            spread = np.sqrt(np.maximum(own * prior.variance(moved), np.finfo(float).tiny))
+            close = prior.covariance(moved, point[None])[:, 0] / spread >= 0.9
+            steps[i, k] = longest[k] * lengths[int(np.argmax(close)) if np.any(close) else -1]
     return steps
 
 
 def starts(prior: Prior, points: Array, badness: Array, count: int) -> Index:
-    """Which ``points`` to walk from: half the very worst, the others telling different things, the worst of each."""
+    """Which ``points`` to walk from: a few of the very worst, the others telling different things, the worst first."""
     order = np.argsort(-badness, kind="stable")
-    worst = order[: count // 2]
+    worst = order[: count // 8]
     scale = np.sqrt(prior.variance(points))
     apart: list[int] = []
     covered = np.zeros(len(points), dtype=np.bool_)
@@ -71,21 +75,22 @@ def starts(prior: Prior, points: Array, badness: Array, count: int) -> Index:
             break
         if not covered[i]:
             apart.append(int(i))
-            covered |= np.abs(prior.covariance(points, points[i : i + 1])[:, 0]) >= 0.5 * scale * scale[i]
+            covered |= np.abs(prior.covariance(points, points[i : i + 1])[:, 0]) >= 0.9 * scale * scale[i]
     return np.unique(np.concatenate([worst, np.array(apart, dtype=np.intp)]))
 
 
-def walk(
-    badness_at: Callable[[Array], Array], inputs: Inputs, region: Region, here: Array, step: Array, rounds: int
-) -> Array:
-    """Walk from ``here`` to worse inputs inside the region, with steps along the columns that shrink where none is worse.
+def walk(badness_at: Callable[[Array], Array], prior: Prior, inputs: Inputs, region: Region, here: Array) -> Array:
+    """Walk from ``here`` to worse inputs inside the region; where the walks end.
 
-    ``step`` has a row for each start and a column for each column that moves; where they end is returned.
+    Steps go along the columns and shrink where none is worse. Each start is walked from with long steps and with short
+    ones, on the scale of the kernel: what is learnt can have several peaks within one lengthscale.
     """
     moving = np.flatnonzero(region.moves(inputs.dimension))
-    here, step = np.array(here), np.array(step)
+    longest = 0.1 * np.maximum(np.ptp(inputs.values[:, moving], axis=0), np.finfo(float).tiny)
+    step = kernel_steps(prior, here, moving, longest)
+    here, step = np.vstack([here, here]), np.vstack([step, 0.3 * step])
     best = badness_at(here)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         trial = np.repeat(here[:, None, :], 2 * moving.size, axis=1)
         for k, column in enumerate(moving):
             trial[:, 2 * k, column] += step[:, k]

@@ -49,7 +49,9 @@ def optimality(design: Design, readers: Sequence[Reader]) -> Optimality:
 
 
 def _gap(lower: float, objective: float) -> float:
-    return min(1.0, max(0.0, 1.0 - lower / objective))
+    gap = 1.0 - lower / objective
+    # less noise than is possible: the promise is not kept, and there is no gap to speak of
+    return float("nan") if gap < -1e-6 else min(1.0, max(0.0, gap))
 
 
 def objective(noise: Noise, weights: Array | None) -> float:

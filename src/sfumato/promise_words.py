@@ -80,6 +80,8 @@ def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_rati
             f"every row also carries independent noise of standard deviation {np.sqrt(design.noise.shift):.1e}, which "
             "keeps the promise safe from round-off"
         )
+    if design.weights is not None:
+        notes.append("rows were weighted: the gap is that of the weighted sum of variances, not of the trace")
     promised = design.rows_inside() if design.cover == "rows" else design.region.points
     if design.guarantee == "joint" and promised is not None and 0 < len(design.sensitive) < len(promised):
         undetermined = max(reader.undetermined(promised) for reader in readers)

@@ -90,10 +90,14 @@ class Reader:
             return float("inf")
         if self.design.cover == "everywhere":
             return self._joint_ratio_everywhere()
-        sensitive = self.design.sensitive
-        if sensitive.shape[0] == 0 or not np.all(self.design.region.contains(sensitive)):
+        sensitive, region = self.design.sensitive, self.design.region
+        if sensitive.shape[0] == 0 or not np.all(region.contains(sensitive)):
             # nothing, or something else than the region, carries the joint promise
             return float("inf")
+        if self.design.guarantee == "pointwise":
+            # an estimate should not depend on which inputs the owner names
+            spread = region.points if region.points is not None else region.candidates(64, self.design.inputs, turn=1)
+            sensitive = np.unique(np.vstack([sensitive, spread]), axis=0)
         delta = self.design.tolerance.matrix(self.prior, sensitive)
         values, vectors = scipy.linalg.eigh(delta, check_finite=False)
         if self.design.guarantee == "pointwise":

@@ -34,6 +34,9 @@ _MANIFEST_KEYS = (
     "certificate columns cover guarantee others output_name prior region resolution shift structure tolerance unsafe "
     "versions"
 )
+#: Weights below this, or above one over it, overflow when they are squared or divided by.
+SMALLEST_WEIGHT = 1e-100
+
 _PRIOR_KEYS = {"kernel", "mean", "noise_variance"}
 
 #: A file may speak of this many priors; each of them costs a reader an n × n problem.
@@ -224,6 +227,8 @@ def _build(manifest: dict[str, Any], tensors: Tensors) -> Contents:
     kind = "everywhere" if isinstance(region, Everywhere) else "points" if region.points is not None else "region"
     if design.cover != kind and (kind != "region" or design.cover in ("everywhere", "points")):
         raise FormatError(f"the file's cover is {design.cover!r}, which does not go with its region.")
+    if design.cover == "everywhere" and design.guarantee == "pointwise":
+        raise FormatError("the file promises single values everywhere, which nobody can check.")
     if design.cover == "rows" and len(design.rows_inside()) == 0:
         raise FormatError("the file promises the rows inside its region, but there are none.")
     certificate = _certificate(manifest["certificate"], inputs.dimension)
@@ -263,8 +268,9 @@ def _try_out(design: Design) -> None:
     weights = np.ones(1) if design.weights is None else design.weights
     if weights.ndim == 2:
         np.linalg.cholesky(weights)
-    if np.any((weights if weights.ndim == 1 else np.diag(weights)) <= 0) or not np.array_equal(weights, weights.T):
-        raise FormatError("the file's weights are not positive or not symmetric.")
+    each = weights if weights.ndim == 1 else np.diag(weights)
+    if np.any(each < SMALLEST_WEIGHT) or np.any(each > 1 / SMALLEST_WEIGHT) or not np.array_equal(weights, weights.T):
+        raise FormatError("the file's weights are not positive numbers of usual size, or not symmetric.")
 
 
 def _tolerance(tree: dict[str, Any], tensors: Tensors, region: Region) -> Tolerance:

@@ -19,7 +19,7 @@ import numpy as np
 from .cover import AT_ONCE, far_apart, greedy_order, independent_subset
 from .design import Cover, rows_in_reach
 from .errors import InputError
-from .gathering import gathering_places, kernel_steps, starts, walk
+from .gathering import gathering_places, starts, walk
 from .inputs import Array
 from .low_discrepancy import halton
 from .noise import Noise, no_noise
@@ -45,8 +45,8 @@ LOWEST = 0.3
 #: From how many rows places between rows are looked for.
 STARTS = 1024
 
-#: How many walks to worse inputs each look takes.
-WALKERS = 48
+#: How many walks to worse inputs each look takes: at least, at most, and as many as ``WALKS`` over the number of rows.
+WALKERS, WALKS = (16, 256), 50_000
 
 #: Cutting planes start from inputs that leave this share of a standard deviation, at most so many.
 FIRST_CUT, AT_FIRST = 0.3, 64
@@ -352,10 +352,11 @@ class _Search:
     def walked(self, usage_of: Callable[[Look], Array]) -> Array:
         """Where walks from the worst inputs end, of every group of rows, with steps on the scale of the kernel."""
         problem = self.problem
-        here = self.look.points[starts(problem.prior, self.look.points, usage_of(self.look), WALKERS)]
-        extent = np.maximum(np.ptp(self.points[:, self.moving], axis=0), np.finfo(float).tiny)
-        step = np.array([kernel_steps(problem.prior, place, self.moving, 0.1 * extent) for place in here])
-        return walk(lambda at: usage_of(problem.look(at)), problem.inputs, problem.region, here, step, rounds=12)
+        usage = usage_of(self.look)
+        high = np.flatnonzero(usage >= 0.8 * float(np.max(usage)))
+        many = int(np.clip(WALKS // len(problem.inputs), *WALKERS))
+        here = self.look.points[high[starts(problem.prior, self.look.points[high], usage[high], many)]]
+        return walk(lambda at: usage_of(problem.look(at)), problem.prior, problem.inputs, problem.region, here)
 
     def near(self, points: Array, share: float) -> Array:
         """Inputs of the region around ``points``, at most this share of the region's extent away."""

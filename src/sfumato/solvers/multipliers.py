@@ -96,12 +96,12 @@ class JointMultiplier(Multiplier):
         self.learnt = (learnt + learnt.T) / 2
         self.slack = identity - self.learnt if slack is None else slack
         self.missing = identity - self.learnt - self.slack
-        self.slack_root = np.linalg.cholesky(self.slack)
+        self.slack_root = np.asarray(np.linalg.cholesky(self.slack), dtype=np.float64)
         self.inverse = solve(self.slack_root, identity)
 
     def price(self, multiplier: Array) -> Array:
         self.multiplier = (multiplier + multiplier.T) / 2
-        self.multiplier_root = np.linalg.cholesky(self.multiplier)
+        self.multiplier_root = np.asarray(np.linalg.cholesky(self.multiplier), dtype=np.float64)
         return np.asarray(np.sum(self.witness() ** 2, axis=1))
 
     def curvature(self) -> Array:
@@ -199,13 +199,13 @@ class WholeMultiplier(Multiplier):
         self.demand, self.d = demand, d
         self.slack = plus_diagonal(demand.covariance - demand.root @ demand.root.T, d)
         self.missing = np.zeros_like(self.slack)
-        self.slack_root = np.linalg.cholesky(self.slack)
+        self.slack_root = np.asarray(np.linalg.cholesky(self.slack), dtype=np.float64)
         upper = inverse_of(self.slack_root)
         self.inverse = np.triu(upper) + np.triu(upper, 1).T
 
     def price(self, multiplier: Array) -> Array:
         self.multiplier = (multiplier + multiplier.T) / 2
-        self.multiplier_root = np.linalg.cholesky(self.multiplier)
+        self.multiplier_root = np.asarray(np.linalg.cholesky(self.multiplier), dtype=np.float64)
         return np.asarray(np.diag(self.multiplier).copy())
 
     def curvature(self) -> Array:
