@@ -27,6 +27,7 @@ from sfumato.design import Design
 from sfumato.entropy import SecretKey
 from sfumato.errors import FormatError
 from sfumato.inputs import as_inputs
+from sfumato.mechanism import protect
 from sfumato.noise import CorrelatedNoise
 from sfumato.prior import Prior
 from sfumato.regions import Ball, Box, Everywhere, Points
@@ -411,3 +412,66 @@ def test_impossible_claims_are_refused_even_with_a_right_digest(key: str, value:
     _, manifest, tensors = parts_of(good)
     manifest[key] = value
     assert refused(b"".join(container(json.dumps(manifest), tensors)), path)
+
+
+def forged(raw: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
+    """The file with its manifest and arrays changed, and a digest that fits."""
+    _, manifest, tensors = parts_of(raw)
+    tensors = {name: np.array(value) for name, value in tensors.items()}
+    change(manifest, tensors)
+    return b"".join(container(json.dumps(manifest), tensors))
+
+
+@pytest.fixture(scope="module")
+def pointwise() -> bytes:
+    prior, region = Prior(kernel=kernel_for(1), noise=0.1), Points([[1.0], [2.0]])
+    x = np.linspace(0, 3, 12)
+    mechanism = protect(prior, x, region, 0.3, guarantee="pointwise", structure="diagonal", progress=False)
+    return encoded(mechanism.release(Y))
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
+    "single values everywhere": lambda m, t: m.update(region={"kind": "everywhere"}, cover="everywhere"),
+    "negative variances": lambda m, t: t.update(noise_diagonal=-t["noise_diagonal"]),
+    "a shift beside variances": lambda m, t: m.update(shift=1.0),
+    "no variances": lambda m, t: t.pop("noise_diagonal"),
+    "correlated noise without a factor": lambda m, t: m.update(structure="full"),
+    "an unknown guarantee": lambda m, t: m.update(guarantee="mostly"),
+    "an unknown structure": lambda m, t: m.update(structure=["full"]),
+    "a witness of other columns": lambda m, t: t.update(witness=t["witness"][:, :1]),
+    "a witness of other rows": lambda m, t: t.update(witness=t["witness"][1:]),
+    "tiny weights": lambda m, t: t.update(weights=np.full(12, 1e-320)),
+    "other priors that are none": lambda m, t: m.update(others=[{"kernel": 1}]),
+    "far too many priors": lambda m, t: m.update(others=[m["prior"]] * 1000),
+    "priors that are no list": lambda m, t: m.update(others=None),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_programs_are_refused(name: str, path: Path, pointwise: bytes) -> None:
+    assert refused(forged(pointwise, FORGERIES[name]), path)
+
+
+def certified(raw: bytes, path: Path) -> Certificate:
+    path.write_bytes(raw)
+    return load(path).certify()
+
+
+def test_what_a_file_claims_about_its_program_changes_nothing_but_the_words(path: Path, pointwise: bytes) -> None:
+    honest = certified(pointwise, path)
+    assert honest.holds
+    assert honest.gap <= 1e-6
+    joint = certified(forged(pointwise, lambda m, t: m.update(guarantee="joint")), path)
+    assert not joint.holds
+    nonsense = certified(forged(pointwise, lambda m, t: t.update(witness=1e9 * t["witness"][::-1])), path)
+    assert nonsense.holds
+    assert nonsense.gap >= honest.gap
+    nothing = certified(forged(pointwise, lambda m, t: t.update(witness=0.0 * t["witness"])), path)
+    assert nothing.gap == 1.0
+    less = certified(forged(pointwise, lambda m, t: t.update(noise_diagonal=0.9 * t["noise_diagonal"])), path)
+    assert not less.holds
+    named = certified(forged(pointwise, lambda m, t: t.update(sensitive=np.repeat(t["sensitive"][:1], 2, 0))), path)
+    assert named.joint_ratio == pytest.approx(honest.joint_ratio, rel=1e-6)
+    wrong = forged(pointwise, lambda m, t: m["others"].append({**m["prior"], "noise_variance": 1e-6}))
+    with_more = forged(wrong, lambda m, t: t.update(witness_1=t["witness"]))
+    assert not certified(with_more, path).holds

@@ -225,3 +225,88 @@ def test_one_noise_for_two_priors_keeps_a_region_for_both():
     cross, A = oracles.matern32(t[:, None], grid, 0.8), oracles.matern32(t[:, None], t[:, None], 0.8)
     learnt = np.einsum("ij,ij->j", cross, np.linalg.solve(A + 0.05 * np.eye(25) + alone.noise.covariance(), cross))
     assert learnt.max() > 0.35
+
+
+def groups(seed, dimension, count, size, lengthscale, spread):
+    """Small groups of rows, far apart in the unit cube."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(0, 1, (count, dimension))
+    away = spread / np.sqrt(dimension) * rng.standard_normal((count, size, dimension))
+    return (centres[:, None] + away).reshape(-1, dimension)
+
+
+def least_ratio(mechanism, X, noise, lengthscale, alpha, size):
+    """The least std over the floor that random descent from every group and row finds."""
+    rng = np.random.default_rng(9)
+    M = oracles.rbf(X, X, lengthscale) + np.diag(np.broadcast_to(noise, len(X))) + mechanism.noise.covariance()
+    white = np.linalg.inv(np.linalg.cholesky(M))
+    worst = np.inf
+    for k in range(0, len(X), size):
+        for start in [X[k : k + size].mean(axis=0), *X[k : k + size]]:
+            here, value, step = np.clip(start, 0, 1), np.inf, 0.4 * lengthscale
+            for _ in range(40):
+                trial = np.clip(here + step * rng.standard_normal((20, len(here))), 0, 1)
+                left = 1 - np.sum((white @ oracles.rbf(X, trial, lengthscale)) ** 2, axis=0)
+                found = np.sqrt(left / (1 - alpha))
+                if found.min() < value:
+                    here, value = trial[found.argmin()], found.min()
+                else:
+                    step *= 0.7
+            worst = min(worst, value)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("seed", "dimension", "count", "size", "lengthscale", "noise", "options"),
+    [
+        (0, 5, 12, 5, 0.1, 0.3, {}),
+        (0, 3, 30, 3, 0.02, 0.3, {"guarantee": "pointwise", "structure": "diagonal"}),
+        (2, 5, 8, 4, 0.05, 0.3, {"guarantee": "pointwise"}),
+        (5, 3, 10, 5, 0.01, 1.0, {}),
+    ],
+)
+def test_small_groups_of_rows_in_a_large_region_are_not_overlooked(
+    seed, dimension, count, size, lengthscale, noise, options
+):
+    X = groups(seed, dimension, count, size, lengthscale, 0.8 * lengthscale)
+    prior, cube = sf.Prior(kernel=rbf(lengthscale), noise=noise), sf.Box([0] * dimension, [1] * dimension)
+    mechanism = sf.protect(prior, X, cube, alpha=0.5, progress=False, **options)
+    assert mechanism.certificate.holds
+    assert mechanism.certificate.floor_ratio >= 1
+    worst = least_ratio(mechanism, X, noise, lengthscale, 0.5, size)
+    assert worst >= 1
+    assert mechanism.certificate.floor_ratio == pytest.approx(worst, abs=2e-3)
+
+
+def test_the_middle_of_a_ring_of_noisy_rows_is_not_overlooked():
+    rng = np.random.default_rng(0)
+    ring = rng.standard_normal((40, 5))
+    ring /= np.linalg.norm(ring, axis=1, keepdims=True)
+    X = np.vstack([0.5 + 0.045 * ring, rng.uniform(0, 1, (20, 5))])
+    noise = np.r_[np.full(40, 12.0), np.full(20, 0.01)]
+    prior = sf.Prior(kernel=rbf(0.05), noise=noise)
+    mechanism = sf.protect(prior, X, sf.Box([0] * 5, [1] * 5), alpha=0.46, guarantee="pointwise", progress=False)
+    middle = np.full((1, 5), 0.5)
+    cross = oracles.rbf(X, middle, 0.05)
+    M = oracles.rbf(X, X, 0.05) + np.diag(noise) + mechanism.noise.covariance()
+    assert mechanism.certificate.holds
+    assert np.sqrt((1 - cross.T @ np.linalg.solve(M, cross)) / 0.54).item() >= 1
+
+
+@pytest.mark.parametrize(
+    ("dimension", "rows", "lengthscale", "alpha"), [(3, 12, 0.2, 0.1), (5, 20, 0.3, 0.1), (3, 12, 0.2, 0.5)]
+)
+def test_a_pointwise_promise_never_takes_more_noise_than_the_joint_one(dimension, rows, lengthscale, alpha):
+    X = np.random.default_rng(0).random((rows, dimension))
+    prior, cube = sf.Prior(kernel=rbf(lengthscale), noise=0.01), sf.Box([0] * dimension, [1] * dimension)
+    joint = sf.protect(prior, X, cube, alpha=alpha, progress=False)
+    each = sf.protect(prior, X, cube, alpha=alpha, guarantee="pointwise", progress=False)
+    assert each.certificate.holds
+    assert each.noise.trace <= joint.noise.trace
+
+
+def test_one_point_needs_the_same_noise_for_both_promises():
+    prior = sf.Prior(kernel=rbf(0.2))
+    joint = sf.protect(prior, [[0.5]], sf.Points([[0.5]]), alpha=0.001)
+    each = sf.protect(prior, [[0.5]], sf.Points([[0.5]]), alpha=0.001, guarantee="pointwise")
+    assert each.noise.trace <= joint.noise.trace

@@ -170,7 +170,7 @@ def test_unknown_choices_are_answered_with_the_known_ones(name, value):
     [
         wrong("one prior", lambda: protect(priors=PRIOR), "priors is", "list of sf.Prior"),
         wrong("a number", lambda: protect(priors=3), "priors is a int", "list of sf.Prior"),
-        wrong("a kernel among them", lambda: protect(priors=[PRIOR, rbf(1.0)]), "priors has a ScaleKernel", "list of sf.Prior"),
+        wrong("a kernel among them", lambda: protect(priors=[PRIOR, rbf(1.0)]), "priors has a ScaleKernel", "sf.Prior"),
         wrong("too many", lambda: protect(priors=[sf.Prior(kernel=rbf(1.0))] * 64), "priors has 64", "fewer than 64"),
         wrong("made for other rows", lambda: protect(priors=[sf.Prior(kernel=rbf(1.0), noise=[0.1, 0.2])]),
               "noise has 2 values", "16 rows"),
@@ -198,6 +198,10 @@ def test_wrong_programs(call, fragments):
         wrong("an indefinite matrix", lambda: protect(weights=-np.eye(16)),
               "weights is a matrix that is not positive definite", "least eigenvalue -1"),
         wrong("text", lambda: protect(weights="heavy"), "weights"),
+        wrong("an infinite matrix", lambda: protect(weights=np.diag([np.inf] * 16)), "weights", "finite"),
+        wrong("a matrix with NaN", lambda: protect(weights=np.full((16, 16), np.nan)), "weights", "finite"),
+        wrong("complex", lambda: protect(weights=np.full(16, 1j)), "weights", "complex"),
+        wrong("far too small", lambda: protect(weights=np.full(16, 1e-300)), "weights has the value 1e-300", "between"),
         wrong("not symmetric", lambda: protect(weights=np.eye(16) + np.diag(np.ones(15) / 3, 1)), "weights"),
     ],
 )  # fmt: skip

@@ -230,7 +230,7 @@ def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Call
     many = int(np.clip(WALKS // len(design.inputs), *WALKERS)) if _promises_region(design) else WALKERS[0]
     low = np.flatnonzero(ratios <= max(1.1, 1.1 * float(np.min(ratios))))
     here = points[low[starts(design.prior, points[low], -ratios[low], many)]]
-    return walk(lambda places: -ratios_at(places), design.prior, design.inputs, design.region, here)
+    return walk(lambda places: -ratios_at(places), design.prior, design.inputs, design.region, here, 40)
 
 
 def _spill(design: Design) -> float:

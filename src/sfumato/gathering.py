@@ -18,9 +18,6 @@ from .regions import Region
 #: After how many moves a place is noted.
 MOVES = (1, 2, 4, 8)
 
-#: How many steps a walk takes.
-ROUNDS = 16
-
 
 def gathering_places(prior: Prior, inputs: Inputs, region: Region, most: int) -> Array:
     """Inputs of the region among groups of rows, found from at most ``most`` rows; each place once."""
@@ -79,8 +76,10 @@ def starts(prior: Prior, points: Array, badness: Array, count: int) -> Index:
     return np.unique(np.concatenate([worst, np.array(apart, dtype=np.intp)]))
 
 
-def walk(badness_at: Callable[[Array], Array], prior: Prior, inputs: Inputs, region: Region, here: Array) -> Array:
-    """Walk from ``here`` to worse inputs inside the region; where the walks end.
+def walk(
+    badness_at: Callable[[Array], Array], prior: Prior, inputs: Inputs, region: Region, here: Array, rounds: int
+) -> Array:
+    """Walk from ``here`` to worse inputs inside the region, ``rounds`` steps; where the walks end.
 
     Steps go along the columns and shrink where none is worse. Each start is walked from with long steps and with short
     ones, on the scale of the kernel: what is learnt can have several peaks within one lengthscale.
@@ -90,7 +89,7 @@ def walk(badness_at: Callable[[Array], Array], prior: Prior, inputs: Inputs, reg
     step = kernel_steps(prior, here, moving, longest)
     here, step = np.vstack([here, here]), np.vstack([step, 0.3 * step])
     best = badness_at(here)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         trial = np.repeat(here[:, None, :], 2 * moving.size, axis=1)
         for k, column in enumerate(moving):
             trial[:, 2 * k, column] += step[:, k]

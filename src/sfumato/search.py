@@ -356,7 +356,7 @@ class _Search:
         high = np.flatnonzero(usage >= 0.8 * float(np.max(usage)))
         many = int(np.clip(WALKS // len(problem.inputs), *WALKERS))
         here = self.look.points[high[starts(problem.prior, self.look.points[high], usage[high], many)]]
-        return walk(lambda at: usage_of(problem.look(at)), problem.prior, problem.inputs, problem.region, here)
+        return walk(lambda at: usage_of(problem.look(at)), problem.prior, problem.inputs, problem.region, here, 24)
 
     def near(self, points: Array, share: float) -> Array:
         """Inputs of the region around ``points``, at most this share of the region's extent away."""
