@@ -57,7 +57,9 @@ class Audience:
     @cached_property
     def data_covariance(self) -> Array:
         """A = K_XX + V."""
-        return self.prior.covariance(self.inputs) + np.diag(self.prior.noise_variance(len(self.inputs)))
+        covariance = self.prior.covariance(self.inputs)
+        covariance[np.diag_indices_from(covariance)] += self.prior.noise_variance(len(self.inputs))
+        return covariance
 
     @cached_property
     def data_root(self) -> Array | None:

@@ -28,7 +28,10 @@ FRESH_TURN = 1
 #: From how many rows places between rows are looked for, and how many walks look for worse ones: at least and at most,
 #: and as many as ``WALKS`` over the number of rows; the fewest where what is found is only reported.
 MOST_STARTS, FEW_STARTS = 1024, 128
-WALKERS, WALKS = (16, 256), 100_000
+WALKERS, WALKS = (8, 256), 100_000
+
+#: How many steps a walk takes; fewer where what is found is only reported.
+LONG, SHORT = 40, 12
 
 _STRUCTURES = {"full": "correlated noise", "diagonal": "independent noise on every row"}
 
@@ -227,10 +230,13 @@ def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Call
     moving = np.flatnonzero(design.region.moves(design.inputs.dimension))
     if moving.size == 0 or not np.any(np.ptp(points[:, moving], axis=0) > 0):
         return points[:0]
-    many = int(np.clip(WALKS // len(design.inputs), *WALKERS)) if _promises_region(design) else WALKERS[0]
+    promised = _promises_region(design)
+    many = int(np.clip(WALKS // len(design.inputs), *WALKERS)) if promised else WALKERS[0]
     low = np.flatnonzero(ratios <= max(1.1, 1.1 * float(np.min(ratios))))
     here = points[low[starts(design.prior, points[low], -ratios[low], many)]]
-    return walk(lambda places: -ratios_at(places), design.prior, design.inputs, design.region, here, 40)
+    return walk(
+        lambda places: -ratios_at(places), design.prior, design.inputs, design.region, here, LONG if promised else SHORT
+    )
 
 
 def _spill(design: Design) -> float:

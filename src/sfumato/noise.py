@@ -100,7 +100,9 @@ class CorrelatedNoise(Noise):
         return np.asarray(np.einsum("ij,ij->i", self.factor, self.factor) + self.shift)
 
     def covariance(self) -> Array:
-        return np.asarray(self.factor @ self.factor.T + self.shift * np.eye(self.rows))
+        covariance = self.factor @ self.factor.T
+        covariance[np.diag_indices(self.rows)] += self.shift
+        return np.asarray(covariance)
 
     def draw(self, normals: Array) -> Array:
         drawn = self.factor @ normals[: self.rank]

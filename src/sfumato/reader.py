@@ -30,10 +30,11 @@ class Reader:
     def __init__(self, design: Design, prior: Prior) -> None:
         self.design, self.prior = design, prior
         rows = len(design.inputs)
-        self.kernel = prior.covariance(design.inputs)
-        self.data_covariance = self.kernel + np.diag(prior.noise_variance(rows))
+        self.data_covariance = prior.covariance(design.inputs)
+        self.data_covariance[np.diag_indices(rows)] += prior.noise_variance(rows)
         self.lower: Array | None = None
-        total = self.data_covariance + design.noise.covariance()
+        total = design.noise.covariance()
+        total += self.data_covariance
         self.largest = float(np.max(np.diag(total)))
         self.allowance = 2.0 * rows * _UNIT * self.largest
         total[np.diag_indices(rows)] -= self.allowance

@@ -43,7 +43,7 @@ AFFORDABLE = {"greedy": 0.1, "exchange": 0.01}
 LOWEST = 0.3
 
 #: From how many rows places between rows are looked for.
-STARTS = 1024
+STARTS = 384
 
 #: How many walks to worse inputs each look takes: at least, at most, and as many as ``WALKS`` over the number of rows.
 WALKERS, WALKS = (16, 256), 50_000
@@ -236,7 +236,7 @@ class _Search:
             if len(grown) > len(sensitive):
                 sensitive = grown
                 continue
-            found = self.found_short(partial(self.rough, roots))
+            found = self.found_short(partial(self.rough, roots), walks=False)
             if found.points.shape[0] == 0 or looks == ROUGH_LOOKS:
                 break
             self.look, looks = self.look.joined(found), looks + 1
@@ -339,12 +339,12 @@ class _Search:
             "longer lengthscale."
         )
 
-    def found_short(self, usage_of: Callable[[Look], Array]) -> Look:
+    def found_short(self, usage_of: Callable[[Look], Array], walks: bool = True) -> Look:
         """Inputs that fall short of their floor, near the worst that are known and on a fresh set."""
         worst = np.argsort(-usage_of(self.look), kind="stable")[: 256 if self.moving.size > 1 else 16]
         share = self.count ** (-1.0 / max(self.moving.size, 1))
         near = [self.near(self.look.points[worst], share), self.near(self.look.points[worst], share / 8)]
-        if not self.simple and self.moving.size:
+        if walks and not self.simple and self.moving.size:
             near.append(self.walked(usage_of))
         look = self.problem.look_where_needed(np.vstack([*near, self.fresh()]), self.limit)
         return look.where(usage_of(look) > self.limit)
