@@ -170,8 +170,8 @@ def test_asking_again_gives_the_same_draw_and_other_data_a_warning(rival):
     assert not first.unsafe
     with pytest.warns(sf.GuaranteeWarning, match="2 different data sets"):
         other = made.draw(Y + 1e-6)
-    assert np.abs(other.mean - first.mean).min() > 1e-4
-    assert np.abs(rival(PRIOR, T, NEW, REGION, **BUDGET).draw(Y).mean - first.mean).min() > 1e-6
+    assert np.abs(other.mean - first.mean).max() > 1e-3
+    assert np.abs(rival(PRIOR, T, NEW, REGION, **BUDGET).draw(Y).mean - first.mean).max() > 1e-3
 
 
 def test_a_cloak_keeps_its_key_to_itself():

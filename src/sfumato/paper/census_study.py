@@ -216,7 +216,7 @@ class _Study:
                 ]
                 averages.append((level, np.array(batches), seconds))
         for level, means, seconds in averages:
-            self._add(DP_AVERAGED, level, "", means, "no", seconds=seconds)
+            self._add(DP_AVERAGED, level, "", means, "NO", seconds=seconds)
 
     def _published(self, made: Mechanism, seed: int) -> Array:
         return made.release(self.data.train_y, unsafe_seed=seed).outputs

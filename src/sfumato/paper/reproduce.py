@@ -34,6 +34,7 @@ QUICK_MINUTES = {"example": 0.05, "satellite": 0.4, "zero-mean": 0.4, "census": 
 class Reproduction:
     """What was written, the lines of all tables, and what has to be said about them."""
 
+    dpi: int
     files: list[Path] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -61,7 +62,7 @@ def reproduce(
     if unknown:
         raise InputError(f"{unknown[0]!r} cannot be reproduced; choose from {', '.join(STUDIES)} or all.")
     folder.mkdir(parents=True, exist_ok=True)
-    made, step = Reproduction(), step or Progress()
+    made, step = Reproduction(dpi=70 if quick else 150), step or Progress()
     seeds = QUICK_SEEDS if quick else SEEDS
     if "example" in studies:
         step.stage("example 1")
@@ -108,6 +109,6 @@ def _tables(made: Reproduction, folder: Path, stem: str, title: str, lines: Sequ
 
 def _pictures(made: Reproduction, folder: Path, stem: str, figures: dict[str, Figure]) -> None:
     for name, figure in figures.items():
-        path = folder / f"{stem}-{name}.png"
-        figure.savefig(path, dpi=150)
+        path = folder / f"{stem}-{name.removeprefix('census-')}.png"
+        figure.savefig(path, dpi=made.dpi)
         made.files.append(path)
