@@ -16,6 +16,7 @@ from sfumato.paper.census_study import (
     DP_ALL,
     DP_AVERAGED,
     DP_PRIVATE,
+    DP_STANDARD,
     DROPOUT,
     EPSILONS,
     NAIVE,
@@ -47,7 +48,7 @@ def test_every_method_and_level_has_one_line(authors):
     keys = [(x.method, x.level, x.cover) for x in authors.lines]
     expected = {(AWARE, f"α = {a:g}", cover) for a in ALPHAS for cover in ("rows", "auto")}
     expected |= {(NAIVE, f"α = {a:g}", "rows") for a in ALPHAS}
-    expected |= {(name, f"ε = {e:g}", "") for e in EPSILONS for name in (DP_ALL, DP_PRIVATE, DP_AVERAGED)}
+    expected |= {(name, f"ε = {e:g}", "") for e in EPSILONS for name in (DP_ALL, DP_PRIVATE, DP_AVERAGED, DP_STANDARD)}
     expected |= {(DROPOUT, "", ""), (UNSECURED, "", "")}
     assert len(keys) == len(set(keys))
     assert set(keys) == expected

@@ -18,7 +18,18 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from ..inputs import Array
 from ..plots import FLOOR, PUBLISHED, READER, TRUTH
 from .census_exposure import floor_ratios, reader
-from .census_study import AWARE, DP_ALL, DP_AVERAGED, DP_PRIVATE, DROPOUT, NAIVE, UNSECURED, CensusResult, Protection
+from .census_study import (
+    AWARE,
+    DP_ALL,
+    DP_AVERAGED,
+    DP_PRIVATE,
+    DP_STANDARD,
+    DROPOUT,
+    NAIVE,
+    UNSECURED,
+    CensusResult,
+    Protection,
+)
 from .study_table import Line
 
 ACROSS, UP = "AGEP", "PUMA"
@@ -32,10 +43,20 @@ COLOURS = {
     DP_ALL: PUBLISHED,
     DP_PRIVATE: "#CC79A7",
     DP_AVERAGED: "#E69F00",
+    DP_STANDARD: "#882255",
     DROPOUT: FLOOR,
     UNSECURED: TRUTH,
 }
-MARKERS = {AWARE: "o", NAIVE: "s", DP_ALL: "D", DP_PRIVATE: "v", DP_AVERAGED: "^", DROPOUT: "P", UNSECURED: "X"}
+MARKERS = {
+    AWARE: "o",
+    NAIVE: "s",
+    DP_ALL: "D",
+    DP_PRIVATE: "v",
+    DP_AVERAGED: "^",
+    DP_STANDARD: "<",
+    DROPOUT: "P",
+    UNSECURED: "X",
+}
 
 
 def draw_all(result: CensusResult) -> dict[str, Figure]:

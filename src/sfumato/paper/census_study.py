@@ -26,6 +26,7 @@ from ..rivals.averaged_draws import average_as_the_scripts_did
 from ..rivals.baselines import dropout, unsecured
 from ..rivals.cloaking import CloakingMatrix, cloak
 from ..rivals.prediction_map import solve_positive
+from ..rivals.standard_dp import standard_dp
 from .census_data import CensusSplit, thinned
 from .census_exposure import Exposure, exposure, people_of_the_region, reader
 from .census_models import CensusModels, Settings, census_models, naive_prediction
@@ -41,6 +42,7 @@ AWARE, NAIVE, DROPOUT, UNSECURED = "privacy-aware", "Stationary", "Dropout", "Un
 DP_ALL = "DP-Cloaking, all rows, one draw"
 DP_PRIVATE = "DP-Cloaking, private columns, one draw"
 DP_AVERAGED = f"DP-Cloaking, private columns, mean of {AVERAGED}"
+DP_STANDARD = "standard DP, one draw"
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +115,7 @@ def census_study(
         study.stationary(covers[0], alpha, naive_seeds)
     step.stage("census: differential privacy")
     study.cloaking()
+    study.standard()
     study.without_noise()
     return CensusResult(data, settings, study.models, study.lines, study.protections, study.exposures)
 
@@ -217,6 +220,24 @@ class _Study:
                 averages.append((level, np.array(batches), seconds))
         for level, means, seconds in averages:
             self._add(DP_AVERAGED, level, "", means, "NO", seconds=seconds)
+
+    def standard(self) -> None:
+        """Standard differential privacy for functions, one draw."""
+        data, models = self.data, self.models
+        for epsilon in EPSILONS:
+            start = time.perf_counter()
+            made = standard_dp(
+                models.owner,
+                data.train,
+                data.test,
+                data.region,
+                epsilon=epsilon,
+                delta=DELTA,
+                sensitivity=models.unit,
+            )
+            seconds = time.perf_counter() - start
+            means = np.array([made.draw(data.train_y, unsafe_seed=seed).mean for seed in range(self.seeds)])
+            self._add(DP_STANDARD, f"ε = {epsilon:g}", "", means, "yes", seconds=seconds)
 
     def _published(self, made: Mechanism, seed: int) -> Array:
         return made.release(self.data.train_y, unsafe_seed=seed).outputs

@@ -26,7 +26,7 @@ STUDIES = ("example", "satellite", "zero-mean", "census")
 SEEDS, QUICK_SEEDS = 200, 20
 
 #: About how many minutes each study takes on two cores, for one kind of settings.
-MINUTES = {"example": 0.05, "satellite": 1.0, "zero-mean": 1.0, "census": 4.0}
+MINUTES = {"example": 0.05, "satellite": 0.8, "zero-mean": 0.8, "census": 2.5}
 QUICK_MINUTES = {"example": 0.05, "satellite": 0.4, "zero-mean": 0.4, "census": 0.3}
 
 

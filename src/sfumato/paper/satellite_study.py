@@ -16,9 +16,10 @@ from ..mechanism import Mechanism
 from ..progress import Progress
 from ..rivals.averaged_draws import average_as_the_scripts_did
 from ..rivals.baselines import dropout, unsecured
+from ..rivals.standard_dp import standard_dp
 from .satellite import STATES, simulate, training_grid
 from .satellite_models import MeanChoice, Models, Settings, hidden, models
-from .satellite_releases import Cell, Cover, cloaked, design, draws, naive_fit, released
+from .satellite_releases import DELTA, Cell, Cover, cloaked, design, draws, naive_fit, released
 from .study_table import Errors, Line
 
 ALPHAS = (0.1, 0.5, 0.9)
@@ -207,6 +208,22 @@ def _cloaking(book: _Book) -> None:
             misses.append(np.array([one.prediction.mean for one in each]) - y)
             kept = f"NO, {AVERAGED} draws spend ε = {each[0].effective_epsilon:.3g}"
         book.write("DP-Cloaking", f"ε = {epsilon:g}", misses, seconds, holds=kept)
+    for epsilon in EPSILONS:
+        misses, seconds = [], []
+        for state, y in book.outputs.items():
+            start, model = time.perf_counter(), book.models[state]
+            made = standard_dp(
+                model.cloaking,
+                book.times,
+                book.times,
+                hidden(book.times),
+                epsilon=epsilon,
+                delta=DELTA,
+                sensitivity=model.unit,
+            )
+            seconds.append(time.perf_counter() - start)
+            misses.append(made.prediction.predict(y) + draws(made.noise, state, book.seeds) - y)
+        book.write("standard DP", f"ε = {epsilon:g}", misses, seconds, holds="yes")
 
 
 def _rows_or_no_rows(book: _Book) -> None:
