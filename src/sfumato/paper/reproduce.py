@@ -82,7 +82,11 @@ def reproduce(
             result = satellite_study(kind, seeds, progress=step, mean="zero")
             title = f"Satellite without a mean, settings of the {kind}: means over {seeds} draws"
             _tables(made, folder, f"zero-mean-{kind}", title, result.lines)
-            _pictures(made, folder, f"zero-mean-{kind}", draw_satellite(result))
+            drawn = {name.removeprefix("zero-mean-"): figure for name, figure in draw_satellite(result).items()}
+            shown = {
+                name: drawn[name] for name in drawn if name in ("noise", "predictions") or name.startswith("privacy")
+            }
+            _pictures(made, folder, f"zero-mean-{kind}", shown)
     if "census" in studies:
         data, note = census_rows(census)
         made.notes.extend([note] if note else [])
