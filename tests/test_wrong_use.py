@@ -148,6 +148,10 @@ def test_wrong_floors(call, fragments):
         wrong("a matrix that is not square", lambda: sf.MatrixTolerance(np.ones((2, 3))), "MatrixTolerance", "(2, 3)"),
         wrong("a matrix with NaN", lambda: sf.MatrixTolerance([[np.nan]]), "MatrixTolerance", "finite"),
         wrong("a matrix of text", lambda: sf.MatrixTolerance([["a"]]), "MatrixTolerance"),
+        *(wrong(f"a narrow peak above the prior, {guarantee}",
+                lambda guarantee=guarantee: protect(region=sf.Box(1.0, 2.0), guarantee=guarantee, floor=lambda s:
+                                                    np.where(abs(s[:, 0] - 1.50003) < 2e-3, 2e3, 0.1)),
+                "floor is 2000", "already knows") for guarantee in ("joint", "pointwise")),
         wrong("a matrix for everywhere", lambda: protect(region=sf.Everywhere(), tolerance=sf.MatrixTolerance(1.0)),
               "MatrixTolerance", "sf.Points"),
         wrong("a kernel that is too smooth for everywhere",

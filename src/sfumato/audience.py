@@ -81,7 +81,11 @@ class Audience:
         if self.data_root is not None:
             block = solve_lower(self.data_root, block)
             own = np.einsum("ij,ij->j", block, block)
-        return Watch(block, own, self.tolerance.budget(self.prior, points))
+        budget = self.tolerance.budget(self.prior, points)
+        if np.any(budget <= 0):
+            # a floor that varies may pass the prior's own spread between the inputs that were looked at first
+            self.tolerance.check(self.prior, points, self.inputs.names)
+        return Watch(block, own, budget)
 
     def usage(self, noise: Noise, watch: Watch) -> Array:
         """What is explained at the watched inputs by data with this noise, as a share of what may be."""
