@@ -7,7 +7,8 @@ import pytest
 
 import oracles
 from kernels import matern, rbf
-from sfumato.cover import far_apart, greedy_order, independent_subset
+from sfumato.cover import greedy_order, independent_subset
+from sfumato.gathering import far_apart
 from sfumato.prior import Prior
 
 

@@ -42,22 +42,3 @@ def greedy_order(prior: Prior, candidates: Array, epsilon: float, limit: int) ->
         return np.asarray(prior.covariance(candidates, candidates[i : i + 1])[:, 0] / (scale * scale[i]))
 
     return pivoted_cholesky(np.ones(len(scale)), column, epsilon**2, limit)
-
-
-def far_apart(prior: Prior, points: Array, badness: Array, count: int) -> list[int]:
-    """Up to ``count`` of ``points``, the worst first, no two of them telling almost the same.
-
-    A point is passed over when a chosen one correlates with it by more than 0.9.
-    """
-    chosen: list[int] = []
-    scale = np.sqrt(prior.variance(points))
-    nearest = np.zeros(points.shape[0])
-    for i in np.argsort(-badness, kind="stable"):
-        if len(chosen) == count:
-            break
-        if nearest[i] > 0.9:
-            continue
-        chosen.append(int(i))
-        correlation = prior.covariance(points, points[i : i + 1])[:, 0] / (scale * scale[i])
-        nearest = np.maximum(nearest, np.abs(correlation))
-    return chosen

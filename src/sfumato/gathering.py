@@ -36,7 +36,7 @@ def gathering_places(prior: Prior, inputs: Inputs, region: Region, most: int) ->
         here[np.ix_(near, moving)] = (pull[near] @ X[:, moving]) / total[near]
         here = np.array(region.project(here, inputs))
         if move in MOVES:
-            noted.append(here)
+            noted.append(here.copy())
     places = np.vstack(noted) + 0.0
     places = places[region.contains(places)]
     # moves that lead to the same place agree to a few digits only
@@ -60,19 +60,29 @@ def kernel_steps(prior: Prior, points: Array, columns: Index, longest: Array) ->
     return steps
 
 
+def far_apart(prior: Prior, points: Array, badness: Array, count: int) -> list[int]:
+    """Up to ``count`` of ``points``, the worst first, no two of them telling almost the same.
+
+    A point is passed over when a chosen one correlates with it by more than 0.9.
+    """
+    chosen: list[int] = []
+    scale = np.sqrt(prior.variance(points))
+    nearest = np.zeros(points.shape[0])
+    for i in np.argsort(-badness, kind="stable"):
+        if len(chosen) == count:
+            break
+        if nearest[i] > 0.9:
+            continue
+        chosen.append(int(i))
+        correlation = prior.covariance(points, points[i : i + 1])[:, 0] / (scale * scale[i])
+        nearest = np.maximum(nearest, np.abs(correlation))
+    return chosen
+
+
 def starts(prior: Prior, points: Array, badness: Array, count: int) -> Index:
     """Which ``points`` to walk from: a few of the very worst, the others telling different things, the worst first."""
-    order = np.argsort(-badness, kind="stable")
-    worst = order[: count // 8]
-    scale = np.sqrt(prior.variance(points))
-    apart: list[int] = []
-    covered = np.zeros(len(points), dtype=np.bool_)
-    for i in order:
-        if len(apart) == count - len(worst):
-            break
-        if not covered[i]:
-            apart.append(int(i))
-            covered |= np.abs(prior.covariance(points, points[i : i + 1])[:, 0]) >= 0.9 * scale * scale[i]
+    worst = np.argsort(-badness, kind="stable")[: count // 8]
+    apart = far_apart(prior, points, badness, count - len(worst))
     return np.unique(np.concatenate([worst, np.array(apart, dtype=np.intp)]))
 
 

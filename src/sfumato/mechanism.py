@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, get_args
 
@@ -13,17 +13,25 @@ from .certificate import Certificate, examine
 from .design import Design, Guarantee, Structure
 from .entropy import SecretKey
 from .errors import GuaranteeWarning, InputError
-from .inputs import Array, Inputs, as_inputs
+from .inputs import Array, as_inputs
 from .noise import Noise
 from .prior import Prior
 from .problem import Method, Problem
 from .progress import progress as show_progress
+from .protect_arguments import (
+    check_choice,
+    check_prior,
+    check_program,
+    check_tolerance,
+    checked_weights,
+    chosen_tolerance,
+    other_priors,
+)
 from .reader import TOLERANCE
 from .regions import Everywhere, Region
 from .release import Release, make_release, release_digest
-from .release_file import MOST_PRIORS, SMALLEST_WEIGHT
 from .search import AskedCover, Margins, Proposal, Say, propose
-from .tolerance import FloorTolerance, FractionTolerance, MatrixTolerance, Tolerance
+from .tolerance import Tolerance
 
 #: How often a search is only told where it fell short, before it also has to keep more back.
 PATIENT = 4
@@ -175,26 +183,26 @@ def protect(
     >>> round(example.noise.trace, 4)
     3.5456
     """
-    _check_choice("guarantee", guarantee, get_args(Guarantee))
-    _check_choice("structure", structure, get_args(Structure))
-    _check_choice("method", method, get_args(Method))
-    _check_choice("cover", cover, get_args(AskedCover))
+    check_choice("guarantee", guarantee, get_args(Guarantee))
+    check_choice("structure", structure, get_args(Structure))
+    check_choice("method", method, get_args(Method))
+    check_choice("cover", cover, get_args(AskedCover))
     if not isinstance(prior, Prior):
         raise InputError(f"prior is {prior!r}; give a sf.Prior, for example from sf.fit_prior(X, y).")
-    others = _others(prior, priors)
+    others = other_priors(prior, priors)
     if not isinstance(region, Region):
         raise InputError(
             f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."
         )
     inputs = as_inputs(X)
     bound = region.bind(inputs)
-    chosen = _tolerance(alpha, floor, tolerance, bound)
+    chosen = chosen_tolerance(alpha, floor, tolerance, bound)
     for one in (prior, *others):
-        _check_prior(one, inputs)
-    chosen_weights = _weights(weights, len(inputs))
+        check_prior(one, inputs)
+    chosen_weights = checked_weights(weights, len(inputs))
     problem = Problem(prior, inputs, bound, chosen, chosen_weights, guarantee, structure, others, method)
-    _check_program(problem)
-    _check_tolerance(problem)
+    check_program(problem)
+    check_tolerance(problem)
     with show_progress(progress) as step:
         try:
             design, certificate = _design(problem, cover, step.stage)
@@ -287,121 +295,3 @@ def _propose(
     say("noise for every input")
     solution = problem.solve_everywhere(1.0 - margins.joint - margins.floor)
     return Proposal("everywhere", problem.inputs.values[:0], solution)
-
-
-def _tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolerance:
-    given = [
-        name for name, value in (("alpha", alpha), ("floor", floor), ("tolerance", tolerance)) if value is not None
-    ]
-    if len(given) != 1:
-        said = "none of them" if not given else " and ".join(given)
-        raise InputError(f"give exactly one of alpha, floor and tolerance; {said} was given.")
-    if alpha is not None:
-        return FractionTolerance(alpha)
-    if floor is not None:
-        return FloorTolerance(floor)
-    if not isinstance(tolerance, Tolerance):
-        raise InputError(f"tolerance is {tolerance!r}; give sf.KernelTolerance(H) or sf.MatrixTolerance(D).")
-    if not isinstance(tolerance, MatrixTolerance):
-        return tolerance
-    if region.points is None:
-        raise InputError(
-            "tolerance is a MatrixTolerance, which has a row for each sensitive point; use it with sf.Points."
-        )
-    return tolerance.at(region.points)
-
-
-def _others(prior: Prior, priors: Any) -> tuple[Prior, ...]:
-    """The priors that readers may hold besides ``prior``."""
-    if isinstance(priors, Prior) or not isinstance(priors, Iterable):
-        raise InputError(
-            f"priors is a {type(priors).__name__}; give a list of sf.Prior that readers may hold besides the first one."
-        )
-    others = tuple(priors)
-    for one in others:
-        if not isinstance(one, Prior):
-            raise InputError(f"priors has a {type(one).__name__} in it; give a list of sf.Prior.")
-    if len(others) >= MOST_PRIORS:
-        raise InputError(f"priors has {len(others)} entries; give fewer than {MOST_PRIORS}.")
-    return tuple(one for one in others if one is not prior)
-
-
-def _check_program(problem: Problem) -> None:
-    """Refuse combinations that mean nothing."""
-    if problem.method != "auto" and not (problem.joint and problem.structure == "full" and not problem.others):
-        raise InputError(
-            f"method is {problem.method!r}, which computes the positive part of the joint program; leave it out with "
-            'guarantee="pointwise", structure="diagonal" or priors=[…].'
-        )
-    if isinstance(problem.region, Everywhere) and not problem.joint:
-        raise InputError(
-            'guarantee is "pointwise" and region is sf.Everywhere(), where nobody can look at every input; use '
-            'guarantee="joint", which promises it everywhere by a formula, or bound the region.'
-        )
-
-
-def _check_tolerance(problem: Problem) -> None:
-    region, tolerance, inputs = problem.region, problem.tolerance, problem.inputs
-    for audience in problem.audiences:
-        if isinstance(region, Everywhere) and isinstance(tolerance, FloorTolerance):
-            variance = audience.prior.variance(inputs)
-            if callable(tolerance.value):
-                raise InputError("region is sf.Everywhere(); give alpha or one floor for it, or bound the region.")
-            if np.ptp(variance) > 1e-9 * variance.max():
-                raise InputError(
-                    "region is sf.Everywhere() and the prior variance differs from input to input, so one floor has no "
-                    "single meaning; give alpha, or bound the region."
-                )
-        look = region.points if region.points is not None else region.candidates(512, inputs, turn=0)
-        tolerance.check(audience.prior, look, inputs.names)
-
-
-def _check_prior(prior: Prior, inputs: Inputs) -> None:
-    prior.noise_variance(len(inputs))
-    try:
-        values = np.concatenate([prior.covariance(inputs.values[:2]).ravel(), prior.mean_at(inputs.values[:2])])
-    except (InputError, RuntimeError, IndexError) as error:
-        raise InputError(
-            f"prior does not fit X, which has {inputs.dimension} feature(s) ({', '.join(inputs.names)}): {error}"
-        ) from error
-    variance = prior.variance(inputs)
-    if not (np.all(np.isfinite(values)) and np.all(np.isfinite(variance)) and np.all(variance > 0)):
-        raise InputError(
-            "prior has a variance that is zero, negative or not finite at some row of X; check the kernel's parameters."
-        )
-
-
-def _weights(weights: Any, rows: int) -> Array | None:
-    if weights is None:
-        return None
-    try:
-        values = np.array(np.real(weights) if np.iscomplexobj(weights) else weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"weights is {str(weights)[:60]!r}; give one positive number a row.") from None
-    if np.iscomplexobj(np.asarray(weights)) or (values.ndim == 2 and not np.all(np.isfinite(values))):
-        raise InputError("weights has complex, infinite or missing entries; give positive, finite numbers.")
-    if values.shape == (rows,):
-        wrong = values[~((values >= SMALLEST_WEIGHT) & (values <= 1 / SMALLEST_WEIGHT))]
-        if wrong.size:
-            raise InputError(
-                f"weights has the value {wrong[0]}; give one positive number a row, between {SMALLEST_WEIGHT:g} and "
-                f"{1 / SMALLEST_WEIGHT:g}."
-            )
-    elif values.shape == (rows, rows):
-        if not np.allclose(values, values.T, rtol=1e-12, atol=0.0):
-            raise InputError("weights is a matrix that is not symmetric; give (C + Cᵀ)/2.")
-        least = float(np.linalg.eigvalsh(values)[0])
-        if not least > 0:
-            raise InputError(
-                f"weights is a matrix that is not positive definite (least eigenvalue {least:.3g}); give one that is, "
-                "or one positive number a row."
-            )
-    else:
-        raise InputError(f"weights has shape {values.shape}; give {rows} positive numbers or a {rows} × {rows} matrix.")
-    values.setflags(write=False)
-    return values
-
-
-def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}.")

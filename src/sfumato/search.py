@@ -16,14 +16,15 @@ from typing import Literal
 
 import numpy as np
 
-from .cover import AT_ONCE, far_apart, greedy_order, independent_subset
+from .cover import AT_ONCE, greedy_order, independent_subset
 from .design import Cover, rows_in_reach
 from .errors import InputError
-from .gathering import gathering_places, starts, walk
+from .gathering import far_apart, gathering_places, starts, walk
 from .inputs import Array
 from .low_discrepancy import halton
 from .noise import Noise, no_noise
 from .problem import Look, Problem, Solution
+from .tightening import tighten
 
 #: Covers of this many points or fewer are found greedily by ``cover="auto"``; beyond that exchange is better.
 GREEDY_LIMIT = 128
@@ -38,9 +39,6 @@ LADDER_ROWS = 400
 #: Tightening may raise the trace by about this share at a time; inputs that would need more are added to the cover.
 #: A greedy cover fills the region already, so it is rather tightened.
 AFFORDABLE = {"greedy": 0.1, "exchange": 0.01}
-
-#: Sensitive inputs that would have to be held tighter than this stand for their region too badly.
-LOWEST = 0.3
 
 #: From how many rows places between rows are looked for.
 STARTS = 384
@@ -123,7 +121,7 @@ def _for_points(problem: Problem, points: Array, cover: Cover, margins: Margins)
     roots = problem.roots(sensitive)
     if len(sensitive) == len(points) and margins.floor == 0.0:
         return Proposal(cover, sensitive, problem.solve(roots, 1.0 - margins.joint))
-    tightened = _tighten(problem, roots, problem.look(points), 1.0 - margins.floor, 1.0 - margins.joint)
+    tightened = tighten(problem, roots, problem.look(points), 1.0 - margins.floor, 1.0 - margins.joint)
     if tightened is None:
         raise InputError(
             f"the {len(points)} sensitive inputs are too close together for the kernel to tell them apart; "
@@ -213,7 +211,7 @@ class _Search:
         best: tuple[float, Array] | None = None
         for sensitive in covers:
             self.say(f"noise for {len(sensitive)} sensitive inputs")
-            tightened = self.tighten(problem.roots(sensitive), self.loosest)
+            tightened = self.tightened(problem.roots(sensitive), self.loosest)
             cost = np.inf if tightened is None else problem.objective(tightened[0].noise)
             if tightened is not None and (best is None or cost < best[0]):
                 best = cost, sensitive
@@ -252,10 +250,12 @@ class _Search:
 
     def added(self, sensitive: Array, usage: Array) -> Array:
         """``sensitive`` and the inputs that fall short most, far apart from each other."""
+        return self.independent(self.with_worst(sensitive, usage), LADDER[-1] ** 2)
+
+    def with_worst(self, sensitive: Array, usage: Array) -> Array:
         short = usage > self.limit
         points = self.look.points[short]
-        both = np.vstack([sensitive, points[far_apart(self.problem.prior, points, usage[short], 32)]])
-        return self.independent(both, LADDER[-1] ** 2)
+        return np.vstack([sensitive, points[far_apart(self.problem.prior, points, usage[short], 32)]])
 
     def settle(self, cover: Cover, sensitive: Array) -> Proposal:
         """Tighten, look again elsewhere, and add what falls well short, until a fresh look finds nothing."""
@@ -271,7 +271,7 @@ class _Search:
             if worst > self.limit:
                 cheap = worst <= 1.0 + AFFORDABLE[cover] * self.problem.trace_by_tightening(solution.noise)
                 grown = sensitive if cheap else self.added(sensitive, usage)
-                tightened = self.tighten(roots, t, (solution, worst)) if len(grown) <= len(sensitive) else None
+                tightened = self.tightened(roots, t, (solution, worst)) if len(grown) <= len(sensitive) else None
                 if tightened is None:
                     sensitive = grown if len(grown) > len(sensitive) else self.added(sensitive, usage)
                     roots, t = self.problem.roots(sensitive), self.loosest
@@ -316,9 +316,7 @@ class _Search:
 
     def joined_by(self, sensitive: Array, usage: Array) -> Array:
         """``sensitive`` and the inputs that fall short most, far apart from each other; each input once."""
-        short = usage > self.limit
-        points = self.look.points[short]
-        both = np.vstack([sensitive, points[far_apart(self.problem.prior, points, usage[short], 32)]]) + 0.0
+        both = self.with_worst(sensitive, usage) + 0.0
         _, first = np.unique(both, axis=0, return_index=True)
         return np.asarray(both[np.sort(first)])
 
@@ -341,18 +339,18 @@ class _Search:
 
     def found_short(self, usage_of: Callable[[Look], Array], walks: bool = True) -> Look:
         """Inputs that fall short of their floor, near the worst that are known and on a fresh set."""
-        worst = np.argsort(-usage_of(self.look), kind="stable")[: 256 if self.moving.size > 1 else 16]
+        usage = usage_of(self.look)
+        worst = np.argsort(-usage, kind="stable")[: 256 if self.moving.size > 1 else 16]
         share = self.count ** (-1.0 / max(self.moving.size, 1))
         near = [self.near(self.look.points[worst], share), self.near(self.look.points[worst], share / 8)]
         if walks and not self.simple and self.moving.size:
-            near.append(self.walked(usage_of))
+            near.append(self.walked(usage_of, usage))
         look = self.problem.look_where_needed(np.vstack([*near, self.fresh()]), self.limit)
         return look.where(usage_of(look) > self.limit)
 
-    def walked(self, usage_of: Callable[[Look], Array]) -> Array:
+    def walked(self, usage_of: Callable[[Look], Array], usage: Array) -> Array:
         """Where walks from the worst inputs end, of every group of rows, with steps on the scale of the kernel."""
         problem = self.problem
-        usage = usage_of(self.look)
         high = np.flatnonzero(usage >= 0.8 * float(np.max(usage)))
         many = int(np.clip(WALKS // len(problem.inputs), *WALKERS))
         here = self.look.points[high[starts(problem.prior, self.look.points[high], usage[high], many)]]
@@ -374,51 +372,7 @@ class _Search:
         """The first tightening: the sensitive inputs themselves must stay within the limit too."""
         return min(1.0 - self.margins.joint, self.limit * (1.0 - 1e-6))
 
-    def tighten(
+    def tightened(
         self, roots: Sequence[Array], loosest: float, known: tuple[Solution, float] | None = None
     ) -> tuple[Solution, float] | None:
-        return _tighten(self.problem, roots, self.look, self.limit, loosest, known)
-
-
-def _tighten(
-    problem: Problem,
-    roots: Sequence[Array],
-    look: Look,
-    limit: float,
-    loosest: float,
-    known: tuple[Solution, float] | None = None,
-) -> tuple[Solution, float] | None:
-    """The noise for the largest tightening t ≤ ``loosest`` with no usage of ``look`` above ``limit``, and t.
-
-    ``known`` is the noise at ``loosest`` with its largest usage, where that has been computed already.
-    """
-
-    def attempt(t: float, start: Solution | None) -> tuple[Solution, float]:
-        solution = problem.solve(roots, t, start)
-        return solution, float(np.max(problem.usage(solution.noise, look)))
-
-    best, usage = attempt(loosest, None) if known is None else known
-    if usage <= limit:
-        return best, loosest
-    low, high, over = loosest, loosest, usage - limit
-    spare = -1.0
-    while spare < 0:
-        # what is explained grows about like t; a little more than that, then ever larger steps
-        low *= 0.5 if low < high else max(0.5, 1.0 - 1.3 * over)
-        if low < LOWEST:
-            return None
-        best, usage = attempt(low, best)
-        spare = limit - usage
-        if spare < 0:
-            high, over = low, -spare
-    for _ in range(8):
-        if spare <= 1e-5 or high - low <= 1e-3 * low:
-            break
-        # between the ends usage is nearly linear in t; stay off the ends so that both keep moving
-        middle = low + (high - low) * float(np.clip(spare / (spare + over), 0.1, 0.9))
-        solution, usage = attempt(middle, best)
-        if usage <= limit:
-            low, best, spare = middle, solution, limit - usage
-        else:
-            high, over = middle, usage - limit
-    return best, low
+        return tighten(self.problem, roots, self.look, self.limit, loosest, known)

@@ -30,7 +30,7 @@ from ..rivals.standard_dp import standard_dp
 from .census_data import CensusSplit, thinned
 from .census_exposure import Exposure, exposure, people_of_the_region, reader
 from .census_models import CensusModels, Settings, census_models, naive_prediction
-from .study_table import Errors, Line
+from .study_table import Errors, Line, promise_kept
 
 Cover = Literal["rows", "auto"]
 ALPHAS = (0.1, 0.5, 0.9)
@@ -155,7 +155,7 @@ class _Study:
         published = np.array([self._published(made, seed) for seed in range(self.seeds)])
         means = prior.mean_at(data.test) + (published - prior.mean_at(data.train)) @ gain
         certificate = made.certificate
-        holds = "NO" if not certificate.holds else "yes" if certificate.floor_ratio >= 1.0 - 1e-9 else "at rows only"
+        holds = promise_kept([certificate])
         ratios = (certificate.joint_ratio, certificate.floor_ratio)
         self._add(AWARE, f"α = {alpha:g}", cover, means, holds, ratios, seconds)
         self.mechanisms[cover, alpha] = made
@@ -257,19 +257,14 @@ class _Study:
     ) -> None:
         errors = Errors.of(means - self.data.test_y, self.data.test_inside)
         self.lines.append(
-            Line(
+            Line.of(
+                errors,
                 study=self.data.study,
                 settings=self.settings,
                 method=method,
                 level=level,
                 cover=cover,
                 seeds=len(means),
-                rmse=errors.all,
-                rmse_spread=errors.all_spread,
-                rmse_inside=errors.inside,
-                rmse_inside_spread=errors.inside_spread,
-                rmse_outside=errors.outside,
-                rmse_outside_spread=errors.outside_spread,
                 holds=holds,
                 joint_ratio=ratios[0],
                 floor_ratio=ratios[1],

@@ -93,6 +93,12 @@ def reproduce(
         for kind in settings:
             found = quick_census_study(data, kind, step) if quick else census_study(data, kind, seeds, progress=step)
             _tables(made, folder, f"census-{kind}", found.title, found.lines)
+            made.notes.extend(
+                f"Census, settings of the {kind}, {one.method} {one.cover}, α = {one.alpha:g}: {one.share_below:.1%} "
+                f"of the people who could live in the region are below the floor (least ratio {one.least_ratio:.3f})"
+                for one in found.exposures
+                if one.cover
+            )
             step.stage("census: figures")
             _pictures(made, folder, f"census-{kind}", draw_census(found))
     return made

@@ -20,7 +20,7 @@ from ..rivals.standard_dp import standard_dp
 from .satellite import STATES, simulate, training_grid
 from .satellite_models import MeanChoice, Models, Settings, hidden, models
 from .satellite_releases import DELTA, Cell, Cover, cloaked, design, draws, naive_fit, released
-from .study_table import Errors, Line
+from .study_table import Errors, Line, promise_kept
 
 ALPHAS = (0.1, 0.5, 0.9)
 EPSILONS = (0.3, 0.5, 1.0)
@@ -135,23 +135,17 @@ class _Book:
     ) -> None:
         """``misses`` has predictions less truth, with a row for each seed; one of it and of ``seconds`` an output."""
         if certificates:
-            whole = all(one.floor_ratio >= 1.0 - 1e-9 for one in certificates)
-            holds = "NO" if not all(one.holds for one in certificates) else "yes" if whole else "at rows only"
+            holds = promise_kept(certificates)
         errors = _errors(misses, hidden(self.times))
         self.lines.append(
-            Line(
+            Line.of(
+                errors,
                 study="satellite",
                 settings=self.settings,
                 method=method,
                 level=level,
                 cover=cover,
                 seeds=misses[0].shape[0],
-                rmse=errors.all,
-                rmse_spread=errors.all_spread,
-                rmse_inside=errors.inside,
-                rmse_inside_spread=errors.inside_spread,
-                rmse_outside=errors.outside,
-                rmse_outside_spread=errors.outside_spread,
                 holds=holds,
                 joint_ratio=max((one.joint_ratio for one in certificates), default=float("nan")),
                 floor_ratio=min((one.floor_ratio for one in certificates), default=float("nan")),

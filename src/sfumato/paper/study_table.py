@@ -6,11 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..certificate import Certificate
 from ..inputs import Array, Mask
+from ..reader import TOLERANCE
 from ..tables import write_table
 
 
@@ -59,6 +62,26 @@ class Line:
     joint_ratio: float
     floor_ratio: float
     seconds: float
+
+    @classmethod
+    def of(cls, errors: Errors, **others: Any) -> Line:
+        """A line with these errors; ``others`` are its other fields."""
+        return cls(
+            rmse=errors.all,
+            rmse_spread=errors.all_spread,
+            rmse_inside=errors.inside,
+            rmse_inside_spread=errors.inside_spread,
+            rmse_outside=errors.outside,
+            rmse_outside_spread=errors.outside_spread,
+            **others,
+        )
+
+
+def promise_kept(certificates: Sequence[Certificate]) -> str:
+    """Whether the promise is kept, for the table: wherever the region is, or at the rows only, or not."""
+    if not all(one.holds for one in certificates):
+        return "NO"
+    return "yes" if all(one.floor_ratio >= 1.0 - TOLERANCE for one in certificates) else "at rows only"
 
 
 def write_tables(lines: Sequence[Line], folder: Path, stem: str, title: str) -> list[Path]:
