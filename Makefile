@@ -40,5 +40,5 @@ clean:
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install -c constraints.txt torch
-	$(PIP) install -c constraints.txt -e ".[test,parquet,data]"
+	$(PIP) install -c constraints.txt -e ".[test,parquet,data,dask]"
 	touch $@

@@ -22,7 +22,7 @@ import safetensors.numpy
 
 from sfumato import release_file
 from sfumato.certificate import Certificate, certify
-from sfumato.container import LARGEST_HEADER, container
+from sfumato.container import LARGEST_HEADER, VERSION, container
 from sfumato.design import Design
 from sfumato.entropy import SecretKey
 from sfumato.errors import FormatError
@@ -69,7 +69,7 @@ def release_for(
         joint_ratio=0.9,
         floor_ratio=np.inf, promised_ratio=1.1,
         worst_input=inputs.values[0], worst_std=1.0, worst_floor=float(np.float64(0.1) * 3), trace=design.noise.trace,
-        trace_lower=np.nan, gap=0.0, spill=0.0, sensitive=len(sensitive), checked=7, allowance=0.0,
+        trace_lower=np.nan, gap=0.0, spill=0.0, compression=0.0, sensitive=len(sensitive), checked=7, allowance=0.0,
         columns=inputs.names, notes=("a note", "ein zweiter: größer"),
     )  # fmt: skip
     return make_release(design, claim, KEY, Y[: len(inputs)], output_name="income")
@@ -235,8 +235,8 @@ def test_foreign_files_are_refused_and_not_run(path: Path, good: bytes) -> None:
 
 def test_another_version_is_named(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
-    assert "'3', but this sfumato reads version '2'" in refused(
-        b"".join(container(json.dumps(manifest), tensors, version="3")), path
+    assert f"'99', but this sfumato reads version '{VERSION}'" in refused(
+        b"".join(container(json.dumps(manifest), tensors, version="99")), path
     )
 
 
@@ -321,7 +321,7 @@ def test_overlapping_missing_and_unknown_arrays_are_refused(path: Path, good: by
 
 def test_claimed_sizes_far_beyond_the_file_take_no_memory(path: Path) -> None:
     huge = {"dtype": "F64", "shape": [2**36, 2], "data_offsets": [0, 2**40]}
-    about = {"format": "sfumato-release", "version": "2", "manifest": "{}", "digest": "0" * 64}
+    about = {"format": "sfumato-release", "version": VERSION, "manifest": "{}", "digest": "0" * 64}
     text = json.dumps({"__metadata__": about, "inputs": huge}).encode()
     raw = len(text).to_bytes(8, "little") + text
     assert "truncated" in refused(raw, path)

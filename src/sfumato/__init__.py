@@ -16,9 +16,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .certificate import Certificate
+    from .dask_rows import rows_of_dask
     from .errors import BudgetError, FitWarning, FormatError, GuaranteeError, GuaranteeWarning, InputError
     from .fit import fit_prior
     from .mechanism import Mechanism, protect
+    from .parquet_rows import rows_of_parquet
     from .prior import Prior
     from .region_text import parse_region
     from .regions import Ball, Box, Everywhere, Points
@@ -30,7 +32,9 @@ _HOMES = {
     "certificate": ("Certificate",),
     "errors": ("BudgetError", "FitWarning", "FormatError", "GuaranteeError", "GuaranteeWarning", "InputError"),
     "fit": ("fit_prior",),
+    "dask_rows": ("rows_of_dask",),
     "mechanism": ("Mechanism", "protect"),
+    "parquet_rows": ("rows_of_parquet",),
     "prior": ("Prior",),
     "region_text": ("parse_region",),
     "regions": ("Ball", "Box", "Everywhere", "Points"),
@@ -62,6 +66,8 @@ __all__ = [
     "load",
     "parse_region",
     "protect",
+    "rows_of_dask",
+    "rows_of_parquet",
 ]
 
 

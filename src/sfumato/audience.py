@@ -7,12 +7,14 @@ from functools import cached_property
 
 import numpy as np
 import scipy.linalg
+import torch
 
+from .covariances import Covariances, add_noise
 from .inputs import Array, Inputs, Mask
-from .linalg.triangular import solve_lower
 from .noise import Noise
 from .prior import Prior
 from .programs.joint import explaining_root
+from .tensors import Matrix, as_array, as_tensor, cholesky_in_place
 from .tolerance import Tolerance
 
 #: Solving with A loses nothing that matters when its noise is above this share of its largest entry.
@@ -24,10 +26,10 @@ class Watch:
     """Inputs that one audience is watched at, with all that does not depend on the noise.
 
     ``block`` is K_XP, or L⁻¹ K_XP with A = L Lᵀ where A is well-conditioned (its squared column norms are then ``own``:
-    what is explained without any noise). ``budget`` is what may be explained.
+    what is explained without any noise); it stays on the device of A. ``budget`` is what may be explained.
     """
 
-    block: Array
+    block: Matrix
     own: Array | None
     budget: Array
 
@@ -36,11 +38,13 @@ class Watch:
         return explained / self.budget
 
     def where(self, keep: Mask) -> Watch:
-        return Watch(self.block[:, keep], None if self.own is None else self.own[keep], self.budget[keep])
+        block = as_tensor(self.block)
+        kept = block[:, torch.tensor(keep, device=block.device)]
+        return Watch(kept, None if self.own is None else self.own[keep], self.budget[keep])
 
     def joined(self, other: Watch) -> Watch:
         return Watch(
-            np.hstack([self.block, other.block]),
+            torch.cat([as_tensor(self.block), as_tensor(other.block)], dim=1),
             None if self.own is None or other.own is None else np.concatenate([self.own, other.own]),
             np.concatenate([self.budget, other.budget]),
         )
@@ -48,39 +52,66 @@ class Watch:
 
 @dataclass(frozen=True, eq=False)
 class Audience:
-    """All readers who hold ``prior``, and what they may learn."""
+    """All readers who hold ``prior``, and what they may learn.
+
+    n × n matrices live on ``device`` (None: the CPU), what comes back is small and NumPy's. Where A is well-conditioned
+    one of them stays, its Cholesky factor, and A is made only if it is asked for; else A stays, and ``usage`` has a
+    copy of it while it runs.
+    """
 
     prior: Prior
     inputs: Inputs
     tolerance: Tolerance
+    device: str | None = None
+
+    @property
+    def size(self) -> int:
+        """How many rows A has."""
+        return len(self.inputs)
 
     @cached_property
-    def data_covariance(self) -> Array:
+    def covariances(self) -> Covariances:
+        return Covariances(self.prior, self.device or "cpu")
+
+    @cached_property
+    def data_covariance(self) -> Matrix:
         """A = K_XX + V."""
-        covariance = self.prior.covariance(self.inputs)
-        covariance[np.diag_indices_from(covariance)] += self.prior.noise_variance(len(self.inputs))
-        return covariance
+        return self.covariances.of_data(self.inputs)
 
     @cached_property
-    def data_root(self) -> Array | None:
+    def data_root(self) -> Matrix | None:
         """The lower Cholesky factor of A where A is well-conditioned."""
-        least = float(np.min(self.prior.noise_variance(len(self.inputs))))
-        if least <= WELL_CONDITIONED * float(np.max(np.diag(self.data_covariance))):
+        noise = self.prior.noise_variance(len(self.inputs))
+        if float(np.min(noise)) <= WELL_CONDITIONED * float(np.max(self.prior.variance(self.inputs) + noise)):
             return None
-        return np.asarray(scipy.linalg.cholesky(self.data_covariance, lower=True, check_finite=False))
+        return cholesky_in_place(self.covariances.of_data(self.inputs))
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest variance of the data: the largest entry of A."""
+        if self.data_root is None:
+            return float(self._there(self.data_covariance).diagonal().max())
+        return float(torch.linalg.vector_norm(self._there(self.data_root), dim=1).max()) ** 2
+
+    def data_trace(self, block: Array) -> float:
+        """Tr ``block``ᵀ A ``block``."""
+        right = self._there(block)
+        if self.data_root is None:
+            return float((right * (self._there(self.data_covariance) @ right)).sum())
+        return float((self._there(self.data_root).T @ right).square_().sum())
 
     def root(self, sensitive: Array, joint: bool) -> Array:
         """U with ``U Uᵀ = G = K_XS Δ⁻¹ K_SX`` (joint), or the columns ``k_s/√δ_s`` (each value by itself)."""
-        cross = self.prior.covariance(self.inputs, sensitive)
+        cross = as_array(self.covariances.between(self.inputs.values, sensitive))
         if joint:
             return explaining_root(cross, self.tolerance.matrix(self.prior, sensitive))
         return cross / np.sqrt(self.tolerance.budget(self.prior, sensitive))
 
     def watch(self, points: Array) -> Watch:
-        block, own = self.prior.covariance(self.inputs, points), None
+        block, own = self.covariances.between(self.inputs.values, points), None
         if self.data_root is not None:
-            block = solve_lower(self.data_root, block)
-            own = np.einsum("ij,ij->j", block, block)
+            block = _solve(self._there(self.data_root), block)
+            own = _squares(block)
         budget = self.tolerance.budget(self.prior, points)
         if np.any(budget <= 0):
             # a floor that varies may pass the prior's own spread between the inputs that were looked at first
@@ -89,19 +120,15 @@ class Audience:
 
     def usage(self, noise: Noise, watch: Watch) -> Array:
         """What is explained at the watched inputs by data with this noise, as a share of what may be."""
+        block = self._there(watch.block)
         if watch.own is None or self.data_root is None:
-            total = self.data_covariance + noise.covariance()
-            explained = solve_lower(scipy.linalg.cholesky(total, lower=True, check_finite=False), watch.block)
-            return watch.usage(np.einsum("ij,ij->j", explained, explained))
-        H = solve_lower(self.data_root, noise.factor)
+            total = add_noise(self._there(self.data_covariance).clone(), noise)
+            return watch.usage(_squares(_solve(cholesky_in_place(total), block)))
+        H = _solve(self._there(self.data_root), self._there(noise.factor))
         if 2 * H.shape[1] > H.shape[0]:
-            inner = scipy.linalg.cholesky(np.eye(H.shape[0]) + H @ H.T, lower=True, check_finite=False)
-            explained = solve_lower(inner, watch.block)
-            return watch.usage(np.einsum("ij,ij->j", explained, explained))
+            return watch.usage(_squares(_solve(_raised_root(H @ H.T), block)))
         # Woodbury: kᵀM⁻¹k = |e|² − |(I + HᵀH)^{-1/2} Hᵀe|² for e = L⁻¹k and H = L⁻¹F
-        inner = scipy.linalg.cholesky(np.eye(H.shape[1]) + H.T @ H, lower=True, check_finite=False)
-        saved = solve_lower(inner, H.T @ watch.block)
-        return watch.usage(watch.own - np.einsum("ij,ij->j", saved, saved))
+        return watch.usage(watch.own - _squares(_solve(_raised_root(H.T @ H), H.T @ block)))
 
     def rough_usage(self, root: Array, watch: Watch) -> Array:
         """Nearly the ``usage`` of the least noise, without an n × n eigenproblem; for a well-conditioned A.
@@ -110,21 +137,40 @@ class Audience:
         """
         assert watch.own is not None
         assert self.data_root is not None
-        whitened = solve_lower(self.data_root, root)
-        values, vectors = scipy.linalg.eigh(whitened.T @ whitened, check_finite=False)
+        whitened = _solve(self._there(self.data_root), self._there(root))
+        values, vectors = scipy.linalg.eigh(as_array(whitened.T @ whitened), check_finite=False)
         keep = values > 1.0
-        directions = whitened @ (vectors[:, keep] / np.sqrt(values[keep]))
-        saved = (1.0 - 1.0 / values[keep]) @ (directions.T @ watch.block) ** 2
-        return watch.usage(watch.own - saved)
+        directions = whitened @ self._there(vectors[:, keep] / np.sqrt(values[keep]))
+        seen = as_array(directions.T @ self._there(watch.block))
+        return watch.usage(watch.own - (1.0 - 1.0 / values[keep]) @ seen**2)
 
     def positive_without(self, level: float) -> bool:
         """Whether A stays positive definite when ``level`` is taken from its diagonal."""
         if float(np.min(self.prior.noise_variance(len(self.inputs)))) > 2 * level:
             return True
-        reduced = self.data_covariance.copy()
-        reduced[np.diag_indices_from(reduced)] -= level
+        reduced = self._there(self.data_covariance).clone()
+        reduced.diagonal().sub_(level)
         try:
-            scipy.linalg.cholesky(reduced, lower=True, overwrite_a=True, check_finite=False)
+            cholesky_in_place(reduced)
         except np.linalg.LinAlgError:
             return False
         return True
+
+    def _there(self, block: Matrix) -> torch.Tensor:
+        return as_tensor(block, self.device)
+
+
+def _solve(lower: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+    solved: torch.Tensor = torch.linalg.solve_triangular(lower, block, upper=False)
+    return solved
+
+
+def _squares(block: torch.Tensor) -> Array:
+    """The squared norm of every column."""
+    return as_array(torch.einsum("ij,ij->j", block, block))
+
+
+def _raised_root(gram: torch.Tensor) -> torch.Tensor:
+    """The Cholesky factor of I + ``gram``, whose memory is used for it."""
+    gram.diagonal().add_(1.0)
+    return cholesky_in_place(gram)

@@ -14,12 +14,19 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from .compressed_optimality import compressed_optimality
+from .compressed_reader import CompressedReader, summary_of
 from .design import Design
+from .engine.engine import Done, Engine
+from .engine.here import Here
+from .functional_noise import FunctionalNoise
 from .gathering import gathering_places, starts, walk
 from .inputs import Array
 from .optimality import optimality
-from .promise_words import notes_on, promise_in_words
+from .parts import parts_of
+from .promise_words import notes_on, notes_on_compression, promise_in_words
 from .reader import TOLERANCE, Reader
+from .summary import Summary
 from .tolerance import TabulatedFloor
 
 #: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
@@ -32,6 +39,9 @@ WALKERS, WALKS = (8, 256), 100_000
 
 #: How many steps a walk takes; fewer where what is found is only reported.
 LONG, SHORT = 40, 12
+
+#: How many rows are looked at together.
+ROWS_AT_ONCE = 1 << 14
 
 _STRUCTURES = {"full": "correlated noise", "diagonal": "independent noise on every row"}
 
@@ -59,6 +69,7 @@ class Certificate:
     ``trace_lower``    a lower bound for any noise (of this structure) that keeps the promise at the sensitive inputs
     ``gap``            how far at most what was minimised (Tr Σ, or Tr CΣ) is from its least value, as a share
     ``spill``          the share of the noise that falls on rows outside the region
+    ``compression``    how much of the noise compression costs at most, as a share (0: not compressed)
     ``sensitive``      how many sensitive inputs the noise was designed for
     ``checked``        at how many inputs the floor was checked
     ``allowance``      the round-off that was subtracted from M
@@ -81,6 +92,7 @@ class Certificate:
     trace_lower: float
     gap: float
     spill: float
+    compression: float
     sensitive: int
     checked: int
     allowance: float
@@ -129,14 +141,26 @@ class Certificate:
         return "\n".join(f"{label:<{width}}  {value}" for label, value in rows)
 
 
-def certify(design: Design) -> Certificate:
+def certify(
+    design: Design, engine: Engine | None = None, device: str | None = None, done: Done | None = None
+) -> Certificate:
     """Check the promise of ``design`` from its published objects alone."""
-    return examine(design)[0]
+    summary = None
+    if isinstance(design.noise, FunctionalNoise):
+        summary = summary_of(design, engine or Here(), device, done or (lambda rows: None))
+    return examine(design, summary, device)[0]
 
 
-def examine(design: Design) -> tuple[Certificate, Array]:
-    """The certificate, and the inputs that were found below their floor."""
-    readers = [Reader(design, prior) for prior in design.priors]
+def examine(design: Design, summary: Summary | None = None, device: str | None = None) -> tuple[Certificate, Array]:
+    """The certificate, and the inputs that were found below their floor.
+
+    ``summary`` has the sums over all rows that a functional noise is checked with (compressed_reader.py).
+    """
+    readers: list[Reader]
+    if summary is None:
+        readers = [Reader(design, prior, device) for prior in design.priors]
+    else:
+        readers = [CompressedReader(design, prior, summary, place) for place, prior in enumerate(design.priors)]
     joint_ratio = max(reader.joint_ratio() for reader in readers)
 
     def ratios_at(points: Array) -> Array:
@@ -152,13 +176,16 @@ def examine(design: Design) -> tuple[Certificate, Array]:
     worst = int(np.argmin(ratios))
     promised_ratio = float(ratios[worst])
     if design.cover == "rows":
-        rows = design.rows_inside()
-        promised_ratio = float(np.min(ratios_at(rows))) if len(rows) else 0.0
+        promised_ratio = _least_at_rows(design, ratios_at)
     # nobody can look at every input there is: everywhere, the formula is the proof
     needs_joint = design.guarantee == "joint" or design.cover == "everywhere"
     joint_kept = not needs_joint or joint_ratio <= 1 + TOLERANCE
     std, floor = _worst(readers, points[worst : worst + 1])
-    least = optimality(design, readers)
+    cost = 0.0
+    if summary is None:
+        least = optimality(design, readers)
+    else:
+        least, cost = compressed_optimality(design, summary, joint_ratio)
     certificate = Certificate(
         promise=promise_in_words(design, points),
         prior="; or the ".join(str(prior) for prior in design.priors),
@@ -176,16 +203,29 @@ def examine(design: Design) -> tuple[Certificate, Array]:
         trace_lower=least.lower,
         gap=least.gap,
         spill=_spill(design),
+        compression=cost,
         sensitive=len(design.inputs) if design.cover == "everywhere" else int(design.sensitive.shape[0]),
         checked=int(points.shape[0]),
         allowance=max(reader.allowance for reader in readers),
         columns=design.inputs.names,
         notes=(
             *notes_on(design, readers, points[worst], float(ratios[worst]), _bare(readers, points)),
+            *(() if summary is None else notes_on_compression(design, summary, cost)),
             *_gaps(design),
         ),
     )
     return certificate, np.asarray(points[ratios < 1 - TOLERANCE])
+
+
+def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float:
+    """The least ratio at the rows of the data inside the region; 0 where there is none."""
+    least = np.inf
+    for part in parts_of(design.inputs):
+        rows = part.inputs()
+        rows = rows[design.region.contains(rows)]
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            least = min(least, float(np.min(ratios_at(rows[start : start + ROWS_AT_ONCE]))))
+    return least if np.isfinite(least) else 0.0
 
 
 def _bare(readers: Sequence[Reader], points: Array) -> int:
@@ -208,12 +248,15 @@ def _dense_inputs(design: Design) -> Array:
     """The points of a finite region; else a dense set of the region, the inputs of it next to the rows, and between."""
     if design.region.points is not None:
         return design.region.points
-    count = 4001 if design.inputs.dimension == 1 else int(np.clip(2_500_000 // len(design.inputs), 2048, 8192))
-    dense = design.region.candidates(count, design.inputs, turn=FRESH_TURN)
+    rows = design.lookout
+    count = 4001 if rows.dimension == 1 else int(np.clip(2_500_000 // len(rows), 2048, 8192))
+    dense = design.region.candidates(count, rows, turn=FRESH_TURN)
     if design.inputs.dimension == 1:
         return np.vstack([dense, design.rows_in_reach()])
     most = MOST_STARTS if _promises_region(design) else FEW_STARTS
-    between = [gathering_places(prior, design.inputs, design.region, most) for prior in design.priors]
+    if isinstance(design.noise, FunctionalNoise):
+        most = FEW_STARTS
+    between = [gathering_places(prior, rows, design.region, most) for prior in design.priors]
     return np.vstack([dense, design.rows_in_reach(), *between])
 
 
@@ -231,18 +274,24 @@ def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Call
     if moving.size == 0 or not np.any(np.ptp(points[:, moving], axis=0) > 0):
         return points[:0]
     promised = _promises_region(design)
-    many = int(np.clip(WALKS // len(design.inputs), *WALKERS)) if promised else WALKERS[0]
+    many = int(np.clip(WALKS // len(design.lookout), *WALKERS)) if promised else WALKERS[0]
     low = np.flatnonzero(ratios <= max(1.1, 1.1 * float(np.min(ratios))))
     here = points[low[starts(design.prior, points[low], -ratios[low], many)]]
     return walk(
-        lambda places: -ratios_at(places), design.prior, design.inputs, design.region, here, LONG if promised else SHORT
+        lambda places: -ratios_at(places),
+        design.prior,
+        design.lookout,
+        design.region,
+        here,
+        LONG if promised else SHORT,
     )
 
 
 def _spill(design: Design) -> float:
-    variance = design.noise.variance()
+    rows, noise = design.lookout.values, design.noise
+    variance = noise.variance_at(rows) if isinstance(noise, FunctionalNoise) else noise.variance()
     total = float(np.sum(variance))
-    inside = design.region.contains(design.inputs.values)
+    inside = design.region.contains(rows)
     return float(np.sum(variance[~inside])) / total if total > 0 else 0.0
 
 

@@ -16,6 +16,7 @@ import typer
 
 from . import __version__
 from .cli_paper import DATA_EXAMPLES, REPRODUCE_EXAMPLES, prepare_data, reproduce
+from .cli_stream import StreamOptions, is_folder, is_stream, protect_stream
 from .speech import Json, as_json, examples, show_certificate, show_warnings_as_notes, speaking
 
 if TYPE_CHECKING:
@@ -102,12 +103,18 @@ def demo(
         "--floor 20000 --fit-outside --out people.sfumato --csv people_public.csv",
         'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --guarantee pointwise '
         "--out orbit.sfumato",
+        'sfumato protect big.parquet --inputs a,b --output y --region "a <= 1" --alpha 0.3 --out big-release/',
     )
 )
 @speaking
 def protect(
     data: Annotated[
-        Path, typer.Argument(help="Your table, .csv or .parquet, with the secret values.", show_default=False)
+        list[Path],
+        typer.Argument(
+            help="Your table, .csv or .parquet, with the secret values; or Parquet files of any size, or a folder of "
+            "them, to be read part after part.",
+            show_default=False,
+        ),
     ],
     inputs: Annotated[
         list[str],
@@ -115,7 +122,14 @@ def protect(
     ],
     output: Annotated[str, typer.Option(help="The output column; it is published with noise.", show_default=False)],
     region: Annotated[str, typer.Option(help='Where outputs are sensitive, e.g. "1 <= t <= 2".', show_default=False)],
-    out: Annotated[Path, typer.Option(help="The release file to write.", show_default=False)],
+    out: Annotated[
+        str,
+        typer.Option(
+            help="The release file to write; or a folder (end it with /) for Parquet data of any size. A run that was "
+            "interrupted goes on when it is started again.",
+            show_default=False,
+        ),
+    ],
     alpha: Annotated[
         float | None, typer.Option(help="Fraction of the prior variance that readers may learn (small = strong).")
     ] = None,
@@ -137,10 +151,22 @@ def protect(
         str | None, typer.Option(help="A column with positive weights: rows with large ones are blurred less.")
     ] = None,
     cover: Annotated[str, typer.Option(help="auto, greedy, exchange or rows.")] = "auto",
-    method: Annotated[str, typer.Option(help="How the joint program is computed: auto, eigh or sign.")] = "auto",
+    method: Annotated[
+        str, typer.Option(help="auto chooses by size; eigh, subspace (exact), compressed (any number of rows) or sign.")
+    ] = "auto",
+    accuracy: Annotated[
+        float | None, typer.Option(help="How far above the least the noise may be, as a share (subspace, compressed).")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cuda works on a GPU.")] = None,
     fit_outside: Annotated[
         bool, typer.Option("--fit-outside", help="Fit the prior on rows outside the region only (it is published).")
     ] = False,
+    fit_rows: Annotated[
+        int, typer.Option(help="To a folder: fit the prior on this many rows, spread evenly over all of them.")
+    ] = 2000,
+    dask: Annotated[
+        str | None, typer.Option(help="To a folder: the address of a Dask scheduler whose workers do the work.")
+    ] = None,
     resolution: Annotated[float | None, typer.Option(help="Round published outputs to multiples of this.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write the published data as a table.")] = None,
     drop_missing: DropMissing = False,
@@ -152,18 +178,6 @@ def protect(
     if (alpha is None) == (floor is None):
         given = "both" if alpha is not None else "neither"
         raise InputError(f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1 (strong privacy).")
-    for path in (out, csv):
-        if path is not None:
-            _may_write(path, data)
-    if csv is not None and csv.resolve() == out.resolve():
-        raise InputError(f"--out and --csv are both {out}; give them different names.")
-    replaced = out.exists()
-
-    from .fit import fit_prior
-    from .mechanism import protect as design_noise
-    from .region_text import parse_region
-    from .tables import read_table, select_numbers, write_table
-
     columns = [name.strip() for entry in inputs for name in entry.split(",") if name.strip()]
     if not columns:
         raise InputError("--inputs names no column; give at least one, for example --inputs t.")
@@ -173,8 +187,53 @@ def protect(
         raise InputError(
             f"--weights {weights!r} is also the --output; weights are published, so they cannot be secret."
         )
+    if is_stream(data, out):
+        asked = {"--csv": csv, "--weights": weights, "--drop-missing": drop_missing or None}
+        asked["--method"] = None if method in ("auto", "compressed") else method
+        for option, value in asked.items():
+            if value is not None:
+                raise InputError(
+                    f"{option} is for tables that fit in memory; leave it out, or give one table and a file for --out."
+                )
+        options = StreamOptions(
+            inputs=columns,
+            output=output,
+            region=region,
+            alpha=alpha,
+            floor=floor,
+            kernel=kernel,
+            lengthscale=lengthscale,
+            mean=_number_or_word(mean),
+            noise=_number_or_word(noise),
+            guarantee=guarantee,
+            structure=structure,
+            cover=cover,
+            fit_outside=fit_outside,
+            fit_rows=fit_rows,
+            resolution=resolution,
+            accuracy=accuracy,
+        )
+        protect_stream(data, Path(out), options, dask, device or "cpu", json)
+        return
+    if dask is not None:
+        raise InputError("--dask is for Parquet data that are written to a folder: end --out with /.")
+    if is_folder(out):
+        raise InputError(f"--out {out} is a folder, which is for Parquet data; give the name of a file.")
+    source, target = data[0], Path(out)
+    for path in (target, csv):
+        if path is not None:
+            _may_write(path, source)
+    if csv is not None and csv.resolve() == target.resolve():
+        raise InputError(f"--out and --csv are both {out}; give them different names.")
+    replaced = target.exists()
+
+    from .fit import fit_prior
+    from .mechanism import protect as design_noise
+    from .region_text import parse_region
+    from .tables import read_table, select_numbers, write_table
+
     more = [] if weights is None or weights in columns else [weights]
-    table = select_numbers(read_table(data), [*columns, output, *more], data, drop_missing)
+    table = select_numbers(read_table(source), [*columns, output, *more], source, drop_missing)
     X, y = table[columns], table[output]
     where = parse_region(region, columns)
     with show_warnings_as_notes():
@@ -199,10 +258,12 @@ def protect(
             cover=cast("AskedCover", cover),
             weights=None if weights is None else table[weights].to_numpy(),
             method=cast("Method", method),
+            accuracy=accuracy,
+            device=device,
             progress=not json,
         )
         release = mechanism.release(y, output_name=output, resolution=resolution)
-    release.save(out)
+    release.save(target)
     if csv is not None:
         write_table(release.to_frame(), csv)
     certificate = mechanism.certificate
@@ -232,7 +293,9 @@ def protect(
 )
 @speaking
 def predict(
-    release_file: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)],
+    release_file: Annotated[
+        Path, typer.Argument(metavar="RELEASE", help="A release file or folder.", show_default=False)
+    ],
     new: Annotated[Path, typer.Argument(help="A table, .csv or .parquet, with the input columns.", show_default=False)],
     out: Annotated[
         Path | None, typer.Option(help="Write the predictions here (.csv or .parquet), not to the screen.")
@@ -272,16 +335,15 @@ def predict(
 @app.command(epilog=examples("sfumato certify orbit.sfumato", "sfumato certify orbit.sfumato --json"))
 @speaking
 def certify(
-    release_file: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)],
+    release_file: Annotated[
+        Path, typer.Argument(metavar="RELEASE", help="A release file or folder.", show_default=False)
+    ],
     json: Json = False,
 ) -> None:
     """Compute the certificate again from the file alone; exit code 1 if it does not hold."""
-    from .progress import progress
-
     release = _open(release_file)
-    with show_warnings_as_notes(), progress(not json) as step:
-        step.stage("checking the promise")
-        certificate = release.certify()
+    with show_warnings_as_notes():
+        certificate = release.certify(progress=not json)
     if json:
         as_json(
             {
@@ -313,8 +375,11 @@ def _open(path: Path) -> Release:
     from .errors import InputError
     from .release import load
 
-    if not path.is_file():
-        raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}; give a release file.")
+    if not (path.is_file() or (path / "release.sfumato").is_file()):
+        raise InputError(
+            f"{path} {'is not a release' if path.exists() else 'does not exist'}; give a release file, or the "
+            "folder of a release that is complete."
+        )
     return load(path)
 
 

@@ -28,6 +28,8 @@ from .errors import InputError
 #: Inputs this many lengthscales away from a common origin still have round-off of a few units when scaled first.
 NEAR = 32.0
 
+_EXACT = "donot_use_mm_for_euclid_dist"
+
 
 def kernel_matrix(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
     """K(A, B) as a dense matrix."""
@@ -104,7 +106,14 @@ def _squares(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
     origin = A[:1]
     scaled_A, scaled_B = (A - origin) / lengthscale, (B - origin) / lengthscale
     near = torch.maximum(scaled_A.abs().amax(dim=0), scaled_B.abs().amax(dim=0)) <= NEAR
-    squares = torch.cdist(scaled_A[:, near], scaled_B[:, near], compute_mode="donot_use_mm_for_euclid_dist").square_()
+    if A.is_cuda:
+        # there torch.cdist gives a whole block of threads to each pair, which is slow for few columns
+        squares = torch.zeros(len(A), len(B), dtype=A.dtype, device=A.device)
+        for column in torch.nonzero(near).flatten().tolist():
+            gap = scaled_A[:, column : column + 1] - scaled_B[:, column]
+            squares.addcmul_(gap, gap)
+    else:
+        squares = torch.cdist(scaled_A[:, near], scaled_B[:, near], compute_mode=_EXACT).square_()
     for column in torch.nonzero(~near).flatten().tolist():
         gap = (A[:, column : column + 1] - B[:, column]).div_(lengthscale[column % lengthscale.numel()])
         squares.addcmul_(gap, gap)

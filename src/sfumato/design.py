@@ -12,8 +12,10 @@ from typing import Literal
 
 import numpy as np
 
+from .functional_noise import FunctionalNoise
 from .inputs import Array, Inputs
 from .noise import IndependentNoise, Noise
+from .parts import parts_of
 from .prior import Prior
 from .regions import Region
 from .tolerance import Tolerance
@@ -70,26 +72,41 @@ class Design:
         """All priors that readers may hold."""
         return (self.prior, *self.others)
 
+    @property
+    def lookout(self) -> Inputs:
+        """The rows that stand for all of them where inputs of the region are looked for."""
+        return self.inputs.sample if isinstance(self.noise, FunctionalNoise) else self.inputs
+
     def rows_inside(self) -> Array:
         """The rows of the data that lie in the region."""
-        return np.asarray(self.inputs.values[self.region.contains(self.inputs.values)])
+        inside = (part.inputs() for part in parts_of(self.inputs))
+        return np.vstack([rows[self.region.contains(rows)] for rows in inside])
 
     def rows_in_reach(self) -> Array:
         """The inputs of the region next to the rows of the data."""
-        return rows_in_reach(self.region, self.inputs)
+        return rows_in_reach(self.region, self.lookout)
 
     def digest(self) -> bytes:
         """A fingerprint of all that decides how outputs are blurred."""
         state = hashlib.sha256()
-        noise = self.noise.variances if isinstance(self.noise, IndependentNoise) else self.noise.factor
-        for array in (
-            self.inputs.values,
-            self.sensitive,
-            noise,
-            np.array([self.noise.shift]),
-            self.prior.noise_variance(len(self.inputs)),
-            self.prior.mean_at(self.inputs),
-        ):
+        noise = self.noise
+        if isinstance(noise, FunctionalNoise):
+            # a random function: the rows follow from it
+            arrays = [*noise.centres, noise.mixing, self.sensitive, np.asarray(self.prior.noise)]
+            state.update(b"functional")
+        else:
+            arrays = [
+                self.inputs.values,
+                self.sensitive,
+                noise.variances if isinstance(noise, IndependentNoise) else noise.factor,
+                np.array([noise.shift]),
+                self.prior.noise_variance(len(self.inputs)),
+                self.prior.mean_at(self.inputs),
+            ]
+        for array in arrays:
             state.update(np.array(array.shape, dtype=np.int64).tobytes())
             state.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
+        if isinstance(noise, FunctionalNoise):
+            for part in parts_of(self.inputs):
+                state.update(np.ascontiguousarray(part.inputs(), dtype=np.float64).tobytes())
         return state.digest()

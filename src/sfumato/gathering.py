@@ -27,7 +27,8 @@ def gathering_places(prior: Prior, inputs: Inputs, region: Region, most: int) ->
     if moving.size == 0:
         return here[:0]
     # rows that are told exactly count for more than rows with much noise
-    trust = 1.0 / (prior.variance(X) + prior.noise_variance(len(X)))
+    noise = prior.noise if isinstance(prior.noise, float) or len(prior.noise) == len(X) else 0.0
+    trust = 1.0 / (prior.variance(X) + noise)
     noted = []
     for move in range(1, MOVES[-1] + 1):
         pull = np.abs(prior.covariance(here, X)) * trust

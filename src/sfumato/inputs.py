@@ -7,6 +7,7 @@ column names of a DataFrame stay with the values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,9 @@ from .errors import InputError
 Array: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Index: TypeAlias = npt.NDArray[np.intp]
+
+#: Of more rows than this a sample stands for the others wherever one looks for inputs of a region.
+SAMPLE = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,15 @@ class Inputs:
 
     def select(self, keep: Mask | npt.NDArray[np.intp]) -> Inputs:
         return Inputs(_frozen(self.values[keep]), self.columns)
+
+    @cached_property
+    def sample(self) -> Inputs:
+        """Rows that stand for all of them: every so many-eth, and those where a column is least or largest."""
+        if len(self) <= SAMPLE:
+            return self
+        ends = [self.values.argmin(axis=0), self.values.argmax(axis=0)]
+        rows = np.unique(np.concatenate([np.arange(0, len(self), -(-len(self) // SAMPLE)), *ends]))
+        return self.select(rows)
 
 
 def default_names(dimension: int) -> tuple[str, ...]:

@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import numpy as np
 
+from .attempts import certified_design
 from .certificate import Certificate, examine
+from .compression import ACCURACY as COMPRESSED
+from .compression import Compression, check_compressible
+from .dask_rows import is_dask_frame, rows_of_dask
 from .design import Design, Guarantee, Structure
+from .engine.engine import Engine
+from .engine.here import Here
+from .engine.on_dask import as_engine
 from .entropy import SecretKey
 from .errors import GuaranteeWarning, InputError
+from .folder_writer import FolderWriter
 from .inputs import Array, as_inputs
 from .noise import Noise
+from .plan import check_memory, choose_method, compressed_plan, exact_plan
 from .prior import Prior
 from .problem import Method, Problem
+from .progress import Progress
 from .progress import progress as show_progress
 from .protect_arguments import (
     check_choice,
     check_prior,
     check_program,
     check_tolerance,
+    check_where,
     checked_weights,
     chosen_tolerance,
     other_priors,
 )
-from .reader import TOLERANCE
-from .regions import Everywhere, Region
-from .release import Release, make_release, release_digest
-from .search import AskedCover, Margins, Proposal, Say, propose
+from .regions import Region
+from .release import Release, load, make_release, release_digest
+from .search import AskedCover
+from .stored_inputs import StoredInputs
 from .tolerance import Tolerance
-
-#: How often a search is only told where it fell short, before it also has to keep more back.
-PATIENT = 4
-
-#: A pointwise design for a region is not compared with the joint one if there are more rows and the gap is smaller.
-FEW_ROWS, WORTH_COMPARING = 500, 2e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +59,8 @@ class Mechanism:
     certificate: Certificate
     _key: SecretKey = field(repr=False)
     _released: set[bytes] = field(default_factory=set, repr=False)
+    _device: str = field(default="cpu", repr=False)
+    _engine: Engine = field(default_factory=Here, repr=False)
 
     @property
     def noise(self) -> Noise:
@@ -97,6 +106,7 @@ class Mechanism:
             output_name=output_name,
             resolution=resolution,
             unsafe_seed=unsafe_seed,
+            device=self._device,
         )
         if unsafe_seed is None:
             known, digest = len(self._released), release_digest(self.design, y)
@@ -109,6 +119,47 @@ class Mechanism:
                     stacklevel=2,
                 )
         return release
+
+    def release_to(
+        self,
+        folder: str | os.PathLike[str],
+        output: str,
+        *,
+        output_name: str | None = None,
+        resolution: float | None = None,
+        progress: bool = True,
+    ) -> Release:
+        """Blur the column ``output`` of rows that are read part after part, and write the release to ``folder``.
+
+        For inputs from ``sf.rows_of_parquet`` or ``sf.rows_of_dask``, which must have been given that column too.
+        ``sf.load(folder)`` opens what is written.
+
+        Guarantee: as for ``release``; the release appears in the folder complete or not at all. A mechanism does this
+        once: noise that is drawn again for the same values averages out.
+        """
+        rows = self.design.inputs
+        if not isinstance(rows, StoredInputs):
+            raise InputError(
+                "X of this mechanism is in memory; use release(y).save(path). Inputs from sf.rows_of_parquet or "
+                "sf.rows_of_dask can be released to a folder."
+            )
+        if self._released:
+            raise InputError("this mechanism has released values already; publish those, or protect again.")
+        # the run's own key is drawn in the folder, so that an interrupted run could be taken up; ours stays unused
+        writer = FolderWriter(
+            Path(folder),
+            rows,
+            rows.column(output),
+            self._engine,
+            lambda text: warnings.warn(text, GuaranteeWarning, stacklevel=4),
+            output_name or output,
+            resolution,
+            self._device,
+            progress,
+        )
+        writer.write(lambda: (self.design, self.certificate), {"mechanism": self.design.digest().hex()})
+        self._released.add(b"to a folder")
+        return load(folder)
 
     def __copy__(self) -> Mechanism:
         return self
@@ -148,6 +199,9 @@ def protect(
     priors: Sequence[Prior] = (),
     weights: Any = None,
     method: Method = "auto",
+    accuracy: float | None = None,
+    device: str | None = None,
+    engine: Any = None,
     progress: bool = True,
 ) -> Mechanism:
     """The least noise on outputs at ``X`` such that nobody learns f in ``region`` better than allowed.
@@ -173,8 +227,21 @@ def protect(
 
     A finite ``Points`` region is protected at its points, ``Everywhere`` at every input there is.
     ``structure="diagonal"`` blurs every row by itself, which needs more noise. ``weights`` (one positive number a row,
-    or a positive definite matrix C) asks for the least Tr CΣ. ``method`` says how the positive part of the joint
-    program is computed: "eigh", or "sign" (matrix sign iterations, to compare with).
+    or a positive definite matrix C) asks for the least Tr CΣ.
+
+    ``method="auto"`` chooses by the number of rows, the prior and the memory that is free (docs/performance.md):
+
+    ============ ======================================================================================
+    method       the noise is
+    ============ ======================================================================================
+    "eigh"       the least, by a full eigenproblem of the joint program
+    "subspace"   the least to a share of ``accuracy`` (1e-8), by a subspace that keeps the promise throughout
+    "compressed" for any number of rows: a random function, the least to a share of ``accuracy`` (1e-6)
+    "sign"       the least, by matrix sign iterations, to compare with
+    ============ ======================================================================================
+
+    ``device="cuda"`` works on a GPU. ``engine`` is a ``dask.distributed.Client`` (or its address) whose workers do
+    the work on the rows; ``X`` may then be a Dask DataFrame with the inputs, or rows from ``sf.rows_of_parquet``.
 
     >>> import numpy as np, gpytorch, sfumato as sf
     >>> kernel = gpytorch.kernels.RBFKernel().double()
@@ -187,6 +254,7 @@ def protect(
     check_choice("structure", structure, get_args(Structure))
     check_choice("method", method, get_args(Method))
     check_choice("cover", cover, get_args(AskedCover))
+    check_where(method, accuracy, device, engine)
     if not isinstance(prior, Prior):
         raise InputError(f"prior is {prior!r}; give a sf.Prior, for example from sf.fit_prior(X, y).")
     others = other_priors(prior, priors)
@@ -194,20 +262,21 @@ def protect(
         raise InputError(
             f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."
         )
-    inputs = as_inputs(X)
+    work = as_engine(engine)
+    inputs = rows_of_dask(X, list(X.columns), engine=work) if is_dask_frame(X) else as_inputs(X)
     bound = region.bind(inputs)
     chosen = chosen_tolerance(alpha, floor, tolerance, bound)
     for one in (prior, *others):
         check_prior(one, inputs)
     chosen_weights = checked_weights(weights, len(inputs))
-    problem = Problem(prior, inputs, bound, chosen, chosen_weights, guarantee, structure, others, method)
+    problem = Problem(
+        prior, inputs, bound, chosen, chosen_weights, guarantee, structure, others, method, device, accuracy
+    )
     check_program(problem)
     check_tolerance(problem)
     with show_progress(progress) as step:
         try:
-            design, certificate = _design(problem, cover, step.stage)
-            if not problem.joint:
-                design, certificate = _no_more_than_joint(problem, cover, design, certificate, step.stage)
+            design, certificate = _designed(problem, cover, work, engine is not None, step)
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
@@ -217,81 +286,30 @@ def protect(
         # what a person must not overlook is in capitals
         if certificate.holds and note.startswith(("ONLY", "NO FLOOR")):
             warnings.warn(note, GuaranteeWarning, stacklevel=2)
-    return Mechanism(design, certificate, SecretKey.fresh())
+    return Mechanism(design, certificate, SecretKey.fresh(), set(), device or "cpu", work)
 
 
-def _design(problem: Problem, cover: AskedCover, say: Say) -> tuple[Design, Certificate]:
-    """Propose and certify; what round-off or a fresh look finds is answered with larger margins."""
-    margins = Margins()
-    proposal: Proposal | None = None
-    short = problem.inputs.values[:0]
-    for attempt in range(8):
-        # even turns only: the certificate looks at turn 1, which a design never sees
-        proposal = _propose(problem, cover, margins, proposal, 100 * attempt, say, short)
-        design = Design(
-            problem.prior,
-            problem.inputs,
-            problem.region,
-            problem.tolerance,
-            proposal.cover,
-            proposal.sensitive,
-            proposal.noise,
-            problem.weights,
-            problem.guarantee,
-            problem.structure,
-            problem.others,
-            proposal.solution.witness,
-        )
-        say("checking the promise")
-        certificate, found = examine(design)
-        if certificate.holds:
-            break
-        # what was found is looked at from now on; only if that does not help is more kept back
-        margins = _wider(margins, certificate, patient=len(found) > 0 and attempt < PATIENT)
-        short = np.vstack([short, found])
-    return design, certificate
-
-
-def _no_more_than_joint(
-    problem: Problem, cover: AskedCover, design: Design, certificate: Certificate, say: Say
+def _designed(
+    problem: Problem, cover: AskedCover, engine: Engine, elsewhere: bool, step: Progress
 ) -> tuple[Design, Certificate]:
-    """The noise of the joint promise instead, if it is less: it keeps the pointwise one too.
-
-    The least pointwise noise is never more than the least joint one, but what is found is only nearly the least.
-    """
-    quick = problem.region.points is not None or cover == "rows" or len(problem.inputs) <= FEW_ROWS
-    if certificate.holds and not quick and certificate.gap <= WORTH_COMPARING:
-        return design, certificate
-    say("comparing with the joint promise")
-    try:
-        joint, _ = _design(replace(problem, guarantee="joint"), cover, say)
-    except (InputError, np.linalg.LinAlgError):
-        return design, certificate
-    if certificate.holds and problem.objective(joint.noise) >= problem.objective(design.noise):
-        return design, certificate
-    other = replace(design, noise=joint.noise)
-    checked, _ = examine(other)
-    return (other, checked) if checked.holds else (design, certificate)
-
-
-def _wider(margins: Margins, certificate: Certificate, patient: bool) -> Margins:
-    above, below = certificate.joint_ratio - 1.0, 1.0 - certificate.promised_ratio
-    if certificate.guarantee == "pointwise":
-        above = 0.0
-    if not np.isfinite(above):
-        return replace(margins, independent=min(100.0 * margins.independent, 1e-2))
-    if above > TOLERANCE:
-        margins = replace(margins, joint=min(max(4.0 * margins.joint, margins.joint + 1.5 * above), 0.5))
-    if below > TOLERANCE and not patient:
-        margins = replace(margins, floor=min(max(4.0 * margins.floor, margins.floor + 4.0 * below, 1e-9), 0.5))
-    return margins
-
-
-def _propose(
-    problem: Problem, cover: AskedCover, margins: Margins, last: Proposal | None, turn: int, say: Say, short: Array
-) -> Proposal:
-    if not isinstance(problem.region, Everywhere):
-        return propose(problem, cover, margins, last, turn, say, short)
-    say("noise for every input")
-    solution = problem.solve_everywhere(1.0 - margins.joint - margins.floor)
-    return Proposal("everywhere", problem.inputs.values[:0], solution)
+    """The design by the method that was asked for, or by the one that suits the size; ``elsewhere``: on an engine."""
+    device, method = problem.device, problem.method
+    compression = Compression(problem, cover, problem.accuracy or COMPRESSED, engine, device, step)
+    streamed = elsewhere or isinstance(problem.inputs, StoredInputs)
+    if method == "auto" and choose_method(problem, device, streamed, compression.guess) == "compressed":
+        method = "compressed"
+    if method == "compressed":
+        check_compressible(problem)
+        plan = compressed_plan(problem, max(len(c.places) for c in compression.first_centres), device)
+    elif streamed:
+        raise InputError(
+            f'method is {method!r}, which needs all rows in the memory of one machine; use method="compressed" with '
+            "engine, files and Dask."
+        )
+    else:
+        plan = exact_plan(problem, device)
+    check_memory(plan, device)
+    step.announce(str(plan), plan.seconds)
+    if method == "compressed":
+        return compression.design()
+    return certified_design(problem, cover, lambda design: examine(design, None, device), step.stage)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+import torch
 
 from .design import Design
 from .inputs import Array
@@ -20,6 +21,7 @@ from .programs.demand import Demand, lower_bound
 from .programs.everywhere import needed_everywhere
 from .programs.joint import explaining_root
 from .reader import Reader
+from .tensors import as_array, as_tensor, cholesky_in_place
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,10 @@ def optimality(design: Design, readers: Sequence[Reader]) -> Optimality:
     if weights is not None and weights.ndim == 2 and design.structure == "diagonal":
         # only the diagonal of C meets that of Σ
         weights = np.diag(weights)
-    demands = _demands(design, readers)
-    lower = _bound(design, demands, None) if demands else 0.0
+    lower = _bound(design, readers, None)
     if weights is None:
         return Optimality(trace, lower, _gap(lower, trace))
-    of_weights = _bound(design, demands, weights) if demands else 0.0
+    of_weights = _bound(design, readers, weights)
     return Optimality(trace, lower, _gap(of_weights, objective(design.noise, weights)))
 
 
@@ -63,42 +64,64 @@ def objective(noise: Noise, weights: Array | None) -> float:
     return float(np.sum(noise.factor * (weights @ noise.factor)) + noise.shift * np.trace(weights))
 
 
-def _demands(design: Design, readers: Sequence[Reader]) -> list[Demand]:
-    """What every reader may learn; nothing where it cannot be told."""
-    sensitive, inputs = design.sensitive, design.inputs
-    joint = design.guarantee == "joint"
+def _bound(design: Design, readers: Sequence[Reader], weights: Array | None) -> float:
+    """A lower bound for Tr CΣ; 0 where none is known."""
+    sensitive = design.sensitive
     if design.cover != "everywhere" and (len(sensitive) == 0 or not np.all(design.region.contains(sensitive))):
-        return []
-    demands = []
-    for reader in readers:
-        prior = reader.prior
-        try:
-            if design.cover == "everywhere":
-                values, vectors = scipy.linalg.eigh(needed_everywhere(prior, design.tolerance, inputs))
-                root = vectors * np.sqrt(np.maximum(values, 0.0))
-            elif joint:
-                delta = design.tolerance.matrix(prior, sensitive)
-                root = explaining_root(prior.covariance(inputs, sensitive), delta)
-            else:
-                root = prior.covariance(inputs, sensitive) / np.sqrt(design.tolerance.budget(prior, sensitive))
-        except np.linalg.LinAlgError:
-            return []
-        demands.append(Demand(reader.data_covariance, root, joint))
-    return demands
-
-
-def _bound(design: Design, demands: Sequence[Demand], weights: Array | None) -> float:
-    """A lower bound for Tr CΣ."""
-    weighting = Weighting(weights)
-    scaled = [Demand(weighting.both(d.covariance), weighting.forward(d.root), d.joint) for d in demands]
-    if design.witness is not None:
-        return lower_bound(
-            scaled, [weighting.backward(part) for part in design.witness], design.structure == "diagonal"
-        )
-    if design.guarantee == "pointwise" or len(demands) > 1 or design.structure == "diagonal":
         return 0.0
-    # ``Tr Σ ≥ Tr PᵀΣP ≥ Tr (PᵀBP)⁺`` for any P with orthonormal columns; the range of Σ is the best one
-    basis, _ = scipy.linalg.qr(weighting.forward(design.noise.factor), mode="economic", check_finite=False)
-    seen = scaled[0].root.T @ basis
-    reduced = seen.T @ seen - basis.T @ (scaled[0].covariance @ basis)
-    return float(np.sum(np.maximum(scipy.linalg.eigvalsh((reduced + reduced.T) / 2), 0.0)))
+    try:
+        if design.witness is not None:
+            return _bound_by_witness(design, readers, design.witness, weights)
+        if design.guarantee == "pointwise" or len(readers) > 1 or design.structure == "diagonal":
+            return 0.0
+        return _bound_by_range(design, readers[0], weights)
+    except np.linalg.LinAlgError:
+        return 0.0
+
+
+def _bound_by_witness(
+    design: Design, readers: Sequence[Reader], witness: Sequence[Array], weights: Array | None
+) -> float:
+    weighting, joint, demands = Weighting(weights), design.guarantee == "joint", []
+    for reader in readers:
+        A = as_array(reader.covariances.of_data(design.inputs))
+        if design.cover == "everywhere":
+            values, vectors = scipy.linalg.eigh(needed_everywhere(reader.prior, design.tolerance, design.inputs))
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
+        else:
+            root = _explaining_root(design, reader)
+        demands.append(Demand(weighting.both(A), weighting.forward(root), joint))
+    return lower_bound(demands, [weighting.backward(part) for part in witness], design.structure == "diagonal")
+
+
+def _bound_by_range(design: Design, reader: Reader, weights: Array | None) -> float:
+    """``Tr Σ ≥ Tr PᵀΣP ≥ Tr (PᵀBP)⁺`` for any P with orthonormal columns; the range of Σ is the best one.
+
+    With ``C = R Rᵀ`` the same holds for ``RᵀΣR``. No n × n matrix is live but C, and that of the promise everywhere.
+    """
+    factor = as_tensor(design.noise.factor, reader.device)
+    if weights is None:
+        basis = torch.linalg.qr(factor)[0]
+    elif weights.ndim == 1:
+        scale = as_tensor(np.sqrt(weights), reader.device)[:, None]
+        basis = scale * torch.linalg.qr(scale * factor)[0]
+    else:
+        lower = cholesky_in_place(as_tensor(np.array(weights), reader.device))
+        basis = lower @ torch.linalg.qr(lower.T @ factor)[0]
+    if design.cover == "everywhere":
+        needed = needed_everywhere(reader.prior, design.tolerance, design.inputs)
+        covered = basis.T @ (as_tensor(needed, reader.device) @ basis)
+    else:
+        seen = as_tensor(_explaining_root(design, reader), reader.device).T @ basis
+        covered = seen.T @ seen
+    reduced = covered - basis.T @ reader.covariances.data_times(design.inputs, basis)
+    return float(torch.linalg.eigvalsh((reduced + reduced.T) / 2).clamp_min(0.0).sum())
+
+
+def _explaining_root(design: Design, reader: Reader) -> Array:
+    """U (programs/demand.py)."""
+    sensitive, prior = design.sensitive, reader.prior
+    cross = as_array(reader.covariances.between(design.inputs.values, sensitive))
+    if design.guarantee == "joint":
+        return explaining_root(cross, design.tolerance.matrix(prior, sensitive))
+    return cross / np.sqrt(design.tolerance.budget(prior, sensitive))

@@ -16,11 +16,20 @@ _BLOCK = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Mean and standard deviation of the function f (not of a new noisy measurement) at the asked inputs."""
+    """Mean and standard deviation of the function f (not of a new noisy measurement) at the asked inputs.
+
+    ``std_lower`` is ``std`` itself, except for compressed releases: there the exact standard deviation lies between
+    ``std_lower`` and ``std``, so that error bars are never too short.
+    """
 
     mean: Array
     std: Array
     _covariance: Callable[[], Array] = field(repr=False)
+    std_lower: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.std_lower is None:
+            object.__setattr__(self, "std_lower", self.std)
 
     def covariance(self) -> Array:
         """The joint covariance of f at the asked inputs; computed when asked for, m × m."""

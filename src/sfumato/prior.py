@@ -74,6 +74,7 @@ class Prior(GaussianProcess):
     mean: Any = "zero"
     noise: Any = 0.0
     fit_report: Any = field(default=None, repr=False, compare=False)
+    _copies: dict[str, gpytorch.kernels.Kernel] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, gpytorch.kernels.Kernel):
@@ -102,6 +103,17 @@ class Prior(GaussianProcess):
     def variance(self, A: Any) -> Array:
         with torch.no_grad():
             return np.asarray(kernel_diagonal(self.kernel, self._checked(A)).numpy(), dtype=np.float64)
+
+    def kernel_on(self, device: str) -> gpytorch.kernels.Kernel:
+        """The kernel with its parameters on ``device``."""
+        if device == "cpu":
+            return self.kernel
+        if device not in self._copies:
+            self._copies[device] = with_exact_distances(copy.deepcopy(self.kernel).to(device))
+        return self._copies[device]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_copies": {}}
 
     def _checked(self, A: Any) -> torch.Tensor:
         inputs = _tensor(A)

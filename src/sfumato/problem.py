@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import scipy.linalg
+import torch
 
 from .audience import Audience, Watch
-from .design import Guarantee, Structure
+from .closed_form import ClosedForm
+from .closed_form import Method as Method
+from .design import Cover, Design, Guarantee, Structure
+from .errors import InputError
 from .inputs import Array, Inputs, Mask
-from .linalg.sign_positive_part import positive_part_by_sign
-from .linalg.weighting import Weighting
 from .noise import CorrelatedNoise, IndependentNoise, Noise
 from .optimality import objective
 from .prior import Prior
@@ -22,11 +23,9 @@ from .programs.correlated import correlated_noise
 from .programs.demand import Demand
 from .programs.diagonal import diagonal_noise
 from .programs.everywhere import needed_everywhere
-from .programs.joint import joint_noise_factor
 from .regions import Region
+from .tensors import as_array, as_tensor
 from .tolerance import Tolerance
-
-Method = Literal["auto", "eigh", "sign"]
 
 #: Programs without a closed form are solved until their certified gap is at most this.
 ACCURACY = {"full": 2e-5, "diagonal": 1e-7}
@@ -57,7 +56,11 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Solves for the least noise at given sensitive inputs, and says what a reader of it would know."""
+    """Solves for the least noise at given sensitive inputs, and says what a reader of it would know.
+
+    ``method`` and ``accuracy`` say how the joint program is solved (closed_form.py), ``device`` where n × n matrices
+    live: None is the CPU. Other programs are always solved on the CPU.
+    """
 
     prior: Prior
     inputs: Inputs
@@ -68,10 +71,13 @@ class Problem:
     structure: Structure = "full"
     others: tuple[Prior, ...] = ()
     method: Method = "auto"
+    device: str | None = None
+    accuracy: float | None = None
 
     @cached_property
     def audiences(self) -> tuple[Audience, ...]:
-        return tuple(Audience(prior, self.inputs, self.tolerance) for prior in (self.prior, *self.others))
+        priors = (self.prior, *self.others)
+        return tuple(Audience(prior, self.inputs, self.tolerance, self.device) for prior in priors)
 
     @property
     def joint(self) -> bool:
@@ -80,6 +86,27 @@ class Problem:
     @cached_property
     def rows_inside(self) -> Array:
         return np.asarray(self.inputs.values[self.region.contains(self.inputs.values)])
+
+    def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
+        """The design that has this solution's noise."""
+        return Design(
+            self.prior,
+            self.inputs,
+            self.region,
+            self.tolerance,
+            cover,
+            sensitive,
+            solution.noise,
+            self.weights,
+            self.guarantee,
+            self.structure,
+            self.others,
+            solution.witness,
+        )
+
+    def admissible(self, points: Array) -> Array:
+        """Inputs that may be sensitive ones and stand for ``points``: here these themselves."""
+        return points
 
     def roots(self, sensitive: Array) -> tuple[Array, ...]:
         """U for each audience (Audience.root)."""
@@ -98,21 +125,23 @@ class Problem:
         Where some A is singular to working precision, round-off decides the smallest directions of M; a shift that is
         far above it and far below anything visible is then drawn and published with the rest.
         """
+        if self.method == "compressed":
+            raise InputError('method is "compressed", but these are the rows themselves; compress them first.')
         roots = [root / np.sqrt(tightening) for root in roots]
-        largest = max(float(np.max(np.diag(audience.data_covariance))) for audience in self.audiences)
+        largest = max(audience.largest for audience in self.audiences)
         for root in roots:
             squares = root**2
             largest = max(largest, float(np.max(np.sum(squares, axis=1) if self.joint else squares, initial=0.0)))
-        level = len(self.inputs) * float(np.finfo(float).eps) * largest
+        level = self.audiences[0].size * float(np.finfo(float).eps) * largest
         shift = 0.0 if all(audience.positive_without(64 * level) for audience in self.audiences) else 256 * level
         if self.joint and self.structure == "full" and len(roots) == 1:
-            return self._closed_form(roots[0], level, shift)
+            return Solution(self.closed_form.noise(roots[0], level, shift))
         accuracy = max(accuracy, ACCURACY[self.structure])
-        raised = shift * np.eye(len(self.inputs))
-        demands = [
-            Demand(audience.data_covariance + raised, root, self.joint)
-            for audience, root in zip(self.audiences, roots, strict=True)
-        ]
+        demands = []
+        for audience, root in zip(self.audiences, roots, strict=True):
+            raised = np.array(as_array(audience.data_covariance))
+            raised[np.diag_indices_from(raised)] += shift
+            demands.append(Demand(raised, root, self.joint))
         if self.structure == "diagonal":
             weights = np.diag(self.weights) if self.weights is not None and self.weights.ndim == 2 else self.weights
             independent = diagonal_noise(demands, weights, accuracy, say)
@@ -121,27 +150,20 @@ class Problem:
         correlated = correlated_noise(demands, self.weights, accuracy, factor, say)
         return Solution(CorrelatedNoise(correlated.factor, shift), correlated.witness)
 
-    def _closed_form(self, root: Array, level: float, shift: float) -> Solution:
-        A, G = self.audiences[0].data_covariance, root @ root.T
-        if self.method == "sign":
-            weighting = Weighting(self.weights)
-            part = positive_part_by_sign(weighting.both(G - A))
-            raised = part.shift
-            if self.weights is not None:
-                # C^{-1/2}(F Fᵀ + s I)C^{-1/2} ⪯ C^{-1/2} F Fᵀ C^{-1/2} + s λ_max(C⁻¹) I
-                raised *= float(np.linalg.norm(weighting.backward(np.eye(len(A))), ord=2)) ** 2
-            return Solution(CorrelatedNoise(weighting.backward(part.factor), max(shift, raised)))
-        factor = joint_noise_factor(A, G, self.weights, root.shape[1])
-        if shift > 0:
-            # directions below the round-off of B come from nowhere, and the shift covers them
-            factor = factor[:, np.sum(factor**2, axis=0) > level]
-        return Solution(CorrelatedNoise(factor, shift))
+    @cached_property
+    def closed_form(self) -> ClosedForm:
+        """Solves the joint program for the first audience; it remembers what a search may need again."""
+        return ClosedForm(self.audiences[0], self.weights, self.method, self.accuracy)
 
     def solve_everywhere(self, tightening: float) -> Solution:
         """The least noise that keeps the promise at every input there is."""
         roots = []
         for audience in self.audiences:
-            values, vectors = scipy.linalg.eigh(needed_everywhere(audience.prior, self.tolerance, self.inputs))
+            needed = needed_everywhere(audience.prior, self.tolerance, self.inputs)
+            if self.device is None:
+                values, vectors = scipy.linalg.eigh(needed)
+            else:
+                values, vectors = map(as_array, torch.linalg.eigh(as_tensor(needed, self.device)))
             roots.append(vectors * np.sqrt(np.maximum(values, 0.0)))
         return self.solve(roots, tightening)
 
@@ -179,12 +201,14 @@ class Problem:
         return np.asarray(np.max(each, axis=0))
 
     def trace_by_tightening(self, noise: Noise) -> float:
-        """By how much (a share) the tolerance can be tightened while the trace grows by the same share of itself.
+        """By how much (a share) the tolerance can be tightened while the objective grows by the same share of itself.
 
-        ``d Tr (G/t − A)⁺ = −Tr(P G) dt`` with P the projector on the range of Σ, and ``Tr P G = Tr Σ + Tr P A``.
+        With ``G̃ = C^{1/2} G C^{1/2}`` and Ã alike, ``d Tr (G̃/t − Ã)⁺ = −Tr(P G̃) dt`` where P projects on the range of
+        ``C^{1/2} Σ C^{1/2}``, and ``Tr P G̃ = Tr CΣ + Tr P Ã``.
         """
         if noise.rank == 0:
             return 0.0
-        directions, _ = scipy.linalg.qr(noise.factor, mode="economic", check_finite=False)
-        A = self.audiences[0].data_covariance
-        return noise.trace / (noise.trace + float(np.sum(directions * (A @ directions))))
+        weighting = self.closed_form.weighting
+        directions, _ = scipy.linalg.qr(weighting.forward(noise.factor), mode="economic", check_finite=False)
+        total = self.objective(noise)
+        return total / (total + self.audiences[0].data_trace(weighting.forward(directions)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -13,6 +14,10 @@ from rich.progress import Progress as Bar
 
 PATIENCE = 1.0
 """Seconds after which a person starts to wonder; anything faster shows nothing."""
+
+
+WORTH_A_LINE = 5.0
+"""Work that takes longer than this many seconds is announced with what it will take."""
 
 
 class Progress:
@@ -25,17 +30,54 @@ class Progress:
 
     def __init__(self, bar: Bar | None = None) -> None:
         self._bar = bar
-        self._task = None if bar is None else bar.add_task("working", total=None)
+        self._task = None if bar is None else bar.add_task("working", total=None, speed="")
+        self._since = time.monotonic()
 
     def stage(self, text: str) -> None:
         """A new step begins; how long it takes is not known yet."""
         if self._bar is not None and self._task is not None:
-            self._bar.reset(self._task, total=None, description=text)
+            self._bar.reset(self._task, total=None, description=text, speed="")
+        self._since = time.monotonic()
+
+    def announce(self, text: str, seconds: float) -> None:
+        """Say what is about to be done, and stay on the screen, where it will take long enough to be worth a line."""
+        if self._bar is not None and seconds >= WORTH_A_LINE:
+            self._bar.console.print(text, highlight=False)
 
     def update(self, done: float) -> None:
         """The current step is at the fraction ``done`` (0 to 1)."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, total=1.0, completed=min(max(done, 0.0), 1.0))
+
+    def rows(self, done: int, total: int) -> None:
+        """The current step has gone through ``done`` of ``total`` rows; how many a second is shown."""
+        if self._bar is not None and self._task is not None:
+            speed = rows_a_second(done, time.monotonic() - self._since)
+            self._bar.update(self._task, total=float(max(total, 1)), completed=float(done), speed=speed)
+
+    def counter(self, total: int) -> Callable[[int], None]:
+        """To be told how many more of ``total`` rows are done."""
+        done = 0
+
+        def more(rows: int) -> None:
+            nonlocal done
+            done += rows
+            self.rows(done, total)
+
+        return more
+
+
+def rows_a_second(rows: int, seconds: float) -> str:
+    """A speed in few words.
+
+    >>> rows_a_second(2_500_000, 2.0)
+    '1.25 M rows/s'
+    """
+    speed = rows / max(seconds, 1e-9)
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if speed >= size:
+            return f"{speed / size:.3g}{unit} rows/s"
+    return f"{speed:.3g} rows/s"
 
 
 _open = threading.Lock()
@@ -52,6 +94,7 @@ def progress(show: bool) -> Iterator[Progress]:
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
+        TextColumn("{task.fields[speed]}"),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,

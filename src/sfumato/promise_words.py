@@ -9,6 +9,7 @@ import numpy as np
 from .design import Design
 from .inputs import Array
 from .reader import TOLERANCE, Reader
+from .summary import Summary
 from .tolerance import FloorTolerance, TabulatedFloor
 
 
@@ -82,7 +83,7 @@ def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_rati
         )
     if design.weights is not None:
         notes.append("rows were weighted: the gap is that of the weighted sum of variances, not of the trace")
-    promised = design.rows_inside() if design.cover == "rows" else design.region.points
+    promised = _promised_rows(design) if design.cover == "rows" else design.region.points
     if design.guarantee == "joint" and promised is not None and 0 < len(design.sensitive) < len(promised):
         undetermined = max(reader.undetermined(promised) for reader in readers)
         notes.append(
@@ -94,3 +95,24 @@ def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_rati
     if isinstance(design.tolerance, TabulatedFloor):
         notes.append("the floor varies over the region and was checked at the inputs listed in the file")
     return tuple(notes)
+
+
+def _promised_rows(design: Design) -> Array:
+    rows = design.lookout.values
+    return np.asarray(rows[design.region.contains(rows)])
+
+
+def notes_on_compression(design: Design, summary: Summary, cost: float) -> tuple[str, ...]:
+    """What a reader of the certificate of functional noise should know."""
+    left_out = max(
+        summary.residual(place, weighted=False) / float(np.mean(prior.variance(design.lookout.values)))
+        for place, prior in enumerate(design.priors)
+    )
+    note = (
+        f"compressed: the noise is a random function around {len(summary)} centres. Readers are given all that these "
+        f"leave out of f ({left_out / summary.rows:.1e} of the variance of a row), so standard deviations are lower "
+        f"bounds. That costs at most {cost:.1e} of the noise"
+    )
+    if len(design.lookout) < summary.rows:
+        note += f"; inputs were looked for around {len(design.lookout):,} of the {summary.rows:,} rows"
+    return (note,)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import torch
 
 from .errors import InputError
 from .inputs import Array, Inputs
@@ -55,7 +56,8 @@ def other_priors(prior: Prior, priors: Any) -> tuple[Prior, ...]:
 
 def check_program(problem: Problem) -> None:
     """Refuse combinations that mean nothing."""
-    if problem.method != "auto" and not (problem.joint and problem.structure == "full" and not problem.others):
+    closed = problem.joint and problem.structure == "full" and not problem.others
+    if problem.method not in ("auto", "compressed") and not closed:
         raise InputError(
             f"method is {problem.method!r}, which computes the positive part of the joint program; leave it out with "
             'guarantee="pointwise", structure="diagonal" or priors=[…].'
@@ -79,19 +81,21 @@ def check_tolerance(problem: Problem) -> None:
                     "region is sf.Everywhere() and the prior variance differs from input to input, so one floor has no "
                     "single meaning; give alpha, or bound the region."
                 )
-        look = region.points if region.points is not None else region.candidates(512, inputs, turn=0)
+        look = region.points if region.points is not None else region.candidates(512, inputs.sample, turn=0)
         tolerance.check(audience.prior, look, inputs.names)
 
 
 def check_prior(prior: Prior, inputs: Inputs) -> None:
-    prior.noise_variance(len(inputs))
+    if not isinstance(prior.noise, float):
+        prior.noise_variance(len(inputs))
+    sample = inputs.sample
     try:
-        values = np.concatenate([prior.covariance(inputs.values[:2]).ravel(), prior.mean_at(inputs.values[:2])])
+        values = np.concatenate([prior.covariance(sample.values[:2]).ravel(), prior.mean_at(sample.values[:2])])
     except (InputError, RuntimeError, IndexError) as error:
         raise InputError(
             f"prior does not fit X, which has {inputs.dimension} feature(s) ({', '.join(inputs.names)}): {error}"
         ) from error
-    variance = prior.variance(inputs)
+    variance = prior.variance(sample)
     if not (np.all(np.isfinite(values)) and np.all(np.isfinite(variance)) and np.all(variance > 0)):
         raise InputError(
             "prior has a variance that is zero, negative or not finite at some row of X; check the kernel's parameters."
@@ -132,3 +136,24 @@ def checked_weights(weights: Any, rows: int) -> Array | None:
 def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}.")
+
+
+def check_where(method: str, accuracy: Any, device: Any, engine: Any) -> None:
+    """Refuse an accuracy that is none, a device that is not there, and an engine where it would do nothing."""
+    if accuracy is not None and (
+        isinstance(accuracy, bool) or not isinstance(accuracy, (int, float)) or not 0.0 < accuracy < 1.0
+    ):
+        raise InputError(f"accuracy is {accuracy!r}; give a share between 0 and 1, such as 1e-6, or leave it out.")
+    if device is not None:
+        try:
+            kind = torch.device(device).type
+        except (RuntimeError, TypeError):
+            kind = ""
+        if kind not in ("cpu", "cuda"):
+            raise InputError(f'device is {device!r}; give "cpu" or "cuda", or leave it out.')
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise InputError(f'device is {device!r}, but PyTorch finds no GPU on this machine; give "cpu".')
+    if engine is not None and method not in ("auto", "compressed"):
+        raise InputError(
+            f'engine is given, but method is {method!r}, which works on this machine only; use method="compressed".'
+        )

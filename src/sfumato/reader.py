@@ -10,10 +10,12 @@ import numpy as np
 import scipy.linalg
 import torch
 
+from .covariances import Covariances, add_noise
 from .design import Design
 from .inputs import Array
 from .prior import Prior
 from .programs.everywhere import needed_everywhere
+from .tensors import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm
 
 #: Ratios are promised to within this much; it is far above round-off and far below anything one can see.
 TOLERANCE = 1e-9
@@ -25,34 +27,36 @@ _TINY = 1e-8
 
 
 class Reader:
-    """What the worst reader of a design who holds ``prior`` learns, from the safe side."""
+    """What the worst reader of a design who holds ``prior`` learns, from the safe side.
 
-    def __init__(self, design: Design, prior: Prior) -> None:
-        self.design, self.prior = design, prior
+    One n × n matrix is live, the Cholesky factor of M, on ``device`` (None: the CPU). ``lower`` is None where M is
+    singular to working precision.
+    """
+
+    def __init__(self, design: Design, prior: Prior, device: str | None = None) -> None:
+        self.design, self.prior, self.device = design, prior, device
+        self.covariances = Covariances(prior, device or "cpu")
         rows = len(design.inputs)
-        self.data_covariance = prior.covariance(design.inputs)
-        self.data_covariance[np.diag_indices(rows)] += prior.noise_variance(rows)
-        self.lower: Array | None = None
-        total = design.noise.covariance()
-        total += self.data_covariance
-        self.largest = float(np.max(np.diag(total)))
+        self.lower: Matrix | None = None
+        total = add_noise(self.covariances.of_data(design.inputs), design.noise)
+        self.largest = float(total.diagonal().max())
         self.allowance = 2.0 * rows * _UNIT * self.largest
-        total[np.diag_indices(rows)] -= self.allowance
-        lower, failed = torch.linalg.cholesky_ex(torch.from_numpy(total))
-        if failed or not torch.isfinite(lower.diagonal()).all():
+        total.diagonal().sub_(self.allowance)
+        try:
+            lower = cholesky_in_place(total)
+        except np.linalg.LinAlgError:
             return
-        self.lower = np.asarray(lower.numpy())
-        norm = float(np.max(np.sum(np.abs(self.lower), axis=1)) * np.max(np.sum(np.abs(self.lower), axis=0)))
-        reciprocal, _ = scipy.linalg.lapack.dpocon(self.lower, norm, uplo="L")
-        # dpocon estimates the norm of the inverse from below, within a factor of three in practice.
+        self.lower = lower
+        # the norm of the inverse is estimated from below
         known = float(np.min(prior.noise_variance(rows))) + design.noise.least - self.allowance
-        self.least = max(reciprocal * norm / 3.0, known, _UNIT * self.largest)
+        self.least = max(1.0 / (3.0 * inverse_norm(lower)), known, _UNIT * self.largest)
 
-    def whiten(self, block: Array) -> Array:
+    def whiten(self, block: Matrix) -> torch.Tensor:
         """L⁻¹ block, where M = L Lᵀ."""
         assert self.lower is not None
-        solved = torch.linalg.solve_triangular(torch.from_numpy(self.lower), torch.from_numpy(block), upper=False)
-        return np.asarray(solved.numpy())
+        lower = as_tensor(self.lower, self.device)
+        solved: torch.Tensor = torch.linalg.solve_triangular(lower, as_tensor(block, self.device), upper=False)
+        return solved
 
     def deviations(self, points: Array) -> Array:
         """A lower bound for the reader's standard deviation at each point."""
@@ -64,8 +68,8 @@ class Reader:
         for start in range(0, points.shape[0], chunk):
             part = points[start : start + chunk]
             variance = prior.variance(part)
-            explained = self.whiten(prior.covariance(inputs, part))
-            norm = np.sqrt(np.einsum("ij,ij->j", explained, explained))
+            explained = self.whiten(self.covariances.between(inputs.values, part))
+            norm = as_array(torch.linalg.vector_norm(explained, dim=0))
             slack = 4 * _UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
             left = variance * (1 - 4 * _UNIT) - (norm + slack) ** 2
             result[start : start + chunk] = np.sqrt(np.maximum(left, 0.0))
@@ -108,8 +112,9 @@ class Reader:
         if values[0] <= 4 * uncertain:
             return float("inf")
         root = vectors / np.sqrt(values)
-        explained = self.whiten(self.prior.covariance(self.design.inputs, sensitive) @ root)
-        top = np.sqrt(max(float(scipy.linalg.eigvalsh(explained.T @ explained)[-1]), 0.0))
+        cross = self.covariances.between(self.design.inputs.values, sensitive)
+        explained = self.whiten(cross @ as_tensor(root, self.device))
+        top = np.sqrt(max(float(scipy.linalg.eigvalsh(as_array(explained.T @ explained))[-1]), 0.0))
         entries = np.sqrt(len(self.design.inputs)) * np.max(np.sqrt(self.prior.variance(sensitive)))
         slack = 4 * _UNIT * entries * np.sqrt(self.largest / (self.least * values[0]))
         return float((top + slack) ** 2 * (1 + uncertain / values[0]))
@@ -123,7 +128,12 @@ class Reader:
 
     def _joint_ratio_everywhere(self) -> float:
         needed = needed_everywhere(self.prior, self.design.tolerance, self.design.inputs)
-        excess = self.data_covariance + self.design.noise.covariance() - needed
-        values = scipy.linalg.eigvalsh(excess, check_finite=False)
-        spare = float(values[0]) - self.allowance
-        return 1.0 - spare / float(np.trace(needed)) if spare >= 0 else 1.0 - spare / self.least
+        trace = float(np.trace(needed))
+        excess = add_noise(self.covariances.of_data(self.design.inputs), self.design.noise)
+        excess -= as_tensor(needed, self.device)
+        if self.device is None:
+            least = float(scipy.linalg.eigvalsh(as_array(excess), check_finite=False)[0])
+        else:
+            least = float(torch.linalg.eigvalsh(excess)[0])
+        spare = least - self.allowance
+        return 1.0 - spare / trace if spare >= 0 else 1.0 - spare / self.least

@@ -67,6 +67,7 @@ class Region(ABC):
 
     def bind(self, inputs: Inputs) -> Region:
         """This region for the data ``inputs``: columns resolved, open sides closed, and not away from all data."""
+        inputs = inputs.sample  # it has the least and the largest value of each column
         region = self.resolve(inputs)
         lower, upper = inputs.values.min(axis=0), inputs.values.max(axis=0)
         if not region.meets(lower, upper):

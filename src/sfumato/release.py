@@ -12,15 +12,22 @@ import numpy as np
 import pandas as pd
 
 from .certificate import Certificate, certify
+from .compressed_posterior import CompressedPosterior
 from .design import Design
+from .engine.here import Here
+from .engine.on_dask import as_engine
 from .entropy import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
 from .errors import FormatError, GuaranteeError, InputError
+from .functional_noise import FunctionalNoise
 from .inputs import Array, as_inputs, as_outputs
 from .noise import Noise
 from .prediction import Prediction, predict_with
 from .prior import Posterior, Prior
+from .progress import progress as show_progress
 from .regions import Region
 from .release_file import LONGEST_NAME, Contents, read_release, write_release
+from .row_files import released_name
+from .stored_inputs import StoredColumn
 from .tolerance import Tolerance
 
 __all__ = ["Prediction", "Release", "load", "make_release"]
@@ -44,7 +51,9 @@ class Release:
     output_name: str = "y"
 
     def __post_init__(self) -> None:
-        outputs = as_outputs(self.outputs, len(self.design.inputs), "outputs")
+        outputs: Any = self.outputs
+        if not isinstance(outputs, StoredColumn):  # those are checked whenever they are read
+            outputs = as_outputs(outputs, len(self.design.inputs), "outputs")
         check_resolution(self.resolution)
         _check_name(self.output_name)
         object.__setattr__(self, "outputs", outputs)
@@ -76,9 +85,19 @@ class Release:
         return self.design.tolerance
 
     def predict(self, X_new: Any) -> Prediction:
-        """What a reader concludes about f at ``X_new``: the exact posterior given the published outputs."""
+        """What a reader concludes about f at ``X_new``: the exact posterior given the published outputs.
+
+        Where the noise is a function of the inputs (a compressed release), the exact standard deviation lies between
+        ``std_lower`` and ``std`` of what comes back.
+        """
         new = as_inputs(X_new, "X_new", like=self.design.inputs)
+        if isinstance(self.noise, FunctionalNoise):
+            return self._compressed.predict(new)
         return predict_with(self._posterior, new, len(self.design.inputs))
+
+    @functools.cached_property
+    def _compressed(self) -> CompressedPosterior:
+        return CompressedPosterior.of(self.design, self.outputs, self.resolution, Here(), None, lambda rows: None)
 
     @functools.cached_property
     def _posterior(self) -> Posterior:
@@ -88,15 +107,19 @@ class Release:
         blur[np.diag_indices(rows)] += self.prior.noise_variance(rows) + self.resolution**2 / 12
         return self.prior.condition(self.design.inputs, self.outputs, blur)
 
-    def certify(self) -> Certificate:
-        """The certificate, computed again from the public design alone; it trusts no claim of the owner."""
-        return certify(self.design)
+    def certify(self, *, engine: Any = None, device: str | None = None, progress: bool = True) -> Certificate:
+        """The certificate, computed again from the public design alone; it trusts no claim of the owner.
+
+        A compressed release takes one pass over its rows, which ``engine`` (a Dask client) and ``device`` can do.
+        """
+        with show_progress(progress) as step:
+            step.stage("checking the promise")
+            return certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)))
 
     def to_frame(self) -> pd.DataFrame:
         """Inputs and published outputs as one table."""
         frame = pd.DataFrame(self.inputs.copy(), columns=list(self.columns))
-        # Inputs called x and y are common; the output then steps aside.
-        frame[self.output_name if self.output_name not in frame else f"{self.output_name} (released)"] = self.outputs
+        frame[released_name(self.output_name, self.columns)] = np.asarray(self.outputs)
         return frame
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -106,7 +129,7 @@ class Release:
 
     def __getstate__(self) -> dict[str, Any]:
         # The posterior is a cache with closures in it; it is made again where it is needed.
-        return {name: value for name, value in self.__dict__.items() if name != "_posterior"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_posterior", "_compressed")}
 
     def __repr__(self) -> str:
         state = "holds" if self.certificate.holds else "FAILS"
@@ -149,6 +172,7 @@ def make_release(
     output_name: str = "y",
     resolution: float | None = None,
     unsafe_seed: int | None = None,
+    device: str = "cpu",
 ) -> Release:
     """Blur ``y`` and give back what may be published.
 
@@ -158,15 +182,16 @@ def make_release(
     release is marked.
     """
     if not certificate.holds:
-        raise GuaranteeError(_why_not(certificate))
+        raise GuaranteeError(why_not(certificate))
     values = _values(design, y)
     _check_name(output_name)
-    step = _resolution_for(design, resolution)
+    step = resolution_for(design, resolution)
     if unsafe_seed is None:
         message = release_digest(design, values)
     else:
         key, message = SecretKey.from_unsafe_seed(unsafe_seed), b"sfumato unsafe release 1"
-    drawn = design.noise.draw(key.normals(message, design.noise.normals_needed))
+    normals, noise = key.normals(message, design.noise.normals_needed), design.noise
+    drawn = noise.draw(normals, device) if isinstance(noise, FunctionalNoise) else noise.draw(normals)
     return Release(design, certificate, round_outputs(values + drawn, step), step, unsafe_seed is not None, output_name)
 
 
@@ -181,11 +206,11 @@ def _values(design: Design, y: Any) -> Array:
     return np.asarray(as_outputs(y, len(design.inputs)) + 0.0)
 
 
-def _resolution_for(design: Design, asked: float | None) -> float:
+def resolution_for(design: Design, asked: float | None) -> float:
     """The step to round to, from public things only."""
-    prior, inputs = design.prior, design.inputs
-    std = float(np.sqrt(np.mean(prior.variance(inputs) + prior.noise_variance(len(inputs)))))
-    scale = float(np.mean(np.abs(prior.mean_at(inputs))))
+    prior, sample = design.prior, design.lookout
+    std = float(np.sqrt(np.mean(prior.variance(sample)) + np.mean(prior.noise)))
+    scale = float(np.mean(np.abs(prior.mean_at(sample))))
     if asked is None:
         return default_resolution(design.noise, std, scale)
     check_resolution(asked)
@@ -203,7 +228,7 @@ def _check_name(name: Any) -> None:
         raise InputError(f"output_name is {str(name)[:80]!r}; give a name of 1 to {LONGEST_NAME} characters.")
 
 
-def _why_not(certificate: Certificate) -> str:
+def why_not(certificate: Certificate) -> str:
     place = ", ".join(
         f"{name} = {value:g}"
         for name, value in zip(certificate.columns, np.ravel(certificate.worst_input), strict=False)

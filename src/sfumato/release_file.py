@@ -10,10 +10,11 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, fields
 from importlib import metadata
-from typing import Any, NamedTuple, get_args
+from pathlib import Path
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -21,11 +22,16 @@ from .certificate import Certificate, check_inputs
 from .container import LARGEST_NUMBER, Shapes, Tensors, container, read_container, write_atomically
 from .design import Cover, Design, Guarantee, Structure
 from .errors import FormatError, InputError
+from .functional_noise import FunctionalNoise
 from .inputs import Array, Inputs
 from .model_tree import build_kernel, build_mean, describe_kernel, describe_mean
 from .noise import CorrelatedNoise, IndependentNoise, Noise
 from .prior import Prior
+from .progress import progress
 from .regions import Everywhere, Region, region_from_tree
+from .release_folder import MANIFEST, ROWS
+from .row_files import RowFile, released_name, released_rows
+from .stored_inputs import StoredInputs
 from .tolerance import FloorTolerance, FractionTolerance, KernelTolerance, MatrixTolerance, TabulatedFloor, Tolerance
 
 LONGEST_NAME = 1000
@@ -44,7 +50,7 @@ MOST_PRIORS = 64
 
 
 class Contents(NamedTuple):
-    """What a release file holds."""
+    """What a release file holds. The outputs of a folder are read where they are needed (``StoredColumn``)."""
 
     design: Design
     certificate: Certificate
@@ -59,14 +65,19 @@ def write_release(contents: Contents, path: str | os.PathLike[str]) -> None:
     write_atomically(encode(contents), path, read_release)
 
 
-def encode(release: Contents) -> list[bytes]:
-    """The file as a list of byte strings."""
+def encode(release: Contents, row_files: Sequence[RowFile] | None = None) -> list[bytes]:
+    """The file as a list of byte strings; with ``row_files``, which hold the rows, it is the manifest of a folder."""
     design = release.design
-    tensors: Tensors = {"inputs": design.inputs.values, "outputs": release.outputs, "sensitive": design.sensitive}
+    tensors: Tensors = {"sensitive": design.sensitive}
+    if row_files is None:
+        tensors |= {"inputs": design.inputs.values, "outputs": np.asarray(release.outputs)}
     tolerance, extra = _describe_tolerance(design)
     tensors |= extra
     if isinstance(design.noise, IndependentNoise):
         tensors["noise_diagonal"] = design.noise.variances
+    elif isinstance(design.noise, FunctionalNoise):
+        tensors["noise_mixing"] = design.noise.mixing
+        tensors |= {_of_prior("noise_centres", place): z for place, z in enumerate(design.noise.centres)}
     else:
         tensors["noise_factor"] = design.noise.factor
     for place, prior in enumerate(design.priors):
@@ -76,7 +87,7 @@ def encode(release: Contents) -> list[bytes]:
             tensors[_of_prior("witness", place)] = design.witness[place]
     if design.weights is not None:
         tensors["weights"] = design.weights
-    manifest = {
+    manifest: dict[str, Any] = {
         "certificate": {part.name: _plain(getattr(release.certificate, part.name)) for part in fields(Certificate)},
         "columns": None if design.inputs.columns is None else list(design.inputs.columns),
         "cover": design.cover,
@@ -92,6 +103,8 @@ def encode(release: Contents) -> list[bytes]:
         "unsafe": bool(release.unsafe),
         "versions": {name: _version_of(name) for name in ("gpytorch", "numpy", "sfumato", "torch")},
     }
+    if row_files is not None:
+        manifest["row_files"] = [list(astuple(file)) for file in row_files]
     return container(json.dumps(manifest, sort_keys=True, allow_nan=False), tensors)
 
 
@@ -140,17 +153,22 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_release(path: str | os.PathLike[str]) -> Contents:
-    """Read a release that someone else may have written.
+def read_release(path: str | os.PathLike[str], rows: StoredInputs | None = None) -> Contents:
+    """Read a release that someone else may have written: a file, or a folder.
+
+    The rows of a folder are read and checked once; with ``rows`` it is taken for granted that they are these.
 
     Guarantee: nothing in the file is run. A file that is damaged, truncated, of another version or not a release
     raises ``FormatError``; sizes are checked against the file before memory is taken for them.
     """
+    if os.path.isdir(path):
+        path = Path(path) / MANIFEST
     if not os.path.isfile(path):
         raise InputError(f"path is {str(path)!r}, which is not a file; give the name of a release file.")
     try:
         with open(path, "rb") as file:
-            return _build(*read_container(file, os.fstat(file.fileno()).st_size, _check_shapes))
+            manifest, tensors = read_container(file, os.fstat(file.fileno()).st_size, _check_shapes)
+        return _build(manifest, tensors, Path(path).parent / ROWS, rows)
     except PermissionError as error:
         raise InputError(f"path is {str(path)!r}, which cannot be opened: {error.strerror}.") from error
     except (FormatError, OSError):
@@ -161,7 +179,9 @@ def read_release(path: str | os.PathLike[str]) -> Contents:
 
 def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
     """The arrays must be those that the manifest speaks of, in shapes that belong together (None: any length)."""
-    if " ".join(sorted(manifest)) != _MANIFEST_KEYS or not isinstance(manifest["tolerance"], dict):
+    if " ".join(sorted(manifest.keys() - {"row_files"})) != _MANIFEST_KEYS or not isinstance(
+        manifest["tolerance"], dict
+    ):
         raise FormatError("the file's manifest does not have the parts of a release; it is damaged.")
     priors = [manifest["prior"], *(manifest["others"] if isinstance(manifest["others"], list) else [None])]
     if (
@@ -169,19 +189,32 @@ def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
         or len(priors) > MOST_PRIORS
     ):
         raise FormatError("the file's priors do not have the parts of one; it is damaged.")
-    rows, dimension = shapes["inputs"] if len(shapes.get("inputs", ())) == 2 else (0, 0)
+    expected: dict[str, tuple[int | None, ...]] = {}
+    if "row_files" in manifest:
+        rows, dimension = sum(file.rows for file in _row_files(manifest)), len(manifest["columns"])
+    else:
+        rows, dimension = shapes["inputs"] if len(shapes.get("inputs", ())) == 2 else (0, 0)
+        expected = {"inputs": (rows, dimension), "outputs": (rows,)}
     if rows * dimension == 0:
         raise FormatError("the file has no inputs; it is damaged.")
-    expected: dict[str, tuple[int | None, ...]] = {"inputs": (rows, dimension), "outputs": (rows,)}
     sensitive = shapes.get("sensitive", (0,))[0]
     expected["sensitive"] = (None, dimension)
-    expected |= {"noise_diagonal": (rows,)} if manifest["structure"] == "diagonal" else {"noise_factor": (rows, None)}
+    # what a witness has rows for: the rows of the data, or the centres of a noise that is a function
+    proved = rows
+    if manifest["structure"] == "diagonal":
+        expected["noise_diagonal"] = (rows,)
+    elif "noise_mixing" in shapes:
+        names = [_of_prior("noise_centres", place) for place in range(len(priors))]
+        proved = sum(shapes.get(name, (0,))[0] for name in names)
+        expected |= dict.fromkeys(names, (None, dimension)) | {"noise_mixing": (proved, None)}
+    else:
+        expected["noise_factor"] = (rows, None)
     for place, prior in enumerate(priors):
         if prior["noise_variance"] is None:
             expected[_of_prior("noise_variance", place)] = (rows,)
         if "witness" in shapes:
             columns = sensitive if manifest["guarantee"] == "pointwise" else None
-            expected[_of_prior("witness", place)] = (rows, columns)
+            expected[_of_prior("witness", place)] = (proved, columns)
     if "weights" in shapes:
         expected["weights"] = (rows,) * len(shapes["weights"])
     if manifest["tolerance"].get("kind") == "matrix":
@@ -194,11 +227,37 @@ def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
             raise FormatError(f"the file's array {name[:40]!r} is missing, unknown or of a shape that does not fit.")
 
 
-def _build(manifest: dict[str, Any], tensors: Tensors) -> Contents:
+def _row_files(manifest: dict[str, Any]) -> list[RowFile]:
+    """The files in which a folder has its rows."""
+    _texts(manifest["columns"], "columns", LONGEST_NAME)
+    listed = manifest["row_files"]
+    whole = isinstance(listed, list) and all(isinstance(entry, list) and len(entry) == 3 for entry in listed)
+    if not whole or any([type(value) for value in entry] != [str, int, str] for entry in listed):
+        raise FormatError("the file's list of row files is damaged.")
+    return [RowFile(*entry) for entry in listed]
+
+
+def _rows(manifest: dict[str, Any], tensors: Tensors, folder: Path, known: StoredInputs | None) -> tuple[Inputs, Array]:
+    """Inputs and outputs."""
     columns = None if manifest["columns"] is None else _texts(manifest["columns"], "columns", LONGEST_NAME)
-    inputs = Inputs(tensors["inputs"], columns)
-    if columns is not None and not len(set(columns)) == len(columns) == inputs.dimension:
-        raise FormatError(f"the file names {len(columns)} columns for {inputs.dimension} distinct inputs.")
+    if columns is not None and len(set(columns)) != len(columns):
+        raise FormatError("the file names a column twice.")
+    if "row_files" not in manifest:
+        inputs = Inputs(tensors["inputs"], columns)
+        if columns is not None and len(columns) != inputs.dimension:
+            raise FormatError(f"the file names {len(columns)} columns for {inputs.dimension} distinct inputs.")
+        return inputs, tensors["outputs"]
+    (output,) = _texts([manifest["output_name"]], "output name", LONGEST_NAME)
+    stored = known
+    if stored is None:
+        assert columns is not None
+        with progress(True) as step:
+            stored = released_rows(folder, _row_files(manifest), columns, output, step)
+    return stored, cast(Array, stored.column(released_name(output, stored.names)))
+
+
+def _build(manifest: dict[str, Any], tensors: Tensors, folder: Path, rows: StoredInputs | None) -> Contents:
+    inputs, outputs = _rows(manifest, tensors, folder, rows)
     for key, known in (("cover", Cover), ("guarantee", Guarantee), ("structure", Structure)):
         if manifest[key] not in get_args(known):
             raise FormatError(f"the file's {key} is {str(manifest[key])[:40]!r}, which this version does not know.")
@@ -207,7 +266,7 @@ def _build(manifest: dict[str, Any], tensors: Tensors) -> Contents:
     _texts([*manifest["versions"].values()], "versions", LONGEST_NAME)
     trees = (manifest["prior"], *manifest["others"])
     priors = tuple(_prior(tree, tensors, place, inputs.dimension) for place, tree in enumerate(trees))
-    region = region_from_tree(manifest["region"]).bind(inputs)
+    region = region_from_tree(manifest["region"]).bind(inputs.sample)
     witness = [tensors[_of_prior("witness", place)] for place in range(len(priors))] if "witness" in tensors else None
     design = Design(
         prior=priors[0],
@@ -216,7 +275,7 @@ def _build(manifest: dict[str, Any], tensors: Tensors) -> Contents:
         tolerance=_tolerance(manifest["tolerance"], tensors, region),
         cover=manifest["cover"],
         sensitive=tensors["sensitive"],
-        noise=_noise(manifest, tensors),
+        noise=_noise(manifest, tensors, priors, inputs),
         weights=tensors.get("weights"),
         guarantee=manifest["guarantee"],
         structure=manifest["structure"],
@@ -234,7 +293,7 @@ def _build(manifest: dict[str, Any], tensors: Tensors) -> Contents:
     certificate = _certificate(manifest["certificate"], inputs.dimension)
     resolution = _number(manifest["resolution"], "resolution")
     (name,) = _texts([manifest["output_name"]], "output name", LONGEST_NAME)
-    return Contents(design, certificate, tensors["outputs"], resolution, manifest["unsafe"], name)
+    return Contents(design, certificate, outputs, resolution, manifest["unsafe"], name)
 
 
 def _prior(tree: dict[str, Any], tensors: Tensors, place: int, dimension: int) -> Prior:
@@ -243,8 +302,15 @@ def _prior(tree: dict[str, Any], tensors: Tensors, place: int, dimension: int) -
     return Prior(build_kernel(tree["kernel"], dimension), build_mean(tree["mean"], dimension), noise)
 
 
-def _noise(manifest: dict[str, Any], tensors: Tensors) -> Noise:
+def _noise(manifest: dict[str, Any], tensors: Tensors, priors: tuple[Prior, ...], inputs: Inputs) -> Noise:
     shift = _number(manifest["shift"], "shift")
+    if "noise_mixing" in tensors:
+        if shift != 0:
+            raise FormatError(
+                "the file's noise is a function of the inputs, and has a shift that does not belong to it."
+            )
+        centres = tuple(tensors[_of_prior("noise_centres", place)] for place in range(len(priors)))
+        return FunctionalNoise(priors, centres, tensors["noise_mixing"], inputs)
     if manifest["structure"] == "full":
         return CorrelatedNoise(tensors["noise_factor"], shift)
     variances = tensors["noise_diagonal"]
@@ -256,7 +322,7 @@ def _noise(manifest: dict[str, Any], tensors: Tensors) -> Noise:
 @np.errstate(all="ignore")
 def _try_out(design: Design) -> None:
     """A kernel, mean or region made for other columns must fail here and not at the reader's first prediction."""
-    few = design.inputs.values[:2]
+    few = design.inputs.sample.values[:2]
     blocks = []
     for prior in design.priors:
         blocks += [prior.covariance(few), np.diag(prior.mean_at(few)), np.diag(prior.variance(few))]
@@ -265,6 +331,12 @@ def _try_out(design: Design) -> None:
     fit = all(block.shape == (len(few),) * 2 and np.all(np.abs(block) < LARGEST_NUMBER) for block in blocks)
     if not fit or any(np.any(np.diag(b) < 0) for b in blocks[::3]) or design.region.contains(few).shape != (len(few),):
         raise FormatError("the file's prior, tolerance or region does not fit the file's inputs.")
+    if isinstance(design.noise, FunctionalNoise):
+        # raises where centres are the same, or tell the same
+        for prior, centres in zip(design.priors, design.noise.centres, strict=True):
+            np.linalg.cholesky(prior.covariance(centres))
+        if any(np.min(prior.noise) <= 0 for prior in design.priors):
+            raise FormatError("the file's noise is a function of the inputs, which needs noise in the data as well.")
     weights = np.ones(1) if design.weights is None else design.weights
     if weights.ndim == 2:
         np.linalg.cholesky(weights)

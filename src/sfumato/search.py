@@ -114,10 +114,10 @@ def propose(
 
 def _for_points(problem: Problem, points: Array, cover: Cover, margins: Margins) -> Proposal:
     if not problem.joint:
-        sensitive = np.unique(points + 0.0, axis=0)
+        sensitive = np.unique(problem.admissible(points) + 0.0, axis=0)
         t = 1.0 - margins.joint - margins.floor
         return Proposal(cover, sensitive, problem.solve(problem.roots(sensitive), t))
-    sensitive = independent_points(problem, points, margins.independent)
+    sensitive = independent_points(problem, problem.admissible(points), margins.independent)
     roots = problem.roots(sensitive)
     if len(sensitive) == len(points) and margins.floor == 0.0:
         return Proposal(cover, sensitive, problem.solve(roots, 1.0 - margins.joint))
@@ -170,9 +170,11 @@ class _Search:
     def run(self, cover: AskedCover, last: Proposal | None) -> Proposal:
         if self.look.points.shape[0] == 0:
             # nobody learns too much even without noise
-            start = self.points[greedy_order(self.problem.prior, self.points, LADDER[0], 1).order]
+            start = self.problem.admissible(
+                self.points[greedy_order(self.problem.prior, self.points, LADDER[0], 1).order]
+            )
             kind: Cover = "exchange" if cover == "exchange" or not self.problem.joint else "greedy"
-            return Proposal(kind, start, Solution(no_noise(len(self.problem.inputs))))
+            return Proposal(kind, start, Solution(no_noise(self.problem.audiences[0].size)))
         if not self.problem.joint:
             return self.cut("greedy" if cover == "greedy" else "exchange", last)
         if last is not None:
@@ -193,7 +195,7 @@ class _Search:
         self.say("choosing sensitive inputs")
         problem = self.problem
         # thin: it is only to be seen which few inputs stand for the region
-        points = self.points[:: -(-len(self.points) // AT_ONCE)]
+        points = problem.admissible(self.points[:: -(-len(self.points) // AT_ONCE)])
         ladder = LADDER if len(problem.inputs) <= LADDER_ROWS else LADDER[2:3]
         pivots = greedy_order(problem.prior, points, ladder[-1], GREEDY_MOST if insist else GREEDY_LIMIT)
         reached = [epsilon for epsilon in ladder if pivots.largest[-1] <= epsilon**2]
@@ -246,7 +248,7 @@ class _Search:
         return usage
 
     def independent(self, points: Array, threshold: float | None = None) -> Array:
-        return independent_points(self.problem, points, threshold or self.margins.independent)
+        return independent_points(self.problem, self.problem.admissible(points), threshold or self.margins.independent)
 
     def added(self, sensitive: Array, usage: Array) -> Array:
         """``sensitive`` and the inputs that fall short most, far apart from each other."""
@@ -311,12 +313,12 @@ class _Search:
 
     def first_cut(self, cover: Cover) -> Array:
         inside = self.problem.rows_inside
-        start = inside if len(inside) and cover == "exchange" else self.points
+        start = self.problem.admissible(inside if len(inside) and cover == "exchange" else self.points)
         return np.asarray(start[greedy_order(self.problem.prior, start[: 4 * AT_ONCE], FIRST_CUT, AT_FIRST).order])
 
     def joined_by(self, sensitive: Array, usage: Array) -> Array:
         """``sensitive`` and the inputs that fall short most, far apart from each other; each input once."""
-        both = self.with_worst(sensitive, usage) + 0.0
+        both = self.problem.admissible(self.with_worst(sensitive, usage)) + 0.0
         _, first = np.unique(both, axis=0, return_index=True)
         return np.asarray(both[np.sort(first)])
 

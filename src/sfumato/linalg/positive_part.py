@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
+import torch
 
 from ..inputs import Array
 
@@ -21,3 +22,11 @@ def positive_part_factor(B: Array, rank: int | None = None) -> Array:
         values, vectors = scipy.linalg.eigh(B, driver="evd", check_finite=False)
     positive = values > 0.0
     return np.asarray(vectors[:, positive] * np.sqrt(values[positive]))
+
+
+def positive_part_there(B: torch.Tensor) -> torch.Tensor:
+    """As ``positive_part_factor``, on the device where ``B`` is."""
+    values, vectors = torch.linalg.eigh(B)
+    positive = values > 0.0
+    factor: torch.Tensor = vectors[:, positive] * values[positive].sqrt()
+    return factor

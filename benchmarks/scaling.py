@@ -1,0 +1,75 @@
+"""Time against the number of rows, for a full eigenproblem, the subspace method and compression: a log-log plot.
+
+    python -m benchmarks.scaling [--out docs/images/performance.png] [--results FOLDER]
+
+Draws what ``benchmarks.subspace`` and ``benchmarks.compressed`` have measured and written down; run these first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+COLOURS = {"eigh": "#b5651d", "subspace": "#6b4c9a", "compressed": "#1b7f79", "limit": "#999999"}
+
+
+def read(name: str) -> dict[str, Any]:
+    path = RESULTS / name
+    if not path.is_file():
+        raise SystemExit(
+            f"{path.name} is not there; run python -m benchmarks.subspace and benchmarks.compressed first."
+        )
+    return dict(json.loads(path.read_text()))
+
+
+def draw(axes: Any, subspace: dict[str, Any], compressed: dict[str, Any], title: str) -> None:
+    table = [row for row in subspace["table"] if row["problem"] == "plane"]
+    eigh = [(row["rows"], row["seconds"]["eigh"]) for row in table if row["seconds"]["eigh"]]
+    ours = [(row["rows"], row["seconds"]["method"]) for row in table]
+    limit = [(row["rows"], row["seconds"]["cholesky"]) for row in table]
+    main_case = [row for row in compressed["results"] if (row["kernel"], row["dimension"]) == ("rbf", 2)]
+    small = [(row["rows"], row["design_seconds"] + row["noise_seconds"]) for row in main_case]
+    rates = [(row["rows"], row["rows"] * 2.25 * row["centres"] ** 2 / (1e9 * row["rate_gflops"])) for row in main_case]
+    for points, key, label, style in (
+        (eigh, "eigh", "eigh of B", "o-"),
+        (ours, "subspace", "subspace, exact (gap 1e-8)", "o-"),
+        (small, "compressed", "compressed (gap 1e-6)", "o-"),
+        (limit, "limit", "limits: one Cholesky; n p² at the product rate", "--"),
+        (rates, "limit", None, "--"),
+    ):
+        if points:
+            x, y = np.array(points, dtype=float).T
+            axes.loglog(x, y, style, color=COLOURS[key], label=label, markersize=4)
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel("rows")
+    axes.set_ylabel("seconds")
+    axes.grid(True, which="major", alpha=0.25)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("docs/images/performance.png"))
+    options = parser.parse_args()
+    panels = [("2 cores of a server CPU", "subspace.json", "compressed-cpu.json")]
+    if (RESULTS / "subspace_cuda.json").is_file() and (RESULTS / "compressed-cuda.json").is_file():
+        panels.append(("one H200 GPU", "subspace_cuda.json", "compressed-cuda.json"))
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.8 * len(panels), 3.8), sharey=True, squeeze=False)
+    for place, (title, exact, compressed) in zip(axes[0], panels, strict=True):
+        draw(place, read(exact), read(compressed), title)
+    axes[0][0].legend(frameon=False, fontsize=8, loc="upper left")
+    figure.tight_layout()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(options.out, dpi=160)
+    print(f"written to {options.out}")
+
+
+if __name__ == "__main__":
+    main()

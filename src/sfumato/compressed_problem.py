@@ -1,0 +1,126 @@
+"""The problem that a design solves, on virtual rows instead of the rows of the data: any number of rows, one size.
+
+What the features leave out of f is given to every reader. That can only help readers, so whatever is promised here
+holds for the data themselves (MATH.md, section 6.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from .audience import Audience, Watch
+from .design import Cover, Design
+from .functional_noise import FunctionalNoise
+from .inputs import Array, Mask
+from .linalg.triangular import solve_lower
+from .problem import Problem, Solution
+from .programs.joint import explaining_root
+from .virtual_rows import VirtualRows
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedAudience(Audience):
+    """All readers who hold one prior, and know what the features leave out."""
+
+    virtual: VirtualRows = field(kw_only=True)
+    place: int = field(kw_only=True)
+
+    @property
+    def size(self) -> int:
+        return len(self.virtual)
+
+    @cached_property
+    def data_covariance(self) -> Array:
+        """A as the virtual rows have it."""
+        return np.asarray(self.virtual.process(self.place) + self.virtual.noise(self.place))
+
+    @cached_property
+    def data_root(self) -> Array | None:
+        return np.asarray(scipy.linalg.cholesky(self.data_covariance, lower=True, check_finite=False))
+
+    def root(self, sensitive: Array, joint: bool) -> Array:
+        cross = self.virtual.cross(self.place, sensitive)
+        if joint:
+            return explaining_root(cross, self.tolerance.matrix(self.prior, sensitive) - self._rest(sensitive))
+        return cross / np.sqrt(self.budget(sensitive))
+
+    def _rest(self, points: Array) -> Array:
+        """The covariance that the features leave out; nothing at a centre."""
+        features = self.virtual.summary.features[self.place]
+        known = features.at(points) * np.sqrt(features.shares)
+        rest = self.prior.covariance(points) - known @ known.T
+        return rest if not np.all(_among(points, features.centres)) else np.zeros_like(rest)
+
+    def budget(self, points: Array) -> Array:
+        """How much the virtual rows may explain, once what the features leave out is known."""
+        features = self.virtual.summary.features[self.place]
+        return np.asarray(self.tolerance.budget(self.prior, points) - features.left_out(points))
+
+    def watch(self, points: Array) -> Watch:
+        block = self.virtual.cross(self.place, points)
+        assert self.data_root is not None
+        block = solve_lower(self.data_root, block)
+        if np.any(self.tolerance.budget(self.prior, points) <= 0):
+            self.tolerance.check(self.prior, points, self.inputs.names)
+        # where the features leave out more than may be learnt nothing can be promised
+        budget = np.maximum(self.budget(points), np.finfo(float).tiny)
+        return Watch(block, np.einsum("ij,ij->j", block, block), budget)
+
+    def positive_without(self, level: float) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedProblem(Problem):
+    """``inputs`` are rows that stand for all of them where the region is looked at; ``virtual`` stands for their data.
+
+    ``whole`` is the problem as it was asked, with all rows. Its weights are a part of the virtual rows.
+    """
+
+    virtual: VirtualRows = field(kw_only=True)
+    whole: Problem = field(kw_only=True)
+
+    @cached_property
+    def audiences(self) -> tuple[Audience, ...]:
+        return tuple(
+            CompressedAudience(prior, self.inputs, self.tolerance, virtual=self.virtual, place=place)
+            for place, prior in enumerate((self.prior, *self.others))
+        )
+
+    def admissible(self, points: Array) -> Array:
+        """The centres in the region that tell most of ``points``; each once.
+
+        At a centre the features have all of f, so Δ need not be lessened by what they leave out; it could not be where
+        sensitive values almost determine each other. Where each value is promised by itself that does not matter.
+        """
+        if not self.joint:
+            return points
+        places = np.vstack([features.centres for features in self.virtual.summary.features])
+        inside = places[self.region.contains(places)]
+        if len(points) == 0 or len(inside) == 0 or np.all(_among(points, inside)):
+            return points
+        scale = np.sqrt(self.prior.variance(inside))
+        correlation = np.abs(self.prior.covariance(points, inside)) / scale
+        return np.asarray(inside[np.unique(np.argmax(correlation, axis=1))])
+
+    def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
+        virtual, summary = self.virtual, self.virtual.summary
+        coefficients = virtual.coefficients(solution.noise.factor)
+        noise = FunctionalNoise(
+            (self.whole.prior, *self.whole.others),
+            tuple(features.centres for features in summary.features),
+            virtual.mixing(coefficients),
+            self.whole.inputs,
+            known_trace=float(np.sum(coefficients * (summary.plain @ coefficients))),
+        )
+        witness = None if solution.witness is None else tuple(virtual.basis @ part for part in solution.witness)
+        return self.whole.published(cover, sensitive, Solution(noise, witness))
+
+
+def _among(points: Array, places: Array) -> Mask:
+    known = {row.tobytes() for row in np.ascontiguousarray(places) + 0.0}
+    return np.array([row.tobytes() in known for row in np.ascontiguousarray(points) + 0.0])

@@ -1,0 +1,106 @@
+"""A reader of any number of rows with functional noise, who is also given what the features leave out of f.
+
+What such a reader knows is an upper bound for what any reader knows: ``f = φᵀu + g``, and with g known the published
+values tell of u what p virtual rows tell (summary.py). So every variance here is a lower bound of the true one, with no
+n × n matrix anywhere. Round-off counts against the promise: the information that the rows have is raised by what
+round-off may have taken from it, and the prior variance of u is lowered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg
+
+from .design import Design
+from .engine.engine import Done, Engine
+from .features import Features
+from .functional_noise import FunctionalNoise
+from .inputs import Array
+from .linalg.triangular import solve_lower
+from .prior import Prior
+from .reader import Reader
+from .summary import Summary, inverse, summarise
+
+_UNIT = float(np.finfo(np.float64).eps)
+
+#: The noise is counted this much smaller than it is written down: its coefficients are products with round-off.
+DIMINISHED = 1e-11
+
+#: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
+_TINY = 1e-8
+
+
+def summary_of(design: Design, engine: Engine, device: str | None, done: Done) -> Summary:
+    """The sums that a certificate needs, from the published objects alone: one pass over the rows."""
+    noise = design.noise
+    assert isinstance(noise, FunctionalNoise)
+    features = [Features.around(prior, centres) for prior, centres in zip(noise.priors, noise.centres, strict=True)]
+    return summarise(design.priors, features, design.inputs, design.weights, engine, device, done)
+
+
+def noise_coefficients(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
+    """c with ``k(x, Z) C = φ(x)ᵀ c``."""
+    ends = np.cumsum([len(centres) for centres in noise.centres])[:-1]
+    parts = np.split(noise.mixing, ends)
+    return np.vstack([own.lower.T @ part for own, part in zip(features, parts, strict=True)])
+
+
+class CompressedReader(Reader):
+    """What the worst reader who holds one prior learns, from the safe side. ``place`` says which prior."""
+
+    def __init__(self, design: Design, prior: Prior, summary: Summary, place: int) -> None:
+        assert isinstance(design.noise, FunctionalNoise)
+        self.design, self.prior, self.summary, self.place = design, prior, summary, place
+        self.features, self.own = summary.features[place], summary.slices[place]
+        self.allowance = float(np.max(summary.allowance))
+        coefficients = (1.0 - DIMINISHED) * noise_coefficients(design.noise, summary.features)
+        total = inverse(summary.information(place)) + coefficients @ coefficients.T
+        total[self.own, self.own] += np.diag(self.features.shares)
+        self.lower = np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
+
+    def deviations(self, points: Array) -> Array:
+        variance = self.prior.variance(points)
+        known, explained = self._seen(points)
+        norm = np.sqrt(np.einsum("ij,ij->j", explained, explained))
+        slack = 8 * _UNIT * len(self.summary) * np.sqrt(variance)
+        left = np.einsum("ij,ij->j", known, known) * (1 - 8 * _UNIT) - (norm + slack) ** 2
+        return np.asarray(np.sqrt(np.maximum(left, 0.0)))
+
+    def _seen(self, points: Array) -> tuple[Array, Array]:
+        """Blocks with the prior variance of φᵀu and what is explained of it as their squared column norms."""
+        features = self.features.at(points).T
+        block = np.zeros((len(self.summary), len(points)))
+        block[self.own] = self.features.shares[:, None] * features
+        assert self.lower is not None
+        return np.sqrt(self.features.shares)[:, None] * features, solve_lower(self.lower, block)
+
+    def joint_ratio(self) -> float:
+        design, prior = self.design, self.prior
+        sensitive, region = design.sensitive, design.region
+        if sensitive.shape[0] == 0 or not np.all(region.contains(sensitive)):
+            return float("inf")
+        if design.guarantee == "pointwise":
+            spread = region.points if region.points is not None else region.candidates(64, design.lookout, turn=1)
+            sensitive = np.unique(np.vstack([sensitive, spread]), axis=0)
+        values, vectors = scipy.linalg.eigh(design.tolerance.matrix(prior, sensitive), check_finite=False)
+        if design.guarantee == "pointwise":
+            values, vectors = values[values > _TINY * values[-1]], vectors[:, values > _TINY * values[-1]]
+        uncertain = _UNIT * np.sqrt(len(values)) * float(np.max(prior.variance(sensitive)))
+        if values[0] <= 4 * uncertain:
+            return float("inf")
+        root = vectors / np.sqrt(values)
+        known, explained = self._seen(sensitive)
+        learnt = explained.T @ explained + self._left_out(sensitive, known)
+        top = float(scipy.linalg.eigvalsh(root.T @ learnt @ root)[-1])
+        slack = 8 * _UNIT * len(self.summary) * float(np.max(prior.variance(sensitive))) / values[0]
+        return float(max(top, 0.0) * (1 + uncertain / values[0]) + slack)
+
+    def _left_out(self, points: Array, known: Array) -> Array:
+        """The covariance that the features do not have; at a centre only what round-off may take."""
+        centres = {row.tobytes() for row in np.ascontiguousarray(self.features.centres) + 0.0}
+        if all(row.tobytes() in centres for row in np.ascontiguousarray(points) + 0.0):
+            lost = self.features.at(points) * np.sqrt(1.0 - self.features.shares)
+            return np.asarray(lost @ lost.T)
+        return self.prior.covariance(points) - known.T @ known

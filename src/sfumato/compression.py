@@ -1,0 +1,227 @@
+"""A design for any number of rows: choose centres, sum up the rows once, and solve on virtual rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from .attempts import certified_design
+from .centres import MOST, Centres, choose_centres
+from .certificate import Certificate, examine
+from .compressed_problem import CompressedProblem
+from .cover import AT_ONCE, greedy_order
+from .design import Design
+from .engine.engine import Engine
+from .errors import GuaranteeError, GuaranteeWarning, InputError
+from .features import Features
+from .inputs import Array
+from .prior import Prior
+from .problem import Problem
+from .progress import Progress
+from .regions import Everywhere
+from .search import GREEDY_LIMIT, LADDER, AskedCover, Margins
+from .summary import Summary, summarise
+from .virtual_rows import VirtualRows
+
+#: The gap that is aimed at where none is asked for.
+ACCURACY = 1e-6
+
+#: How often centres are added because the gap was not reached: each time costs a pass over the rows.
+PASSES = 3
+
+#: Noise is about this share of what would blur every value by itself; a first guess, to choose centres with.
+FIRST_GUESS = 0.3
+
+#: Sensitive values that the others determine to this share of their variance are left out.
+INDEPENDENT = 1e-7
+
+#: V must be above this share of the prior variance: with less, round-off would decide what the rows tell.
+LEAST_NOISE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Compression:
+    """How a design for many rows is found."""
+
+    whole: Problem
+    cover: AskedCover
+    accuracy: float
+    engine: Engine
+    device: str | None
+    step: Progress
+
+    @cached_property
+    def first_centres(self) -> list[Centres]:
+        """The centres that the first pass over the rows is made with."""
+        self.step.stage("choosing centres")
+        return self._centres(self._first_mean)
+
+    def guess(self) -> int:
+        """About how many centres are needed."""
+        return max(len(centres.places) for centres in self.first_centres)
+
+    def design(self) -> tuple[Design, Certificate]:
+        """The design and its certificate; a gap above ``accuracy`` is said with the number of centres it would need."""
+        check_compressible(self.whole)
+        mean, centres = self._first_mean, self.first_centres
+        for turn in range(PASSES):
+            if turn:
+                self.step.stage("choosing more centres")
+                centres = self._centres(mean)
+            summary = self._summary([Features.around(p, c.places) for p, c in zip(self.priors, centres, strict=True)])
+            design, certificate = self._solve(summary)
+            gap = certificate.compression
+            share = self._residual(summary) / max(design.noise.trace, np.finfo(float).tiny)
+            full = any(len(c.places) >= MOST for c in centres)
+            if gap <= self.accuracy or full or share < self.accuracy / 8 or turn == PASSES - 1:
+                break
+            mean = min(mean, self._residual(summary) / summary.rows) * min(0.3, 0.4 * self.accuracy / share)
+        if not certificate.holds:
+            raise GuaranteeError(self._too_rough(summary, centres))
+        if gap > self.accuracy:
+            self._warn(gap, summary, centres, design)
+        return design, certificate
+
+    @property
+    def priors(self) -> tuple[Prior, ...]:
+        return (self.whole.prior, *self.whole.others)
+
+    @cached_property
+    def _first_mean(self) -> float:
+        """What may be left out at a row, on average, if the noise is about as large as one guesses."""
+        whole, sample = self.whole, self.whole.inputs.sample
+        rows = sample.values[:: -(-len(sample) // 2048)]
+        points = whole.region.points
+        places = whole.region.candidates(256, sample) if points is None else points[:256]
+        guesses = []
+        for prior in self.priors:
+            own, budget = prior.variance(places), whole.tolerance.budget(prior, places)
+            seen = np.max(prior.covariance(rows, places) ** 2 / (own * prior.variance(rows)[:, None]), axis=1)
+            blur = float(np.mean(own * np.maximum(own / budget - 1.0, 0.01)))
+            guesses.append(FIRST_GUESS * float(np.mean(seen)) * blur)
+        return 0.5 * self.accuracy * min(guesses)
+
+    def _centres(self, mean: float) -> list[Centres]:
+        whole = self.whole
+        chosen: list[Centres] = []
+        always = whole.region.points
+        if always is not None and len(always) > MOST // 2:
+            raise InputError(
+                f'region has {len(always)} points; at most {MOST // 2} can be protected by method="compressed". Give '
+                "fewer points, or a box around them."
+            )
+        if always is None and whole.joint:
+            # sensitive inputs have to be centres, so there must be some that stand for the region well
+            places = whole.region.candidates(AT_ONCE, whole.inputs.sample)
+            places = places[:: -(-len(places) // AT_ONCE)]
+            always = places[greedy_order(whole.prior, places, LADDER[2], GREEDY_LIMIT).order]
+        for prior in self.priors:
+            chosen.append(choose_centres(prior, whole.inputs.sample, whole.region, mean, MOST, always, self.device))
+        return chosen
+
+    def _summary(self, features: list[Features]) -> Summary:
+        whole, rows = self.whole, len(self.whole.inputs)
+        self.step.stage(f"summing up {rows:,} rows")
+        return summarise(
+            self.priors,
+            features,
+            whole.inputs,
+            whole.weights,
+            self.engine,
+            self.device,
+            self.step.counter(rows),
+        )
+
+    def _solve(self, summary: Summary) -> tuple[Design, Certificate]:
+        whole = self.whole
+        problem = CompressedProblem(
+            _with_one_noise(whole.prior),
+            whole.inputs.sample,
+            whole.region,
+            whole.tolerance,
+            None,
+            whole.guarantee,
+            whole.structure,
+            tuple(_with_one_noise(prior) for prior in whole.others),
+            "auto",
+            virtual=VirtualRows(summary),
+            whole=whole,
+        )
+        # what the features cost is not worth another attempt
+        margins = Margins(joint=max(1e-9, 0.05 * self.accuracy), independent=INDEPENDENT)
+        return certified_design(problem, self.cover, lambda design: examine(design, summary), self.step.stage, margins)
+
+    def _residual(self, summary: Summary) -> float:
+        return max(summary.residual(place, weighted=False) for place in range(len(self.priors)))
+
+    def _warn(self, gap: float, summary: Summary, centres: list[Centres], design: Design) -> None:
+        wanted = 0.5 * self.accuracy * design.noise.trace / summary.rows
+        needed = sum(c.needed_for(wanted) for c in centres)
+        if needed > len(summary):
+            reason = (
+                f"about {_count(needed)} would be needed: the prior is too rough, or has too many inputs, for fewer"
+            )
+        elif self.whole.weights is not None or None in summary.noises:
+            reason = "more would not help: rows with weights or noise variances of their own cost the rest"
+        else:
+            reason = "more would not help: round-off is in the way"
+        warnings.warn(
+            f"compression may cost up to {gap:.1e} of the noise; accuracy {self.accuracy:g} was asked for. There are "
+            f"{len(summary)} centres, and {reason}. The promise holds all the same",
+            GuaranteeWarning,
+            stacklevel=5,
+        )
+
+    def _too_rough(self, summary: Summary, centres: list[Centres]) -> str:
+        places = self.whole.region.candidates(1024, self.whole.inputs.sample, turn=1)
+        if self.whole.region.points is not None:
+            places = self.whole.region.points
+        worst = 0.0
+        for prior, features in zip(self.priors, summary.features, strict=True):
+            budget = self.whole.tolerance.budget(prior, places)
+            worst = max(worst, float(np.max(features.left_out(places) / budget)))
+        wanted = 0.02 * float(np.mean(self.whole.tolerance.budget(self.whole.prior, places)))
+        needed = max(c.needed_for(wanted) for c in centres)
+        return (
+            f'nothing was designed: with method="compressed" and {len(summary)} centres, up to {worst:.0%} of what may '
+            f"be learnt in the region is left out of the features and has to be given to readers. The prior is too "
+            f"rough or has too many inputs; about {_count(needed)} centres would be needed. Use an exact method "
+            '(method="subspace", with fewer rows), a smaller region, or a prior with a longer lengthscale.'
+        )
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**7 else "far too many"
+
+
+def _with_one_noise(prior: Prior) -> Prior:
+    """``prior`` with one noise variance for all rows: where the region is looked at, each row's own does not matter."""
+    return prior if isinstance(prior.noise, float) else replace(prior, noise=float(np.mean(prior.noise)))
+
+
+def check_compressible(problem: Problem) -> None:
+    """Raise where the compressed method cannot do what is asked."""
+    remedy = 'use method="auto", "subspace" or "eigh"'
+    if problem.structure == "diagonal":
+        raise InputError(
+            'structure is "diagonal", which blurs every row by itself; with method="compressed" noise is a function '
+            f"of the inputs. {remedy[0].upper()}{remedy[1:]}."
+        )
+    if isinstance(problem.region, Everywhere):
+        raise InputError(f'region is Everywhere, which method="compressed" cannot protect; {remedy}, or give a box.')
+    if problem.weights is not None and problem.weights.ndim == 2:
+        raise InputError(f'weights is a matrix; with method="compressed" give one number for each row, or {remedy}.')
+    for prior in (problem.prior, *problem.others):
+        least = float(np.min(prior.noise))
+        if least <= LEAST_NOISE * float(np.max(_variances(prior, problem))):
+            raise InputError(
+                f'noise is {least:g}; method="compressed" needs noise in the data (V > 0), above {LEAST_NOISE:g} of '
+                f"the prior variance. Give its variance to the prior, or {remedy}."
+            )
+
+
+def _variances(prior: Prior, problem: Problem) -> Array:
+    return prior.variance(problem.inputs.sample.values[:1024])
