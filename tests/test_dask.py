@@ -25,6 +25,7 @@ from sfumato.engine.engine import Engine
 from sfumato.engine.here import Here
 from sfumato.engine.on_dask import OnDask, as_engine
 from sfumato.inputs import as_inputs
+from sfumato.parquet_rows import rows_of_parquet
 from sfumato.parts import Part, parts_of
 
 REASON = "Dask is not installed: pip install 'sfumato[dask]'"
@@ -32,6 +33,12 @@ distributed = pytest.importorskip("distributed", reason=REASON)
 dd = pytest.importorskip("dask.dataframe", reason=REASON)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="workers are killed by a signal that Windows lacks")
+
+
+def kernel_of(lengthscale: float) -> gpytorch.kernels.Kernel:
+    kernel = gpytorch.kernels.RBFKernel().double()
+    kernel.lengthscale = lengthscale
+    return kernel
 
 
 @pytest.fixture(scope="module")
@@ -295,3 +302,37 @@ class TestRowsOfADaskDataFrame:
         assert is_dask_frame(dd.from_pandas(table(4), npartitions=1))
         assert not is_dask_frame(table(4))
         assert not is_dask_frame(np.ones(3))
+
+
+def test_a_design_on_the_cluster_is_the_one_made_here(client: Any, tmp_path: Path) -> None:
+    """Over Parquet in many parts: the same noise at the same key, and a release in a folder that holds."""
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 2))
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.sin(6 * X[:, 0])})
+    for place in range(3):
+        table[place::3].to_parquet(tmp_path / f"{place}.parquet", index=False)
+    prior, region = sf.Prior(kernel=kernel_of(0.3), noise=0.01), sf.Points(rng.random((5, 2)))
+    released = []
+    for engine in (None, client):
+        rows = rows_of_parquet(tmp_path, ["a", "b"], "y", rows=700)
+        mechanism = sf.protect(prior, rows, region, alpha=0.3, engine=engine)
+        assert mechanism.certificate.holds
+        assert mechanism.certificate.compression < 1e-6
+        released.append(mechanism.release(rows.column("y"), unsafe_seed=1, resolution=1e-13).outputs)
+    assert np.max(np.abs(released[0] - released[1])) <= 1e-10 * np.max(np.abs(released[0]))
+    folder = mechanism.release_to(tmp_path / "release", "y", progress=False)
+    assert folder.certify(engine=client).holds
+    assert len(folder.to_frame()) == 6000
+    with pytest.raises(sf.InputError, match="has released values already"):
+        mechanism.release_to(tmp_path / "another", "y")
+
+
+def test_a_dask_frame_is_protected_where_it_is(client: Any) -> None:
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.random((4000, 2)), columns=["a", "b"])
+    frame = dd.from_pandas(table, npartitions=5)
+    prior, region = sf.Prior(kernel=kernel_of(0.4), noise=0.01), sf.parse_region("a <= 0.3 and b <= 0.3", ["a", "b"])
+    there = sf.protect(prior, frame, region, alpha=0.3, engine=client)
+    here = sf.protect(prior, table, region, alpha=0.3, method="compressed")
+    assert there.certificate.holds
+    assert there.noise.trace == pytest.approx(here.noise.trace, rel=1e-9)

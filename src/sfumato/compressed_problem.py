@@ -14,11 +14,13 @@ import scipy.linalg
 
 from .audience import Audience, Watch
 from .design import Cover, Design
+from .features import Features
 from .functional_noise import FunctionalNoise
 from .inputs import Array, Mask
 from .linalg.triangular import solve_lower
 from .problem import Problem, Solution
 from .programs.joint import explaining_root
+from .tensors import as_array
 from .virtual_rows import VirtualRows
 
 
@@ -42,33 +44,36 @@ class CompressedAudience(Audience):
     def data_root(self) -> Array | None:
         return np.asarray(scipy.linalg.cholesky(self.data_covariance, lower=True, check_finite=False))
 
+    @property
+    def features(self) -> Features:
+        return self.virtual.summary.features[self.place]
+
     def root(self, sensitive: Array, joint: bool) -> Array:
-        cross = self.virtual.cross(self.place, sensitive)
+        values = self.features.at(sensitive)
+        cross = self.virtual.cross(self.place, values)
         if joint:
-            return explaining_root(cross, self.tolerance.matrix(self.prior, sensitive) - self._rest(sensitive))
-        return cross / np.sqrt(self.budget(sensitive))
+            return explaining_root(cross, self.tolerance.matrix(self.prior, sensitive) - self._rest(sensitive, values))
+        return cross / np.sqrt(self._budget(sensitive, values))
 
-    def _rest(self, points: Array) -> Array:
+    def _rest(self, points: Array, values: Array) -> Array:
         """The covariance that the features leave out; nothing at a centre."""
-        features = self.virtual.summary.features[self.place]
-        known = features.at(points) * np.sqrt(features.shares)
-        rest = self.prior.covariance(points) - known @ known.T
-        return rest if not np.all(_among(points, features.centres)) else np.zeros_like(rest)
+        if np.all(_among(points, self.features.centres)):
+            return np.zeros((len(points), len(points)))
+        return np.asarray(self.prior.covariance(points) - (values * self.features.shares) @ values.T)
 
-    def budget(self, points: Array) -> Array:
+    def _budget(self, points: Array, values: Array) -> Array:
         """How much the virtual rows may explain, once what the features leave out is known."""
-        features = self.virtual.summary.features[self.place]
-        return np.asarray(self.tolerance.budget(self.prior, points) - features.left_out(points))
+        budget = self.tolerance.budget(self.prior, points) - self.features.left_out(points, values)
+        # where the features leave out more than may be learnt nothing can be promised
+        return np.asarray(np.maximum(budget, np.finfo(float).tiny))
 
     def watch(self, points: Array) -> Watch:
-        block = self.virtual.cross(self.place, points)
-        assert self.data_root is not None
-        block = solve_lower(self.data_root, block)
         if np.any(self.tolerance.budget(self.prior, points) <= 0):
             self.tolerance.check(self.prior, points, self.inputs.names)
-        # where the features leave out more than may be learnt nothing can be promised
-        budget = np.maximum(self.budget(points), np.finfo(float).tiny)
-        return Watch(block, np.einsum("ij,ij->j", block, block), budget)
+        values = self.features.at(points)
+        assert self.data_root is not None
+        block = solve_lower(as_array(self.data_root), self.virtual.cross(self.place, values))
+        return Watch(block, np.einsum("ij,ij->j", block, block), self._budget(points, values))
 
     def positive_without(self, level: float) -> bool:
         return True

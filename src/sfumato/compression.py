@@ -71,7 +71,9 @@ class Compression:
             if turn:
                 self.step.stage("choosing more centres")
                 centres = self._centres(mean)
-            summary = self._summary([Features.around(p, c.places) for p, c in zip(self.priors, centres, strict=True)])
+            features = [Features.around(p, c.places) for p, c in zip(self.priors, centres, strict=True)]
+            self._check_rough(features, centres)
+            summary = self._summary(features)
             design, certificate = self._solve(summary)
             gap = certificate.compression
             share = self._residual(summary) / max(design.noise.trace, np.finfo(float).tiny)
@@ -79,9 +81,7 @@ class Compression:
             if gap <= self.accuracy or full or share < self.accuracy / 8 or turn == PASSES - 1:
                 break
             mean = min(mean, self._residual(summary) / summary.rows) * min(0.3, 0.4 * self.accuracy / share)
-        if not certificate.holds:
-            raise GuaranteeError(self._too_rough(summary, centres))
-        if gap > self.accuracy:
+        if gap > self.accuracy and certificate.holds:
             self._warn(gap, summary, centres, design)
         return design, certificate
 
@@ -175,22 +175,26 @@ class Compression:
             stacklevel=5,
         )
 
-    def _too_rough(self, summary: Summary, centres: list[Centres]) -> str:
-        places = self.whole.region.candidates(1024, self.whole.inputs.sample, turn=1)
-        if self.whole.region.points is not None:
-            places = self.whole.region.points
-        worst = 0.0
-        for prior, features in zip(self.priors, summary.features, strict=True):
-            budget = self.whole.tolerance.budget(prior, places)
-            worst = max(worst, float(np.max(features.left_out(places) / budget)))
-        wanted = 0.02 * float(np.mean(self.whole.tolerance.budget(self.whole.prior, places)))
-        needed = max(c.needed_for(wanted) for c in centres)
-        return (
-            f'nothing was designed: with method="compressed" and {len(summary)} centres, up to {worst:.0%} of what may '
-            f"be learnt in the region is left out of the features and has to be given to readers. The prior is too "
-            f"rough or has too many inputs; about {_count(needed)} centres would be needed. Use an exact method "
-            '(method="subspace", with fewer rows), a smaller region, or a prior with a longer lengthscale.'
-        )
+    def _check_rough(self, features: list[Features], centres: list[Centres]) -> None:
+        """Raise where the features leave out more of f than may be learnt: readers are given that."""
+        whole, sample = self.whole, self.whole.inputs.sample
+        places = whole.region.points
+        if places is None and self.cover == "rows":
+            places = sample.values[whole.region.contains(sample.values)]
+        if places is None:
+            places = whole.region.candidates(1024, sample)
+        for prior, own, chosen in zip(self.priors, features, centres, strict=True):
+            budget = whole.tolerance.budget(prior, places)
+            worst = float(np.max(own.left_out(places) / budget, initial=0.0))
+            if worst >= 1.0:
+                needed = chosen.needed_for(0.05 * float(np.mean(budget)))
+                raise GuaranteeError(
+                    f'nothing was designed: method="compressed" has {len(own)} centres, which leave out {worst:.2g} '
+                    "times as much of f as readers may learn in the region, and what is left out is given to readers. "
+                    f"The prior is too rough, or has too many inputs; about {_count(needed)} centres would be needed. "
+                    'Use an exact method (method="subspace", with fewer rows), a smaller region, sf.Points, or a prior '
+                    "with a longer lengthscale."
+                )
 
 
 def _count(number: int) -> str:

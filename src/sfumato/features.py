@@ -69,9 +69,12 @@ class Features:
             values[start:stop] = self.block(torch.from_numpy(np.array(X[start:stop]))).numpy()
         return values
 
-    def left_out(self, X: Array) -> Array:
-        """The variance at each row of ``X`` that is not counted on: all of it is given to the reader."""
-        counted = self.at(X) ** 2 @ self.shares
+    def left_out(self, X: Array, values: Array | None = None) -> Array:
+        """The variance at each row of ``X`` that is not counted on: all of it is given to the reader.
+
+        ``values`` is φ there, where it is known already.
+        """
+        counted = (self.at(X) if values is None else values) ** 2 @ self.shares
         return np.maximum(self.prior.variance(X) - counted, 0.0)
 
     def block(self, X: torch.Tensor) -> torch.Tensor:

@@ -51,10 +51,10 @@ class VirtualRows:
         features, own = self.summary.features[place], self.basis[self.summary.slices[place]]
         return np.asarray(own.T @ (features.shares[:, None] * own))
 
-    def cross(self, place: int, points: Array) -> Array:
-        """The covariance of the virtual rows with f at ``points``, as far as the features have it."""
+    def cross(self, place: int, values: Array) -> Array:
+        """The covariance of the virtual rows with f, as far as the features have it; ``values`` has φ in its rows."""
         features, own = self.summary.features[place], self.basis[self.summary.slices[place]]
-        return np.asarray(own.T @ (features.shares[:, None] * features.at(points).T))
+        return np.asarray(own.T @ (values * features.shares).T)
 
     def coefficients(self, factor: Array) -> Array:
         """c with ``Σ = Φ c cᵀ Φᵀ`` for noise ``factor · factorᵀ`` on the virtual rows.

@@ -31,8 +31,9 @@ SETTLED = 0.3
 #: The sharper of two lower bounds costs more; it is asked for when the gap is at most this many times too large.
 NEAR = 100.0
 
-#: With fewer rows than this everything is small enough for one thread.
-FEW_ROWS = 2000
+#: With fewer rows than these, one thread does everything, or all but the work with n × n matrices: more threads gain
+#: little with small matrices, and on a busy machine they wait for each other.
+FEW_ROWS, SOME_ROWS = 2000, 8000
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,7 @@ class FeasibleSubspace:
         self.A, self.lower = A, lower
         #: an estimate of ‖L⁻¹‖, from below
         self.sharpest = 1.0 / float(lower.diagonal().min())
+        self.threads = torch.get_num_threads() if len(lower) >= FEW_ROWS else 1
         self._forget()
 
     @classmethod
@@ -105,7 +107,7 @@ class FeasibleSubspace:
 
     def positive_part(self, U: torch.Tensor, accuracy: float = 1e-8) -> SubspaceResult | None:
         """As ``subspace_positive_part``, from the basis that is there."""
-        with _one_thread() if len(self.lower) < FEW_ROWS else nullcontext():
+        with _threads(1) if len(self.lower) < SOME_ROWS else nullcontext():
             for result in self.iterates(U, accuracy):
                 if result.trace - result.lower_bound <= accuracy * result.trace:
                     return result
@@ -121,7 +123,7 @@ class FeasibleSubspace:
         while True:
             seen = self.P.T @ U
             needed = (seen @ seen.T).cpu()
-            with _one_thread():
+            with _threads(1):
                 values, vectors, below = self._cover(needed)
                 upper, lower = float(values.sum()), float(below.sum())
                 allowed = accuracy * upper
@@ -181,12 +183,13 @@ class FeasibleSubspace:
         new = directions
         for _ in range(2):
             new = _orthonormal(new - self.P @ (self.P.T @ new))[0]
-        whitened = torch.linalg.solve_triangular(self.lower, new, upper=False)
+        with _threads(self.threads):
+            whitened = torch.linalg.solve_triangular(self.lower, new, upper=False)
+            image = self.lower @ (self.lower.T @ new) if self.A is None else self.A @ new
         shared = self.Z.T @ whitened
         whitened -= self.Z @ shared
         again = self.Z.T @ whitened
         Z, corner = _orthonormal(whitened - self.Z @ again)
-        image = self.lower @ (self.lower.T @ new) if self.A is None else self.A @ new
         cross, own = (self.P.T @ image).cpu(), (new.T @ image).cpu()
         zero = torch.zeros(new.shape[1], self.size).to(self.W)
         self.W = torch.cat([torch.cat([self.W, (shared + again).cpu()], 1), torch.cat([zero, corner.cpu()], 1)])
@@ -201,17 +204,16 @@ class FeasibleSubspace:
 
 
 def _orthonormal(block: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    with _one_thread():
+    with _threads(1):
         Q, R = torch.linalg.qr(block)
     return Q, R
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """For small matrices: more threads gain nothing there, and on a busy machine they wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
     try:
         yield
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
