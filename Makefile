@@ -31,6 +31,9 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.diagonal
 	$(BIN)/python -m benchmarks.pointwise
 	$(BIN)/python -m benchmarks.cloaking
+	$(BIN)/python -m benchmarks.subspace
+	$(BIN)/python -m benchmarks.compressed --region
+	$(BIN)/python -m benchmarks.on_dask
 
 clean:
 	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

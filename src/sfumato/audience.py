@@ -14,7 +14,7 @@ from .inputs import Array, Inputs, Mask
 from .noise import Noise
 from .prior import Prior
 from .programs.joint import explaining_root
-from .tensors import Matrix, as_array, as_tensor, cholesky_in_place
+from .tensors import Matrix, as_array, as_tensor, cholesky_in_place, squared_norms
 from .tolerance import Tolerance
 
 #: Solving with A loses nothing that matters when its noise is above this share of its largest entry.
@@ -111,7 +111,7 @@ class Audience:
         block, own = self.covariances.between(self.inputs.values, points), None
         if self.data_root is not None:
             block = _solve(self._there(self.data_root), block)
-            own = _squares(block)
+            own = squared_norms(block)
         budget = self.tolerance.budget(self.prior, points)
         if np.any(budget <= 0):
             # a floor that varies may pass the prior's own spread between the inputs that were looked at first
@@ -123,12 +123,12 @@ class Audience:
         block = self._there(watch.block)
         if watch.own is None or self.data_root is None:
             total = add_noise(self._there(self.data_covariance).clone(), noise)
-            return watch.usage(_squares(_solve(cholesky_in_place(total), block)))
+            return watch.usage(squared_norms(_solve(cholesky_in_place(total), block)))
         H = _solve(self._there(self.data_root), self._there(noise.factor))
         if 2 * H.shape[1] > H.shape[0]:
-            return watch.usage(_squares(_solve(_raised_root(H @ H.T), block)))
+            return watch.usage(squared_norms(_solve(_raised_root(H @ H.T), block)))
         # Woodbury: kᵀM⁻¹k = |e|² − |(I + HᵀH)^{-1/2} Hᵀe|² for e = L⁻¹k and H = L⁻¹F
-        return watch.usage(watch.own - _squares(_solve(_raised_root(H.T @ H), H.T @ block)))
+        return watch.usage(watch.own - squared_norms(_solve(_raised_root(H.T @ H), H.T @ block)))
 
     def rough_usage(self, root: Array, watch: Watch) -> Array:
         """Nearly the ``usage`` of the least noise, without an n × n eigenproblem; for a well-conditioned A.
@@ -163,11 +163,6 @@ class Audience:
 def _solve(lower: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
     solved: torch.Tensor = torch.linalg.solve_triangular(lower, block, upper=False)
     return solved
-
-
-def _squares(block: torch.Tensor) -> Array:
-    """The squared norm of every column."""
-    return as_array(torch.einsum("ij,ij->j", block, block))
 
 
 def _raised_root(gram: torch.Tensor) -> torch.Tensor:

@@ -54,10 +54,12 @@ def choose_centres(
     limit: int = MOST,
     always: Array | None = None,
     device: str | None = None,
+    least: float = SMALLEST,
 ) -> Centres:
     """Centres that leave out at most ``mean`` of the variance at a row, on average, and in the region.
 
-    ``inputs`` are rows that stand for all of them; ``always`` are inputs that must be centres. At most ``limit``.
+    ``inputs`` are rows that stand for all of them; ``always`` are inputs to make centres first, unless they
+    have less left than the share ``least``. At most ``limit``.
     """
     rows = inputs.values[:: -(-len(inputs) // ROWS)]
     first = inputs.values[:0] if always is None else always
@@ -78,5 +80,5 @@ def choose_centres(
     def columns(picked: Index) -> torch.Tensor:
         return covariances.between(pool, pool[picked])
 
-    found = block_pivots(diagonal, columns, enough, limit, SMALLEST, len(first))
+    found = block_pivots(diagonal, columns, enough, limit, SMALLEST, len(first), least)
     return Centres(pool[found.order], found.means)

@@ -40,8 +40,8 @@ WALKERS, WALKS = (8, 256), 100_000
 #: How many steps a walk takes; fewer where what is found is only reported.
 LONG, SHORT = 40, 12
 
-#: How many rows are looked at together.
-ROWS_AT_ONCE = 1 << 14
+#: How many rows are looked at together, and how many of the worst of them all are kept.
+ROWS_AT_ONCE, MOST_MISSED = 1 << 14, 64
 
 _STRUCTURES = {"full": "correlated noise", "diagonal": "independent noise on every row"}
 
@@ -173,6 +173,10 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
         if extra.shape[0]:
             points = np.vstack([points, extra])
             ratios = np.concatenate([ratios, ratios_at(extra)])
+    if summary is not None and design.region.points is None:
+        # inputs are looked for around a sample of the rows; none of the others may be forgotten
+        missed = _worst_of_all_rows(design, ratios_at)
+        points, ratios = np.vstack([points, missed]), np.concatenate([ratios, ratios_at(missed)])
     worst = int(np.argmin(ratios))
     promised_ratio = float(ratios[worst])
     if design.cover == "rows":
@@ -215,6 +219,24 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
         ),
     )
     return certificate, np.asarray(points[ratios < 1 - TOLERANCE])
+
+
+def _worst_of_all_rows(design: Design, ratios_at: Callable[[Array], Array]) -> Array:
+    """Of all rows, moved into the region if it leaves columns to the data, the inputs that come closest to a floor."""
+    free = design.region.moves(design.inputs.dimension)
+    lower, upper = design.region.limits(design.inputs.dimension)
+    combined = bool(np.any(np.isinf(lower) & np.isinf(upper) & ~free))
+    kept, worst = design.inputs.sample.values[:0], np.zeros(0)
+    for part in parts_of(design.inputs):
+        rows = part.inputs()
+        rows = np.asarray(design.region.project(rows, design.lookout) if combined else rows)
+        rows = rows[design.region.contains(rows)]
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[start : start + ROWS_AT_ONCE]
+            ratios = np.concatenate([worst, ratios_at(some)])
+            least = np.argsort(ratios, kind="stable")[:MOST_MISSED]
+            kept, worst = np.vstack([kept, some])[least], ratios[least]
+    return kept
 
 
 def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float:

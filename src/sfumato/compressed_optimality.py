@@ -43,8 +43,11 @@ def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) 
     if weighted:
         known = all(noise is not None for noise in summary.noises)
         lower = _Bound(design, _without_weights(summary), coefficients).at(1.0) if known else 0.0
-    if design.witness is not None or not np.isfinite(joint_ratio):
+    if design.witness is not None and not weighted and None not in summary.noises:
         cost = min(1.0, bound.residual / objective)
+    elif design.witness is not None or not np.isfinite(joint_ratio):
+        # with weights, or a V for each row, the least noise is not a sum of features: the gap bounds that too
+        cost = min(1.0, max(0.0, 1.0 - least / objective))
     else:
         cost = max(0.0, 1.0 - bound.at(joint_ratio) / objective)
     return Optimality(trace, lower, _gap(least, objective)), cost
@@ -74,6 +77,12 @@ class _Bound:
 
     def at(self, tightening: float) -> float:
         """The bound for ``tightening`` · Δ."""
+        sensitive = self.design.sensitive
+        if len(self.summary.features) > len(self.design.priors):
+            # the noise is made of functions that no reader's prior has
+            return 0.0
+        if len(sensitive) == 0 or not np.all(self.design.region.contains(sensitive)):
+            return 0.0
         try:
             demands = [Demand(d.covariance, d.root / np.sqrt(tightening), d.joint) for d in self.demands]
         except np.linalg.LinAlgError:
@@ -107,7 +116,7 @@ class _Bound:
         # nearly Eᵀ: E Eᵀ has a little more than ΦᵀCΦ, for round-off
         across = scipy.linalg.solve_triangular(virtual.basis, self.summary.cost, lower=True, check_finite=False)
         demands = []
-        for place, (prior, own) in enumerate(zip(design.priors, self.summary.slices, strict=True)):
+        for place, (prior, own) in enumerate(zip(design.priors, self.summary.slices)):
             features, part = self.summary.features[place], across[:, own]
             covariance = (part / features.shares) @ part.T + virtual.spread(place)
             root = part @ features.at(design.sensitive).T
@@ -121,7 +130,7 @@ class _Bound:
     @cached_property
     def residual(self) -> float:
         """What the features leave out, which may all stand against the bound."""
-        places = range(len(self.summary.features))
+        places = range(len(self.design.priors))
         left_out = max(self.summary.residual(place, "cost" in self.summary.totals) for place in places)
         return left_out + sum(self._beside_centres(place) for place in places)
 

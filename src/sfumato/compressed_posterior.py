@@ -24,7 +24,9 @@ from .inputs import Array, Inputs
 from .linalg.triangular import solve_lower
 from .prediction import Prediction
 from .prior import Prior
-from .summary import Summary, inverse, summarise
+from .summary import Summary, summarise
+
+_UNIT = float(np.finfo(np.float64).eps)
 
 #: What the features may leave out at all rows together, as a share of V: about twice that is what error bars lose.
 SHARE_LEFT_OUT = 0.02
@@ -40,6 +42,7 @@ class CompressedPosterior:
     lower: Array
     weights: Array
     least_noise: float
+    error: float
 
     @classmethod
     def of(
@@ -51,7 +54,7 @@ class CompressedPosterior:
         rounded = replace(prior, noise=prior.noise + resolution**2 / 12)
         least = float(np.min(rounded.noise))
         wanted = SHARE_LEFT_OUT * least / len(design.inputs)
-        chosen = choose_centres(prior, design.lookout, design.region, wanted, MOST, noise.centres[0], device)
+        chosen = choose_centres(prior, design.lookout, design.region, wanted, MOST, noise.centres[0], device, 0.0)
         own = Features.around(rounded, _first(chosen.places, noise.centres[0]))
         others = [
             Features.around(other, places) for other, places in zip(noise.priors[1:], noise.centres[1:], strict=True)
@@ -59,14 +62,16 @@ class CompressedPosterior:
         summary = summarise([rounded], [own, *others], design.inputs, None, engine, device, done, outputs)
         widened = _widened(noise, len(own) - len(noise.centres[0]), own.centres)
         coefficients = noise_coefficients(widened, [own, *others])
-        total = inverse(summary.information(0)) + coefficients @ coefficients.T
-        total[summary.slices[0], summary.slices[0]] += np.diag(own.shares)
+        # u and the normals of the noise together, each with variance 1
+        sources = np.zeros((len(summary), len(own) + coefficients.shape[1]))
+        sources[: len(own), : len(own)] = np.diag(np.sqrt(own.shares))
+        sources[:, len(own) :] = coefficients
+        total = sources.T @ summary.told(0) @ sources
+        error = 64 * _UNIT * np.sqrt(len(total)) * float(np.linalg.norm(total, ord=np.inf))
+        total[np.diag_indices_from(total)] += 1.0
         lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
-        seen = scipy.linalg.cho_solve(
-            scipy.linalg.cho_factor(summary.information(0), lower=True), summary.projection, check_finite=False
-        )
-        weights = scipy.linalg.cho_solve((lower, True), seen, check_finite=False)
-        return cls(rounded, design.inputs, summary, np.asarray(lower), np.asarray(weights), least)
+        weights = scipy.linalg.cho_solve((lower, True), sources.T @ summary.projection, check_finite=False)
+        return cls(rounded, design.inputs, summary, np.asarray(lower), np.asarray(weights), least, min(error, 0.5))
 
     @property
     def features(self) -> Features:
@@ -76,31 +81,33 @@ class CompressedPosterior:
         """Mean and standard deviation; ``std`` is an upper bound and ``std_lower`` a lower bound of the exact one."""
         block, left = self._block(new.values)
         mean = self.prior.mean_at(new) + block.T @ self.weights
-        lower = self._lower(block)
-        return Prediction(mean, np.sqrt(self._upper(lower, left)), lambda: self._covariance(new), np.sqrt(lower))
+        known = solve_lower(self.lower, block)
+        variance = np.einsum("ij,ij->j", known, known)
+        return Prediction(
+            mean,
+            np.sqrt(self._upper(variance, left)),
+            lambda: self._covariance(new),
+            np.sqrt(variance * (1.0 - self.error)),
+        )
 
     def _block(self, points: Array) -> tuple[Array, Array]:
-        """The covariance of the virtual rows with f, and what the features leave out of it."""
-        block = np.zeros((len(self.summary), len(points)))
-        block[self.summary.slices[0]] = self.features.shares[:, None] * self.features.at(points).T
-        return block, self.features.left_out(points)
+        """f at ``points`` in terms of the sources, as far as the features have it, and what they leave out."""
+        values = self.features.at(points)
+        block = np.zeros((len(self.lower), len(points)))
+        block[: len(self.features)] = (values * np.sqrt(self.features.shares)).T
+        return block, self.features.left_out(points, values)
 
-    def _lower(self, block: Array) -> Array:
-        own = block[self.summary.slices[0]]
-        known = np.einsum("ij,ij->j", own, own / self.features.shares[:, None])
-        explained = solve_lower(self.lower, block)
-        return np.asarray(np.maximum(known - np.einsum("ij,ij->j", explained, explained), 0.0))
-
-    def _upper(self, lower: Array, left: Array) -> Array:
-        spread = self.summary.residual(0, weighted=False) * lower / self.least_noise
-        return np.asarray(lower + (np.sqrt(left) + np.sqrt(spread)) ** 2)
+    def _upper(self, variance: Array, left: Array) -> Array:
+        spread = self.summary.residual(0, weighted=False) * variance / self.least_noise
+        return np.asarray(variance * (1.0 + 2.0 * self.error) + (np.sqrt(left) + np.sqrt(spread)) ** 2)
 
     def _covariance(self, new: Inputs) -> Array:
         block, left = self._block(new.values)
-        explained = solve_lower(self.lower, block)
-        covariance = self.prior.covariance(new) - explained.T @ explained
-        lower = self._lower(block)
-        covariance[np.diag_indices_from(covariance)] = self._upper(lower, left)
+        known = solve_lower(self.lower, block)
+        own = block[: len(self.features)]
+        covariance = np.asarray(known.T @ known + self.prior.covariance(new) - own.T @ own)
+        variance = np.einsum("ij,ij->j", known, known)
+        covariance[np.diag_indices_from(covariance)] = self._upper(variance, left)
         return covariance
 
 

@@ -57,9 +57,12 @@ class CompressedAudience(Audience):
 
     def _rest(self, points: Array, values: Array) -> Array:
         """The covariance that the features leave out; nothing at a centre."""
-        if np.all(_among(points, self.features.centres)):
-            return np.zeros((len(points), len(points)))
-        return np.asarray(self.prior.covariance(points) - (values * self.features.shares) @ values.T)
+        beside = np.flatnonzero(~_among(points, self.features.centres))
+        rest, known = np.zeros((len(points), len(points))), values[beside]
+        if beside.size:
+            left_out = self.prior.covariance(points[beside]) - (known * self.features.shares) @ known.T
+            rest[np.ix_(beside, beside)] = left_out
+        return rest
 
     def _budget(self, points: Array, values: Array) -> Array:
         """How much the virtual rows may explain, once what the features leave out is known."""
@@ -104,13 +107,19 @@ class CompressedProblem(Problem):
         """
         if not self.joint:
             return points
-        places = np.vstack([features.centres for features in self.virtual.summary.features])
-        inside = places[self.region.contains(places)]
+        inside = self._centres_inside
         if len(points) == 0 or len(inside) == 0 or np.all(_among(points, inside)):
             return points
         scale = np.sqrt(self.prior.variance(inside))
         correlation = np.abs(self.prior.covariance(points, inside)) / scale
         return np.asarray(inside[np.unique(np.argmax(correlation, axis=1))])
+
+    @cached_property
+    def _centres_inside(self) -> Array:
+        """The inputs of the region that are centres for every prior."""
+        first, *others = (features.centres for features in self.virtual.summary.features)
+        common = np.all([self.region.contains(first), *(_among(first, centres) for centres in others)], axis=0)
+        return np.asarray(first[common])
 
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
         virtual, summary = self.virtual, self.virtual.summary

@@ -8,6 +8,7 @@ round-off may have taken from it, and the prior variance of u is lowered.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,8 +26,9 @@ from .summary import Summary, inverse, summarise
 
 _UNIT = float(np.finfo(np.float64).eps)
 
-#: The noise is counted this much smaller than it is written down: its coefficients are products with round-off.
-DIMINISHED = 1e-11
+#: Every reader is taken to know everything to this extent, in units of the prior's own information. It costs nothing
+#: that one could see, and keeps what follows from singular sums (fewer rows than centres) well-conditioned.
+LEAST_INFORMATION = {"one prior": 1e-6, "several": 1e-4}
 
 #: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
 _TINY = 1e-8
@@ -36,15 +38,26 @@ def summary_of(design: Design, engine: Engine, device: str | None, done: Done) -
     """The sums that a certificate needs, from the published objects alone: one pass over the rows."""
     noise = design.noise
     assert isinstance(noise, FunctionalNoise)
-    features = [Features.around(prior, centres) for prior, centres in zip(noise.priors, noise.centres, strict=True)]
+    features = [Features.around(prior, centres) for prior, centres in zip(design.priors, noise.centres, strict=True)]
+    if any(mine is not its for mine, its in zip(design.priors, noise.priors, strict=True)):
+        # the noise is made of other functions than those that readers think f is made of
+        features += [Features.around(prior, centres) for prior, centres in zip(noise.priors, noise.centres)]
     return summarise(design.priors, features, design.inputs, design.weights, engine, device, done)
 
 
 def noise_coefficients(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
-    """c with ``k(x, Z) C = φ(x)ᵀ c``."""
+    """c with ``k(x, Z) C = φ(x)ᵀ c``, over all ``features``; the last of them are those of the noise."""
     ends = np.cumsum([len(centres) for centres in noise.centres])[:-1]
-    parts = np.split(noise.mixing, ends)
-    return np.vstack([own.lower.T @ part for own, part in zip(features, parts, strict=True)])
+    parts, own = np.split(noise.mixing, ends), features[-len(noise.centres) :]
+    others = [np.zeros((len(f), noise.mixing.shape[1])) for f in features[: -len(noise.centres)]]
+    return np.vstack([*others, *(f.lower.T @ part for f, part in zip(own, parts, strict=True))])
+
+
+def _magnitudes(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
+    """|Lᵀ||C|: round-off in c is a share of this."""
+    ends = np.cumsum([len(centres) for centres in noise.centres])[:-1]
+    own = features[-len(noise.centres) :]
+    return np.vstack([np.abs(f.lower.T) @ np.abs(part) for f, part in zip(own, np.split(noise.mixing, ends))])
 
 
 class CompressedReader(Reader):
@@ -55,17 +68,29 @@ class CompressedReader(Reader):
         self.design, self.prior, self.summary, self.place = design, prior, summary, place
         self.features, self.own = summary.features[place], summary.slices[place]
         self.allowance = float(np.max(summary.allowance))
-        coefficients = (1.0 - DIMINISHED) * noise_coefficients(design.noise, summary.features)
-        total = inverse(summary.information(place)) + coefficients @ coefficients.T
+        self.lower = None
+        coefficients = noise_coefficients(design.noise, summary.features)
+        # what round-off may have added to the noise: c cᵀ ⪰ (1 − t) ĉ ĉᵀ − e eᵀ/t for c = ĉ − e
+        wrong = 2 * _UNIT * float(np.linalg.norm(_magnitudes(design.noise, summary.features)))
+        share = min(0.5, wrong / max(float(np.linalg.norm(coefficients)), wrong, np.finfo(float).tiny))
+        least = LEAST_INFORMATION["one prior" if len(summary.features) == 1 else "several"]
+        known = summary.information(place) + least * np.eye(len(summary))
+        total = inverse(known) + (1.0 - share) * (coefficients @ coefficients.T)
         total[self.own, self.own] += np.diag(self.features.shares)
-        self.lower = np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
+        # subtracted, never added: what round-off may hide when this is factored
+        lost = 16 * _UNIT * np.diag(total) + (wrong**2 / share if share > 0 else 0.0)
+        total[np.diag_indices_from(total)] -= lost
+        with contextlib.suppress(np.linalg.LinAlgError):
+            self.lower = np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
 
     def deviations(self, points: Array) -> Array:
+        if self.lower is None:
+            return np.zeros(len(points))
         variance = self.prior.variance(points)
         known, explained = self._seen(points)
-        norm = np.sqrt(np.einsum("ij,ij->j", explained, explained))
+        learnt = np.einsum("ij,ij->j", explained, explained)
         slack = 8 * _UNIT * len(self.summary) * np.sqrt(variance)
-        left = np.einsum("ij,ij->j", known, known) * (1 - 8 * _UNIT) - (norm + slack) ** 2
+        left = np.einsum("ij,ij->j", known, known) * (1 - 8 * _UNIT) - (np.sqrt(learnt) + slack) ** 2
         return np.asarray(np.sqrt(np.maximum(left, 0.0)))
 
     def _seen(self, points: Array) -> tuple[Array, Array]:
@@ -79,7 +104,7 @@ class CompressedReader(Reader):
     def joint_ratio(self) -> float:
         design, prior = self.design, self.prior
         sensitive, region = design.sensitive, design.region
-        if sensitive.shape[0] == 0 or not np.all(region.contains(sensitive)):
+        if self.lower is None or sensitive.shape[0] == 0 or not np.all(region.contains(sensitive)):
             return float("inf")
         if design.guarantee == "pointwise":
             spread = region.points if region.points is not None else region.candidates(64, design.lookout, turn=1)

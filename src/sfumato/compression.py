@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from .attempts import certified_design
-from .centres import MOST, Centres, choose_centres
+from .centres import MOST, SMALLEST, Centres, choose_centres
 from .certificate import Certificate, examine
 from .compressed_problem import CompressedProblem
 from .cover import AT_ONCE, greedy_order
@@ -118,8 +118,12 @@ class Compression:
             places = whole.region.candidates(AT_ONCE, whole.inputs.sample)
             places = places[:: -(-len(places) // AT_ONCE)]
             always = places[greedy_order(whole.prior, places, LADDER[2], GREEDY_LIMIT).order]
+        # for several priors sensitive inputs must be centres of each, also where they tell almost the same
+        least = SMALLEST if len(self.priors) == 1 else 1e-3 * SMALLEST
         for prior in self.priors:
-            chosen.append(choose_centres(prior, whole.inputs.sample, whole.region, mean, MOST, always, self.device))
+            chosen.append(
+                choose_centres(prior, whole.inputs.sample, whole.region, mean, MOST, always, self.device, least)
+            )
         return chosen
 
     def _summary(self, features: list[Features]) -> Summary:
@@ -182,7 +186,7 @@ class Compression:
         if places is None and self.cover == "rows":
             places = sample.values[whole.region.contains(sample.values)]
         if places is None:
-            places = whole.region.candidates(1024, sample)
+            places = whole.region.candidates(1024, sample, turn=2)
         for prior, own, chosen in zip(self.priors, features, centres, strict=True):
             budget = whole.tolerance.budget(prior, places)
             worst = float(np.max(own.left_out(places) / budget, initial=0.0))
@@ -212,7 +216,7 @@ def check_compressible(problem: Problem) -> None:
     if problem.structure == "diagonal":
         raise InputError(
             'structure is "diagonal", which blurs every row by itself; with method="compressed" noise is a function '
-            f"of the inputs. {remedy[0].upper()}{remedy[1:]}."
+            'of the inputs. Use method="auto".'
         )
     if isinstance(problem.region, Everywhere):
         raise InputError(f'region is Everywhere, which method="compressed" cannot protect; {remedy}, or give a box.')

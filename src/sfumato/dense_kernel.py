@@ -28,6 +28,9 @@ from .errors import InputError
 #: Inputs this many lengthscales away from a common origin still have round-off of a few units when scaled first.
 NEAR = 32.0
 
+#: Up to this many columns it is quicker to add up squares one column after the other.
+FEW_COLUMNS = 3
+
 _EXACT = "donot_use_mm_for_euclid_dist"
 
 
@@ -106,11 +109,12 @@ def _squares(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
     origin = A[:1]
     scaled_A, scaled_B = (A - origin) / lengthscale, (B - origin) / lengthscale
     near = torch.maximum(scaled_A.abs().amax(dim=0), scaled_B.abs().amax(dim=0)) <= NEAR
-    if A.is_cuda:
-        # there torch.cdist gives a whole block of threads to each pair, which is slow for few columns
-        squares = torch.zeros(len(A), len(B), dtype=A.dtype, device=A.device)
-        for column in torch.nonzero(near).flatten().tolist():
-            gap = scaled_A[:, column : column + 1] - scaled_B[:, column]
+    columns = torch.nonzero(near).flatten().tolist()
+    if A.is_cuda or 0 < len(columns) <= FEW_COLUMNS:
+        # on a GPU torch.cdist gives a whole block of threads to each pair, and its square root is taken back here
+        squares = _gaps(scaled_A, scaled_B, columns[0]).square_() if columns else A.new_zeros(len(A), len(B))
+        for column in columns[1:]:
+            gap = _gaps(scaled_A, scaled_B, column)
             squares.addcmul_(gap, gap)
     else:
         squares = torch.cdist(scaled_A[:, near], scaled_B[:, near], compute_mode=_EXACT).square_()
@@ -118,6 +122,11 @@ def _squares(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         gap = (A[:, column : column + 1] - B[:, column]).div_(lengthscale[column % lengthscale.numel()])
         squares.addcmul_(gap, gap)
     return squares
+
+
+def _gaps(A: torch.Tensor, B: torch.Tensor, column: int) -> torch.Tensor:
+    """The differences of all pairs in one column."""
+    return A[:, column : column + 1] - B[:, column]
 
 
 def _matern(distance: torch.Tensor, nu: float) -> torch.Tensor:
@@ -171,6 +180,11 @@ def _require_features(kernel: Kernel, features: int, given: int, picked: bool) -
         raise InputError(
             f"the kernel has {kernel.ard_num_dims} lengthscales, but the inputs have {given} feature(s); "
             "give one lengthscale, or one for each feature."
+        )
+    if type(kernel) is CosineKernel and features > 1:
+        raise InputError(
+            f"the kernel has a CosineKernel over {features} columns, which is no covariance; give it one column "
+            "(active_dims), or multiply one for each."
         )
     for part in kernel.children():
         for inner in part if isinstance(part, torch.nn.ModuleList) else [part]:

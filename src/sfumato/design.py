@@ -92,7 +92,8 @@ class Design:
         noise = self.noise
         if isinstance(noise, FunctionalNoise):
             # a random function: the rows follow from it
-            arrays = [*noise.centres, noise.mixing, self.sensitive, np.asarray(self.prior.noise)]
+            blocks = [p.covariance(z) for p, z in zip(noise.priors, noise.centres, strict=True)]
+            arrays = [*noise.centres, *blocks, noise.mixing, self.sensitive, np.asarray(self.prior.noise)]
             state.update(b"functional")
         else:
             arrays = [

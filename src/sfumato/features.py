@@ -21,7 +21,7 @@ from .prior import Prior
 _UNIT = float(np.finfo(np.float64).eps)
 
 #: How many rows of features are made at a time on a CPU: few enough to stay in its caches.
-ROWS_ON_CPU = 4096
+ROWS_ON_CPU = 1024
 
 
 @dataclass(frozen=True, eq=False)

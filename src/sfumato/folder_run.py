@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .entropy import SecretKey
+from .errors import InputError
 from .parts import Part
 from .release_folder import DESIGN, KEY, MANIFEST, ROWS, RUN, STAMP, TASK, WRITTEN, prepare_folder, remove_run
 from .row_files import RowFile, file_name, sha256_of, sync_folder
@@ -108,6 +109,11 @@ def open_run(folder: Path, task: dict[str, Any], note: Note) -> FolderRun:
             if key is not None and known:
                 (run / ROWS).mkdir(exist_ok=True)
                 return FolderRun(folder, key)
+        if (run / MANIFEST).is_file():
+            raise InputError(
+                f"{folder} holds a complete release of other data, or with other options, that was interrupted while "
+                "it was moved into place; give the same command or call as then to finish it, or use another folder."
+            )
         start_over(folder, "its key file is gone, or the data or the options are not the same any more", note)
     run.mkdir(mode=0o700)
     key = make_key(run / KEY, purpose)

@@ -16,7 +16,7 @@ from .parts import Part, parts_of
 from .prior import Prior
 
 #: How many rows are worked on at a time.
-ROWS_AT_ONCE, ROWS_ON_GPU = 4096, 1 << 18
+ROWS_AT_ONCE, ROWS_ON_GPU = 2048, 1 << 18
 
 
 @dataclass(frozen=True, eq=False)

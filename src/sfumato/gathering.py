@@ -41,7 +41,8 @@ def gathering_places(prior: Prior, inputs: Inputs, region: Region, most: int) ->
     places = np.vstack(noted) + 0.0
     places = places[region.contains(places)]
     # moves that lead to the same place agree to a few digits only
-    scale = np.maximum(np.ptp(X, axis=0), np.finfo(float).tiny)
+    spread = np.ptp(X, axis=0)
+    scale = np.where(spread > 0, spread, 1.0)
     _, first = np.unique(np.round(places / scale, 7), axis=0, return_index=True)
     return np.asarray(places[np.sort(first)])
 

@@ -23,6 +23,9 @@ Index: TypeAlias = npt.NDArray[np.intp]
 #: Of more rows than this a sample stands for the others wherever one looks for inputs of a region.
 SAMPLE = 1 << 13
 
+#: The golden ratio: multiples of it fill an interval evenly.
+GOLDEN = (5.0**0.5 - 1.0) / 2.0
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -48,12 +51,19 @@ class Inputs:
 
     @cached_property
     def sample(self) -> Inputs:
-        """Rows that stand for all of them: every so many-eth, and those where a column is least or largest."""
+        """Rows that stand for all of them, spread evenly, and those where a column is least or largest."""
         if len(self) <= SAMPLE:
             return self
         ends = [self.values.argmin(axis=0), self.values.argmax(axis=0)]
-        rows = np.unique(np.concatenate([np.arange(0, len(self), -(-len(self) // SAMPLE)), *ends]))
-        return self.select(rows)
+        return self.select(np.unique(np.concatenate([sample_places(len(self)), *ends])))
+
+
+def sample_places(rows: int) -> Index:
+    """About ``SAMPLE`` of ``rows`` places, spread evenly but with no period: rows often alternate between sources."""
+    if rows <= SAMPLE:
+        return np.arange(rows, dtype=np.intp)
+    shares = (np.arange(SAMPLE) * GOLDEN) % 1.0
+    return np.unique((shares * rows).astype(np.intp))
 
 
 def default_names(dimension: int) -> tuple[str, ...]:

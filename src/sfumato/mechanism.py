@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Sequence
@@ -42,9 +43,13 @@ from .protect_arguments import (
 )
 from .regions import Region
 from .release import Release, load, make_release, release_digest
+from .release_folder import has_release
 from .search import AskedCover
 from .stored_inputs import StoredInputs
 from .tolerance import Tolerance
+
+#: What marks a release to a folder among those of a mechanism.
+FOLDER = b"to a folder "
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +103,8 @@ class Mechanism:
         the same values can be averaged. ``unsafe_seed`` is for experiments: the noise can be rebuilt by anyone who
         guesses it, and the release is marked.
         """
+        if any(mark.startswith(FOLDER) for mark in self._released):
+            raise InputError("this mechanism has released values to a folder already; publish those, or protect again.")
         release = make_release(
             self.design,
             self.certificate,
@@ -137,14 +144,18 @@ class Mechanism:
         Guarantee: as for ``release``; the release appears in the folder complete or not at all. A mechanism does this
         once: noise that is drawn again for the same values averages out.
         """
-        rows = self.design.inputs
+        rows, target = self.design.inputs, os.path.realpath(folder)
         if not isinstance(rows, StoredInputs):
             raise InputError(
                 "X of this mechanism is in memory; use release(y).save(path). Inputs from sf.rows_of_parquet or "
                 "sf.rows_of_dask can be released to a folder."
             )
-        if self._released:
+        task = {"mechanism": self.design.digest().hex(), "output": output, "name": output_name, "step": resolution}
+        mark = FOLDER + json.dumps([target, task], sort_keys=True).encode()
+        if self._released - {mark} or (mark in self._released and has_release(Path(folder))):
             raise InputError("this mechanism has released values already; publish those, or protect again.")
+        # before anything can be seen: a run that fails is taken up in the same folder, or not at all
+        self._released.add(mark)
         # the run's own key is drawn in the folder, so that an interrupted run could be taken up; ours stays unused
         writer = FolderWriter(
             Path(folder),
@@ -157,8 +168,7 @@ class Mechanism:
             self._device,
             progress,
         )
-        writer.write(lambda: (self.design, self.certificate), {"mechanism": self.design.digest().hex()})
-        self._released.add(b"to a folder")
+        writer.write(lambda: (self.design, self.certificate), task)
         return load(folder)
 
     def __copy__(self) -> Mechanism:

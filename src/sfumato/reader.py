@@ -15,7 +15,7 @@ from .design import Design
 from .inputs import Array
 from .prior import Prior
 from .programs.everywhere import needed_everywhere
-from .tensors import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm
+from .tensors import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, squared_norms
 
 #: Ratios are promised to within this much; it is far above round-off and far below anything one can see.
 TOLERANCE = 1e-9
@@ -69,7 +69,7 @@ class Reader:
             part = points[start : start + chunk]
             variance = prior.variance(part)
             explained = self.whiten(self.covariances.between(inputs.values, part))
-            norm = as_array(torch.linalg.vector_norm(explained, dim=0))
+            norm = np.sqrt(squared_norms(explained))
             slack = 4 * _UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
             left = variance * (1 - 4 * _UNIT) - (norm + slack) ** 2
             result[start : start + chunk] = np.sqrt(np.maximum(left, 0.0))

@@ -45,6 +45,9 @@ SMALLEST_WEIGHT = 1e-100
 
 _PRIOR_KEYS = {"kernel", "mean", "noise_variance"}
 
+#: A file's noise may have this many centres for a prior; each reader works with matrices of their number squared.
+MOST_CENTRES = 4096
+
 #: A file may speak of this many priors; each of them costs a reader an n × n problem.
 MOST_PRIORS = 64
 
@@ -205,7 +208,10 @@ def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
         expected["noise_diagonal"] = (rows,)
     elif "noise_mixing" in shapes:
         names = [_of_prior("noise_centres", place) for place in range(len(priors))]
-        proved = sum(shapes.get(name, (0,))[0] for name in names)
+        counts = [shapes.get(name, (0,))[0] for name in names]
+        if max(counts) > MOST_CENTRES:
+            raise FormatError(f"the file's noise has {max(counts)} centres; at most {MOST_CENTRES} are read.")
+        proved = sum(counts)
         expected |= dict.fromkeys(names, (None, dimension)) | {"noise_mixing": (proved, None)}
     else:
         expected["noise_factor"] = (rows, None)

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from .inputs import SAMPLE, Array, Index, Inputs
+from .inputs import Array, Index, Inputs, sample_places
 from .parts import Part
 from .stored_inputs import StoredInputs
 
@@ -35,23 +35,24 @@ class Scan:
     """The work on a part: all values of the inputs and of ``output`` are read once, and some inputs are kept."""
 
     output: str | None
-    every: int
+    total: int
 
     @classmethod
     def of(cls, total: int, output: str | None) -> Scan:
-        return cls(output, -(-total // SAMPLE))
+        return cls(output, total)
 
     def __call__(self, part: Part) -> Scanned:
         inputs = cast(Table, part).names
         X = cast(Table, part).read(inputs if self.output is None else (*inputs, self.output))[:, : len(inputs)]
-        strided = np.arange(-part.start % self.every, part.rows, self.every)
-        places = np.unique(np.concatenate([strided, X.argmin(axis=0), X.argmax(axis=0)]))
+        chosen = sample_places(self.total)
+        chosen = chosen[(chosen >= part.start) & (chosen < part.start + part.rows)] - part.start
+        places = np.unique(np.concatenate([chosen, X.argmin(axis=0), X.argmax(axis=0)]))
         return Scanned(places + part.start, X[places])
 
     def stored(self, parts: Sequence[Part], scans: Sequence[Scanned], names: tuple[str, ...]) -> StoredInputs:
         """The rows of ``parts``, with the same sample as if they were in memory (``Inputs.sample``)."""
         places, values = np.concatenate([scan.places for scan in scans]), np.vstack([scan.values for scan in scans])
-        keep = places % self.every == 0
+        keep = np.isin(places, sample_places(self.total))
         keep[values.argmin(axis=0)] = True
         keep[values.argmax(axis=0)] = True
         sample = np.ascontiguousarray(values[keep])

@@ -16,6 +16,7 @@ import scipy.linalg
 import torch
 
 from .engine.engine import Done, Engine, Totals
+from .errors import InputError
 from .features import ROWS_ON_CPU, Features
 from .inputs import Array, Inputs
 from .parts import Part, parts_of
@@ -25,6 +26,9 @@ _UNIT = float(np.finfo(np.float64).eps)
 
 #: The share of a GPU's free memory that one block of rows may take.
 SHARE_OF_MEMORY = 0.05
+
+#: A variance that is negative by more than this share of itself does not come from round-off.
+NOT_A_COVARIANCE = 1e-4
 
 #: Gram matrices are summed block column by block column, so that only about half of them is computed.
 GRAM_BLOCKS = 4
@@ -71,7 +75,14 @@ class Gram:
         weights = columns.get("weights")
         blocks = [features.block(X) for features in self.features]
         for place, (features, block) in enumerate(zip(self.features, blocks, strict=True)):
-            left = (features.variance(X) - torch.linalg.vector_norm(block, dim=1).square_()).clamp_(min=0.0)
+            counted = block.square() @ torch.from_numpy(features.shares).to(X.device)
+            variance = features.variance(X)
+            left = variance - counted
+            if bool((left < -NOT_A_COVARIANCE * variance).any()):
+                raise InputError(
+                    "kernel is not a covariance: some variance is negative once f is known at the centres."
+                )
+            left.clamp_(min=0.0)
             _accumulate(totals, f"residual_{place}", left.sum())
             if weights is not None:
                 _accumulate(totals, f"weighted_residual_{place}", (left * weights).sum())
@@ -177,14 +188,15 @@ class Summary:
         balance = _UNIT * np.sqrt(size * reach * float(np.max(amplified)))
         return np.asarray(4.0 * np.sqrt(size) * (balance * own + error / balance))
 
+    def told(self, place: int) -> Array:
+        """``ΦᵀV⁻¹Φ`` for the prior at ``place``."""
+        noise = self.noises[place]
+        return self.totals[f"precision_{place}"] if noise is None else self.plain / noise
+
     def information(self, place: int) -> Array:
         """``ΦᵀV⁻¹Φ`` for the prior at ``place``, from the safe side: never less than the rows tell."""
-        noise = self.noises[place]
-        if noise is None:
-            precise = self.totals[f"precision_{place}"]
-            scale = float(np.trace(precise)) / float(np.trace(self.plain))
-        else:
-            precise, scale = self.plain / noise, 1.0 / noise
+        precise = self.told(place)
+        scale = float(np.trace(precise)) / float(np.trace(self.plain))
         return np.asarray(precise + np.diag(scale * self.allowance))
 
     @property

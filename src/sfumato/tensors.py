@@ -30,6 +30,14 @@ def as_array(block: Matrix) -> Array:
     return np.asarray(block.cpu().numpy()) if isinstance(block, torch.Tensor) else block
 
 
+def squared_norms(block: torch.Tensor) -> Array:
+    """The squared norm of every column."""
+    if block.device.type == "cpu":
+        # PyTorch makes a batch of tiny products of it
+        return np.asarray(np.einsum("ij,ij->j", block.numpy(), block.numpy()))
+    return as_array(torch.linalg.vector_norm(block, dim=0).square_())
+
+
 def cholesky_in_place(matrix: torch.Tensor) -> torch.Tensor:
     """L with ``matrix = L Lᵀ``, in the memory of ``matrix``, which must be contiguous and is lost.
 

@@ -34,12 +34,13 @@ def block_pivots(
     limit: int,
     smallest: float,
     first: int = 0,
+    smallest_first: float = 0.0,
 ) -> BlockPivots:
     """Pick rows of a PSD matrix with much variance left, until ``enough`` says so of what is left at each row.
 
     ``columns(rows)`` are columns of the matrix, as an array or a tensor on any device: the work is done there. At most
     ``limit`` rows are picked, and none that has less left than ``smallest`` times its own variance. The ``first`` rows
-    are picked before all others, whatever they have left.
+    are picked before all others, unless they have less left than the share ``smallest_first``.
     """
     left = np.array(diagonal, dtype=np.float64)
     limit = min(limit, len(left))
@@ -48,7 +49,7 @@ def block_pivots(
     means = [float(np.mean(left))]
     while len(order) < limit:
         share = left / diagonal
-        waiting = np.flatnonzero(share[:first] > 0.0)[:BLOCK]
+        waiting = np.flatnonzero(share[:first] > smallest_first)[:BLOCK]
         if waiting.size == 0 and enough(left):
             break
         block = waiting if waiting.size else np.argpartition(-share, min(BLOCK, len(left) - 1))[:BLOCK]
@@ -57,7 +58,7 @@ def block_pivots(
         if block.size == 0:
             break
         k = len(order)
-        least = 0.0 if waiting.size else float(share[block[0]]) * WORTH
+        least = smallest_first if waiting.size else float(share[block[0]]) * WORTH
         wanted = as_tensor(columns(block))
         if factor is None:
             # rows of this are columns of the factor: new ones are added at the end

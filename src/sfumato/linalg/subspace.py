@@ -33,7 +33,7 @@ NEAR = 100.0
 
 #: With fewer rows than these, one thread does everything, or all but the work with n × n matrices: more threads gain
 #: little with small matrices, and on a busy machine they wait for each other.
-FEW_ROWS, SOME_ROWS = 2000, 8000
+FEW_ROWS, SOME_ROWS = 3000, 8000
 
 
 @dataclass(frozen=True, eq=False)
