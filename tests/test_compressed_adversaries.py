@@ -100,3 +100,11 @@ def test_a_mechanism_that_wrote_a_folder_draws_no_second_time(tmp_path):
     ):
         with pytest.raises(sf.InputError, match="released values"):
             again()
+
+
+def test_a_region_between_the_rows_is_fine():
+    X = np.concatenate([np.linspace(0, 0.4, 100), np.linspace(0.6, 1, 100)])
+    mechanism = sf.protect(
+        sf.Prior(kernel=rbf(0.2), noise=0.01), X, sf.Box(0.45, 0.55), alpha=0.3, method="compressed", progress=False
+    )
+    assert mechanism.certificate.holds

@@ -173,10 +173,11 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
         if extra.shape[0]:
             points = np.vstack([points, extra])
             ratios = np.concatenate([ratios, ratios_at(extra)])
-    if summary is not None and design.region.points is None:
+    if summary is not None and _may_wander(design):
         # inputs are looked for around a sample of the rows; none of the others may be forgotten
         missed = _worst_of_all_rows(design, ratios_at)
-        points, ratios = np.vstack([points, missed]), np.concatenate([ratios, ratios_at(missed)])
+        if len(missed):
+            points, ratios = np.vstack([points, missed]), np.concatenate([ratios, ratios_at(missed)])
     worst = int(np.argmin(ratios))
     promised_ratio = float(ratios[worst])
     if design.cover == "rows":
