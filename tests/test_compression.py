@@ -542,12 +542,17 @@ def test_a_constant_column_is_fine():
     check_from_the_safe_side(mechanism, off=1e-6)
 
 
-@pytest.mark.xfail(strict=True, raises=sf.InputError, reason="rows inside are looked at where there are none")
 def test_a_region_between_the_rows_is_protected():
     X = PLANE[np.abs(PLANE - [0.3, 0.5]).max(axis=1) > 0.15]
     mechanism = compress(sf.Prior(kernel=rbf([0.6, 0.6]), noise=0.01), X, sf.Box([0.2, 0.4], [0.4, 0.6]), alpha=0.3)
     assert mechanism.certificate.holds
     check_from_the_safe_side(mechanism, off=1e-6)
+
+
+@pytest.mark.xfail(strict=True, raises=(AssertionError, sf.InputError), reason="roughness is looked at before rows are")
+def test_a_rows_cover_without_rows_is_refused_in_words():
+    with pytest.raises(sf.InputError, match="no row of the data has"):
+        compress(SMOOTH, LINE[::20], sf.Box(0.5, 0.5001), alpha=0.3, cover="rows")
 
 
 def test_one_row_is_enough():

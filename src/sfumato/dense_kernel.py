@@ -181,11 +181,6 @@ def _require_features(kernel: Kernel, features: int, given: int, picked: bool) -
             f"the kernel has {kernel.ard_num_dims} lengthscales, but the inputs have {given} feature(s); "
             "give one lengthscale, or one for each feature."
         )
-    if type(kernel) is CosineKernel and features > 1:
-        raise InputError(
-            f"the kernel has a CosineKernel over {features} columns, which is no covariance; give it one column "
-            "(active_dims), or multiply one for each."
-        )
     for part in kernel.children():
         for inner in part if isinstance(part, torch.nn.ModuleList) else [part]:
             if isinstance(inner, Kernel):

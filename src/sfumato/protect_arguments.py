@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from gpytorch.kernels import CosineKernel
 
 from .errors import InputError
 from .inputs import Array, Inputs
@@ -95,6 +96,13 @@ def check_prior(prior: Prior, inputs: Inputs) -> None:
         raise InputError(
             f"prior does not fit X, which has {inputs.dimension} feature(s) ({', '.join(inputs.names)}): {error}"
         ) from error
+    for part in prior.kernel.modules():
+        wide = isinstance(part, CosineKernel) and (part.active_dims is None or part.active_dims.numel() > 1)
+        if wide and inputs.dimension > 1:
+            raise InputError(
+                "prior has a CosineKernel over several columns, which is no covariance; give it one column "
+                "(active_dims), or multiply one for each."
+            )
     variance = prior.variance(sample)
     if not (np.all(np.isfinite(values)) and np.all(np.isfinite(variance)) and np.all(variance > 0)):
         raise InputError(
