@@ -54,7 +54,8 @@ def claim(design: Design, holds: bool = True) -> Certificate:
         promise="a promise", prior="a prior", guarantee="joint", structure="full", cover=design.cover, holds=holds,
         joint_ratio=0.9 if holds else 1.7, floor_ratio=1.1,
         promised_ratio=1.1 if holds else 0.8, worst_input=design.inputs.values[0], worst_std=1.0, worst_floor=1.1,
-        trace=design.noise.trace, trace_lower=0.0, gap=0.0, spill=0.0, compression=0.0, sensitive=len(design.sensitive), checked=7,
+        trace=design.noise.trace, trace_lower=0.0, gap=0.0, spill=0.0, compression=0.0, sensitive=len(design.sensitive),
+        checked=7,
         allowance=0.0, columns=design.inputs.names, notes=(),
     )  # fmt: skip
 

@@ -74,18 +74,11 @@ class Gram:
     def _add(self, totals: dict[str, torch.Tensor], X: torch.Tensor, columns: dict[str, torch.Tensor]) -> None:
         weights = columns.get("weights")
         blocks = [features.block(X) for features in self.features]
-        for place, (features, block) in enumerate(zip(self.features, blocks, strict=True)):
-            counted = block.square() @ torch.from_numpy(features.shares).to(X.device)
+        for place, features in enumerate(self.features):
             variance = features.variance(X)
-            left = variance - counted
-            if bool((left < -NOT_A_COVARIANCE * variance).any()):
-                raise InputError(
-                    "kernel is not a covariance: some variance is negative once f is known at the centres."
-                )
-            left.clamp_(min=0.0)
-            _accumulate(totals, f"residual_{place}", left.sum())
+            _accumulate(totals, f"variance_{place}", variance.sum())
             if weights is not None:
-                _accumulate(totals, f"weighted_residual_{place}", (left * weights).sum())
+                _accumulate(totals, f"weighted_variance_{place}", (variance * weights).sum())
         together = blocks[0] if len(blocks) == 1 else torch.hstack(blocks)
         if self.observed:
             values = columns["outputs"] / columns["noise_0"] if 0 in self.noisy else columns["outputs"]
@@ -168,9 +161,14 @@ class Summary:
         return noise * self.totals.get("squared_cost", self.plain)
 
     def residual(self, place: int, weighted: bool) -> float:
-        """``Tr C(K_XX − ΦΦᵀ)``: how much the features leave out."""
-        name = f"weighted_residual_{place}" if weighted and "cost" in self.totals else f"residual_{place}"
-        return float(self.totals[name])
+        """``Tr C(K_XX − ΦΦᵀ)``: how much the features leave out, with what round-off may hide of it."""
+        weighted = weighted and "cost" in self.totals
+        total = float(self.totals[f"weighted_variance_{place}" if weighted else f"variance_{place}"])
+        known = np.diag(self.cost if weighted else self.plain)[self.slices[place]]
+        left_out = total - float(self.features[place].shares @ known)
+        if left_out < -NOT_A_COVARIANCE * total:
+            raise InputError("kernel is not a covariance: variances are negative once f is known at the centres.")
+        return max(left_out, 0.0) + 64.0 * _UNIT * total
 
     @cached_property
     def allowance(self) -> Array:
