@@ -64,8 +64,9 @@ def main() -> None:
     figure, axes = plt.subplots(1, len(panels), figsize=(4.8 * len(panels), 3.8), sharey=True, squeeze=False)
     for place, (title, exact, compressed) in zip(axes[0], panels, strict=True):
         draw(place, read(exact), read(compressed), title)
-    axes[0][0].legend(frameon=False, fontsize=8, loc="upper left")
-    figure.tight_layout()
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, fontsize=8, loc="lower center", ncols=2)
+    figure.tight_layout(rect=(0.0, 0.12, 1.0, 1.0))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.out, dpi=160)
     print(f"written to {options.out}")
