@@ -549,7 +549,6 @@ def test_a_region_between_the_rows_is_protected():
     check_from_the_safe_side(mechanism, off=1e-6)
 
 
-@pytest.mark.xfail(strict=True, raises=(AssertionError, sf.InputError), reason="roughness is looked at before rows are")
 def test_a_rows_cover_without_rows_is_refused_in_words():
     with pytest.raises(sf.InputError, match="no row of the data has"):
         compress(SMOOTH, LINE[::20], sf.Box(0.5, 0.5001), alpha=0.3, cover="rows")

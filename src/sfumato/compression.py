@@ -187,6 +187,9 @@ class Compression:
             places = sample.values[whole.region.contains(sample.values)]
         if places is None:
             places = whole.region.candidates(1024, sample, turn=2)
+        if len(places) == 0:
+            # no row is in the region: that is said where rows are taken
+            return
         for prior, own, chosen in zip(self.priors, features, centres, strict=True):
             budget = whole.tolerance.budget(prior, places)
             worst = float(np.max(own.left_out(places) / budget, initial=0.0))
