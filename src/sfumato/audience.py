@@ -13,7 +13,7 @@ from .covariances import Covariances, add_noise
 from .inputs import Array, Inputs, Mask
 from .noise import Noise
 from .prior import Prior
-from .programs.joint import explaining_root
+from .programs.roots import promised_root
 from .tensors import Matrix, as_array, as_tensor, cholesky_in_place, squared_norms
 from .tolerance import Tolerance
 
@@ -103,9 +103,7 @@ class Audience:
     def root(self, sensitive: Array, joint: bool) -> Array:
         """U with ``U Uᵀ = G = K_XS Δ⁻¹ K_SX`` (joint), or the columns ``k_s/√δ_s`` (each value by itself)."""
         cross = as_array(self.covariances.between(self.inputs.values, sensitive))
-        if joint:
-            return explaining_root(cross, self.tolerance.matrix(self.prior, sensitive))
-        return cross / np.sqrt(self.tolerance.budget(self.prior, sensitive))
+        return promised_root(cross, self.tolerance, self.prior, sensitive, joint)
 
     def watch(self, points: Array) -> Watch:
         block, own = self.covariances.between(self.inputs.values, points), None

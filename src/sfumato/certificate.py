@@ -7,7 +7,7 @@ Nothing here knows how Σ was found, and nothing is shared with the code that fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -222,33 +222,30 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
     return certificate, np.asarray(points[ratios < 1 - TOLERANCE])
 
 
-def _worst_of_all_rows(design: Design, ratios_at: Callable[[Array], Array]) -> Array:
-    """Of all rows, moved into the region if it leaves columns to the data, the inputs that come closest to a floor."""
-    free = design.region.moves(design.inputs.dimension)
-    lower, upper = design.region.limits(design.inputs.dimension)
-    combined = bool(np.any(np.isinf(lower) & np.isinf(upper) & ~free))
-    kept, worst = design.inputs.sample.values[:0], np.zeros(0)
+def _rows_of_region(design: Design, moved: bool) -> Iterator[Array]:
+    """The rows of the data inside the region, some at a time; ``moved``: all of them, each moved into it."""
     for part in parts_of(design.inputs):
         rows = part.inputs()
-        rows = np.asarray(design.region.project(rows, design.lookout) if combined else rows)
+        rows = np.asarray(design.region.project(rows, design.lookout) if moved else rows)
         rows = rows[design.region.contains(rows)]
         for start in range(0, len(rows), ROWS_AT_ONCE):
-            some = rows[start : start + ROWS_AT_ONCE]
-            ratios = np.concatenate([worst, ratios_at(some)])
-            least = np.argsort(ratios, kind="stable")[:MOST_MISSED]
-            kept, worst = np.vstack([kept, some])[least], ratios[least]
+            yield rows[start : start + ROWS_AT_ONCE]
+
+
+def _worst_of_all_rows(design: Design, ratios_at: Callable[[Array], Array]) -> Array:
+    """Of all rows, moved into the region if it leaves columns to the data, the inputs that come closest to a floor."""
+    kept, worst = design.inputs.sample.values[:0], np.zeros(0)
+    for rows in _rows_of_region(design, moved=bool(np.any(design.free_columns))):
+        ratios = np.concatenate([worst, ratios_at(rows)])
+        least = np.argsort(ratios, kind="stable")[:MOST_MISSED]
+        kept, worst = np.vstack([kept, rows])[least], ratios[least]
     return kept
 
 
 def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float:
     """The least ratio at the rows of the data inside the region; 0 where there is none."""
-    least = np.inf
-    for part in parts_of(design.inputs):
-        rows = part.inputs()
-        rows = rows[design.region.contains(rows)]
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            least = min(least, float(np.min(ratios_at(rows[start : start + ROWS_AT_ONCE]))))
-    return least if np.isfinite(least) else 0.0
+    least = [float(np.min(ratios_at(rows))) for rows in _rows_of_region(design, moved=False)]
+    return min(least, default=0.0)
 
 
 def _bare(readers: Sequence[Reader], points: Array) -> int:

@@ -16,10 +16,11 @@ import scipy.linalg
 from .compressed_reader import noise_coefficients
 from .design import Design
 from .functional_noise import FunctionalNoise
-from .inputs import Array
-from .optimality import Optimality
+from .inputs import Array, among
+from .linalg.triangular import solve_lower
+from .optimality import Optimality, gap_between
 from .programs.demand import Demand, lower_bound
-from .programs.joint import explaining_root
+from .programs.roots import promised_root
 from .summary import Summary
 from .virtual_rows import VirtualRows
 
@@ -50,16 +51,11 @@ def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) 
         cost = min(1.0, max(0.0, 1.0 - least / objective))
     else:
         cost = max(0.0, 1.0 - bound.at(joint_ratio) / objective)
-    return Optimality(trace, lower, _gap(least, objective)), cost
+    return Optimality(trace, lower, gap_between(least, objective)), cost
 
 
 def _total(gram: Array, coefficients: Array) -> float:
     return float(np.sum(coefficients * (gram @ coefficients)))
-
-
-def _gap(lower: float, objective: float) -> float:
-    gap = 1.0 - lower / objective
-    return float("nan") if gap < -1e-6 else min(1.0, max(0.0, gap))
 
 
 def _without_weights(summary: Summary) -> Summary:
@@ -90,7 +86,7 @@ class _Bound:
         witness = self.design.witness
         if witness is not None:
             basis = self.virtual.basis
-            parts = [scipy.linalg.solve_triangular(basis, part, lower=True, check_finite=False) for part in witness]
+            parts = [solve_lower(basis, part) for part in witness]
             return max(0.0, lower_bound(demands, parts) - self.residual)
         if self.design.guarantee == "pointwise" or len(demands) > 1:
             return 0.0
@@ -112,19 +108,16 @@ class _Bound:
 
     @cached_property
     def demands(self) -> list[Demand]:
-        design, virtual = self.design, self.virtual
+        design, virtual, joint = self.design, self.virtual, self.design.guarantee == "joint"
         # nearly Eᵀ: E Eᵀ has a little more than ΦᵀCΦ, for round-off
-        across = scipy.linalg.solve_triangular(virtual.basis, self.summary.cost, lower=True, check_finite=False)
+        across = solve_lower(virtual.basis, self.summary.cost)
         demands = []
         for place, (prior, own) in enumerate(zip(design.priors, self.summary.slices)):
             features, part = self.summary.features[place], across[:, own]
             covariance = (part / features.shares) @ part.T + virtual.spread(place)
-            root = part @ features.at(design.sensitive).T
-            if design.guarantee == "joint":
-                root = explaining_root(root, design.tolerance.matrix(prior, design.sensitive))
-            else:
-                root = root / np.sqrt(design.tolerance.budget(prior, design.sensitive))
-            demands.append(Demand(np.asarray((covariance + covariance.T) / 2), root, design.guarantee == "joint"))
+            cross = part @ features.at(design.sensitive).T
+            root = promised_root(cross, design.tolerance, prior, design.sensitive, joint)
+            demands.append(Demand(np.asarray((covariance + covariance.T) / 2), root, joint))
         return demands
 
     @cached_property
@@ -141,9 +134,7 @@ class _Bound:
         times what is left out at all rows.
         """
         design, features, prior = self.design, self.summary.features[place], self.design.priors[place]
-        known = {row.tobytes() for row in np.ascontiguousarray(features.centres) + 0.0}
-        apart = [row.tobytes() not in known for row in np.ascontiguousarray(design.sensitive) + 0.0]
-        others = design.sensitive[apart]
+        others = design.sensitive[~among(design.sensitive, features.centres)]
         if len(others) == 0:
             return 0.0
         least: Array | float = design.tolerance.budget(prior, others)

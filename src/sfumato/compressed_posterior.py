@@ -20,7 +20,7 @@ from .design import Design
 from .engine.engine import Done, Engine
 from .features import Features
 from .functional_noise import FunctionalNoise
-from .inputs import Array, Inputs
+from .inputs import Array, Inputs, among
 from .linalg.triangular import solve_lower
 from .prediction import Prediction
 from .prior import Prior
@@ -37,7 +37,6 @@ class CompressedPosterior:
     """f given published outputs with functional noise."""
 
     prior: Prior
-    inputs: Inputs
     summary: Summary
     lower: Array
     weights: Array
@@ -71,7 +70,7 @@ class CompressedPosterior:
         total[np.diag_indices_from(total)] += 1.0
         lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
         weights = scipy.linalg.cho_solve((lower, True), sources.T @ summary.projection, check_finite=False)
-        return cls(rounded, design.inputs, summary, np.asarray(lower), np.asarray(weights), least, min(error, 0.5))
+        return cls(rounded, summary, np.asarray(lower), np.asarray(weights), least, min(error, 0.5))
 
     @property
     def features(self) -> Features:
@@ -113,9 +112,7 @@ class CompressedPosterior:
 
 def _first(places: Array, always: Array) -> Array:
     """``always``, then the others of ``places``."""
-    known = {row.tobytes() for row in np.ascontiguousarray(always) + 0.0}
-    more = [row for row in np.ascontiguousarray(places) + 0.0 if row.tobytes() not in known]
-    return np.vstack([always, *more]) if more else np.array(always)
+    return np.vstack([always, places[~among(places, always)]])
 
 
 def _widened(noise: FunctionalNoise, more: int, centres: Array) -> FunctionalNoise:

@@ -16,7 +16,7 @@ from .audience import Audience, Watch
 from .design import Cover, Design
 from .features import Features
 from .functional_noise import FunctionalNoise
-from .inputs import Array, Mask
+from .inputs import Array, among
 from .linalg.triangular import solve_lower
 from .problem import Problem, Solution
 from .programs.joint import explaining_root
@@ -57,7 +57,7 @@ class CompressedAudience(Audience):
 
     def _rest(self, points: Array, values: Array) -> Array:
         """The covariance that the features leave out; nothing at a centre."""
-        beside = np.flatnonzero(~_among(points, self.features.centres))
+        beside = np.flatnonzero(~among(points, self.features.centres))
         rest, known = np.zeros((len(points), len(points))), values[beside]
         if beside.size:
             left_out = self.prior.covariance(points[beside]) - (known * self.features.shares) @ known.T
@@ -108,7 +108,7 @@ class CompressedProblem(Problem):
         if not self.joint:
             return points
         inside = self._centres_inside
-        if len(points) == 0 or len(inside) == 0 or np.all(_among(points, inside)):
+        if len(points) == 0 or len(inside) == 0 or np.all(among(points, inside)):
             return points
         scale = np.sqrt(self.prior.variance(inside))
         correlation = np.abs(self.prior.covariance(points, inside)) / scale
@@ -118,7 +118,7 @@ class CompressedProblem(Problem):
     def _centres_inside(self) -> Array:
         """The inputs of the region that are centres for every prior."""
         first, *others = (features.centres for features in self.virtual.summary.features)
-        common = np.all([self.region.contains(first), *(_among(first, centres) for centres in others)], axis=0)
+        common = np.all([self.region.contains(first), *(among(first, centres) for centres in others)], axis=0)
         return np.asarray(first[common])
 
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
@@ -133,8 +133,3 @@ class CompressedProblem(Problem):
         )
         witness = None if solution.witness is None else tuple(virtual.basis @ part for part in solution.witness)
         return self.whole.published(cover, sensitive, Solution(noise, witness))
-
-
-def _among(points: Array, places: Array) -> Mask:
-    known = {row.tobytes() for row in np.ascontiguousarray(places) + 0.0}
-    return np.array([row.tobytes() in known for row in np.ascontiguousarray(points) + 0.0])

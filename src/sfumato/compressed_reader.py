@@ -18,7 +18,7 @@ from .design import Design
 from .engine.engine import Done, Engine
 from .features import Features
 from .functional_noise import FunctionalNoise
-from .inputs import Array
+from .inputs import Array, among
 from .linalg.triangular import solve_lower
 from .prior import Prior
 from .reader import Reader
@@ -29,9 +29,6 @@ _UNIT = float(np.finfo(np.float64).eps)
 #: Every reader is taken to know everything to this extent, in units of the prior's own information. It costs nothing
 #: that one could see, and keeps what follows from singular sums (fewer rows than centres) well-conditioned.
 LEAST_INFORMATION = {"one prior": 1e-6, "several": 1e-4}
-
-#: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
-_TINY = 1e-8
 
 
 def summary_of(design: Design, engine: Engine, device: str | None, done: Done) -> Summary:
@@ -47,17 +44,15 @@ def summary_of(design: Design, engine: Engine, device: str | None, done: Done) -
 
 def noise_coefficients(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
     """c with ``k(x, Z) C = φ(x)ᵀ c``, over all ``features``; the last of them are those of the noise."""
-    ends = np.cumsum([len(centres) for centres in noise.centres])[:-1]
-    parts, own = np.split(noise.mixing, ends), features[-len(noise.centres) :]
+    parts, own = noise.by_prior(noise.mixing), features[-len(noise.centres) :]
     others = [np.zeros((len(f), noise.mixing.shape[1])) for f in features[: -len(noise.centres)]]
     return np.vstack([*others, *(f.lower.T @ part for f, part in zip(own, parts, strict=True))])
 
 
 def _magnitudes(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
     """|Lᵀ||C|: round-off in c is a share of this."""
-    ends = np.cumsum([len(centres) for centres in noise.centres])[:-1]
-    own = features[-len(noise.centres) :]
-    return np.vstack([np.abs(f.lower.T) @ np.abs(part) for f, part in zip(own, np.split(noise.mixing, ends))])
+    parts, own = noise.by_prior(noise.mixing), features[-len(noise.centres) :]
+    return np.vstack([np.abs(f.lower.T) @ np.abs(part) for f, part in zip(own, parts, strict=True)])
 
 
 class CompressedReader(Reader):
@@ -102,30 +97,19 @@ class CompressedReader(Reader):
         return np.sqrt(self.features.shares)[:, None] * features, solve_lower(self.lower, block)
 
     def joint_ratio(self) -> float:
-        design, prior = self.design, self.prior
-        sensitive, region = design.sensitive, design.region
-        if self.lower is None or sensitive.shape[0] == 0 or not np.all(region.contains(sensitive)):
+        promised = None if self.lower is None else self.promised()
+        if promised is None:
             return float("inf")
-        if design.guarantee == "pointwise":
-            spread = region.points if region.points is not None else region.candidates(64, design.lookout, turn=1)
-            sensitive = np.unique(np.vstack([sensitive, spread]), axis=0)
-        values, vectors = scipy.linalg.eigh(design.tolerance.matrix(prior, sensitive), check_finite=False)
-        if design.guarantee == "pointwise":
-            values, vectors = values[values > _TINY * values[-1]], vectors[:, values > _TINY * values[-1]]
-        uncertain = _UNIT * np.sqrt(len(values)) * float(np.max(prior.variance(sensitive)))
-        if values[0] <= 4 * uncertain:
-            return float("inf")
-        root = vectors / np.sqrt(values)
+        sensitive, root, least, uncertain = promised
         known, explained = self._seen(sensitive)
         learnt = explained.T @ explained + self._left_out(sensitive, known)
         top = float(scipy.linalg.eigvalsh(root.T @ learnt @ root)[-1])
-        slack = 8 * _UNIT * len(self.summary) * float(np.max(prior.variance(sensitive))) / values[0]
-        return float(max(top, 0.0) * (1 + uncertain / values[0]) + slack)
+        slack = 8 * _UNIT * len(self.summary) * float(np.max(self.prior.variance(sensitive))) / least
+        return float(max(top, 0.0) * (1 + uncertain) + slack)
 
     def _left_out(self, points: Array, known: Array) -> Array:
         """The covariance that the features do not have; at a centre only what round-off may take."""
-        centres = {row.tobytes() for row in np.ascontiguousarray(self.features.centres) + 0.0}
-        if all(row.tobytes() in centres for row in np.ascontiguousarray(points) + 0.0):
+        if np.all(among(points, self.features.centres)):
             lost = self.features.at(points) * np.sqrt(1.0 - self.features.shares)
             return np.asarray(lost @ lost.T)
         return self.prior.covariance(points) - known.T @ known

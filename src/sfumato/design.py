@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from .functional_noise import FunctionalNoise
-from .inputs import Array, Inputs
+from .inputs import Array, Inputs, Mask
 from .noise import IndependentNoise, Noise
 from .parts import parts_of
 from .prior import Prior
@@ -77,6 +78,13 @@ class Design:
         """The rows that stand for all of them where inputs of the region are looked for."""
         return self.inputs.sample if isinstance(self.noise, FunctionalNoise) else self.inputs
 
+    @property
+    def free_columns(self) -> Mask:
+        """The columns that the region leaves to the combinations that rows of the data have."""
+        lower, upper = self.region.limits(self.inputs.dimension)
+        free = np.isinf(lower) & np.isinf(upper) & ~self.region.moves(self.inputs.dimension)
+        return np.asarray(free, dtype=np.bool_)
+
     def rows_inside(self) -> Array:
         """The rows of the data that lie in the region."""
         inside = (part.inputs() for part in parts_of(self.inputs))
@@ -88,6 +96,10 @@ class Design:
 
     def digest(self) -> bytes:
         """A fingerprint of all that decides how outputs are blurred."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> bytes:
         state = hashlib.sha256()
         noise = self.noise
         if isinstance(noise, FunctionalNoise):

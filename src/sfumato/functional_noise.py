@@ -117,9 +117,12 @@ class FunctionalNoise(Noise):
 
     def function(self, normals: Array, device: str = "cpu") -> RandomFunction:
         """The random function that follows from ``normals_needed`` standard normals."""
-        ends = np.cumsum([len(centres) for centres in self.centres])[:-1]
-        weights = np.split(self.mixing @ normals, ends)
+        weights = self.by_prior(self.mixing @ normals)
         return RandomFunction(self.priors, self.centres, tuple(weights), device)
+
+    def by_prior(self, rows: Array) -> list[Array]:
+        """``rows``, one for each centre, those of each prior by themselves."""
+        return np.split(rows, np.cumsum([len(centres) for centres in self.centres])[:-1])
 
     def draw(self, normals: Array, device: str = "cpu") -> Array:
         function = self.function(normals, device)

@@ -66,6 +66,13 @@ def sample_places(rows: int) -> Index:
     return np.unique((shares * rows).astype(np.intp))
 
 
+def among(points: Array, places: Array) -> Mask:
+    """Which rows of ``points`` are rows of ``places``; 0 and −0 are the same."""
+    known = {row.tobytes() for row in np.ascontiguousarray(places) + 0.0}
+    asked = np.ascontiguousarray(points) + 0.0
+    return np.fromiter((row.tobytes() in known for row in asked), dtype=np.bool_, count=len(asked))
+
+
 def default_names(dimension: int) -> tuple[str, ...]:
     return ("x",) if dimension == 1 else tuple(f"x{i}" for i in range(dimension))
 

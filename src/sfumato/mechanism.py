@@ -310,7 +310,7 @@ def _designed(
         method = "compressed"
     if method == "compressed":
         check_compressible(problem)
-        plan = compressed_plan(problem, max(len(c.places) for c in compression.first_centres), device)
+        plan = compressed_plan(problem, compression.guess(), device)
     elif streamed:
         raise InputError(
             f'method is {method!r}, which needs all rows in the memory of one machine; use method="compressed" with '

@@ -19,7 +19,7 @@ from .linalg.weighting import Weighting
 from .noise import Noise
 from .programs.demand import Demand, lower_bound
 from .programs.everywhere import needed_everywhere
-from .programs.joint import explaining_root
+from .programs.roots import promised_root
 from .reader import Reader
 from .tensors import as_array, as_tensor, cholesky_in_place
 
@@ -44,12 +44,13 @@ def optimality(design: Design, readers: Sequence[Reader]) -> Optimality:
         weights = np.diag(weights)
     lower = _bound(design, readers, None)
     if weights is None:
-        return Optimality(trace, lower, _gap(lower, trace))
+        return Optimality(trace, lower, gap_between(lower, trace))
     of_weights = _bound(design, readers, weights)
-    return Optimality(trace, lower, _gap(of_weights, objective(design.noise, weights)))
+    return Optimality(trace, lower, gap_between(of_weights, objective(design.noise, weights)))
 
 
-def _gap(lower: float, objective: float) -> float:
+def gap_between(lower: float, objective: float) -> float:
+    """How far at most ``objective`` is above its least value, as a share, given a lower bound."""
     gap = 1.0 - lower / objective
     # less noise than is possible: the promise is not kept, and there is no gap to speak of
     return float("nan") if gap < -1e-6 else min(1.0, max(0.0, gap))
@@ -120,8 +121,5 @@ def _bound_by_range(design: Design, reader: Reader, weights: Array | None) -> fl
 
 def _explaining_root(design: Design, reader: Reader) -> Array:
     """U (programs/demand.py)."""
-    sensitive, prior = design.sensitive, reader.prior
-    cross = as_array(reader.covariances.between(design.inputs.values, sensitive))
-    if design.guarantee == "joint":
-        return explaining_root(cross, design.tolerance.matrix(prior, sensitive))
-    return cross / np.sqrt(design.tolerance.budget(prior, sensitive))
+    cross = as_array(reader.covariances.between(design.inputs.values, design.sensitive))
+    return promised_root(cross, design.tolerance, reader.prior, design.sensitive, design.guarantee == "joint")

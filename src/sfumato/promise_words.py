@@ -52,10 +52,7 @@ def _free_columns(design: Design) -> list[str]:
     """The columns that the region leaves to the combinations that rows of the data have."""
     if design.region.points is not None or design.cover in ("rows", "everywhere"):
         return []
-    dimension = design.inputs.dimension
-    lower, upper = design.region.limits(dimension)
-    kept = np.isinf(lower) & np.isinf(upper) & ~design.region.moves(dimension)
-    return [name for name, free in zip(design.inputs.names, kept, strict=True) if free]
+    return [name for name, free in zip(design.inputs.names, design.free_columns, strict=True) if free]
 
 
 def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_ratio: float, bare: int) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ is inverted (never added, as a jitter would be), and bounds for the other terms'
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.linalg
 import torch
@@ -24,6 +26,15 @@ _UNIT = float(np.finfo(np.float64).eps)
 
 #: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
 _TINY = 1e-8
+
+
+class Promised(NamedTuple):
+    """``root`` is Δ^{-1/2} at the ``sensitive`` inputs, ``least`` Δ's least eigenvalue, ``uncertain`` its error."""
+
+    sensitive: Array
+    root: Array
+    least: float
+    uncertain: float
 
 
 class Reader:
@@ -95,13 +106,25 @@ class Reader:
             return float("inf")
         if self.design.cover == "everywhere":
             return self._joint_ratio_everywhere()
+        promised = self.promised()
+        if promised is None:
+            return float("inf")
+        sensitive, root, least, uncertain = promised
+        cross = self.covariances.between(self.design.inputs.values, sensitive)
+        explained = self.whiten(cross @ as_tensor(root, self.device))
+        top = np.sqrt(max(float(scipy.linalg.eigvalsh(as_array(explained.T @ explained))[-1]), 0.0))
+        entries = np.sqrt(len(self.design.inputs)) * np.max(np.sqrt(self.prior.variance(sensitive)))
+        slack = 4 * _UNIT * entries * np.sqrt(self.largest / (self.least * least))
+        return float((top + slack) ** 2 * (1 + uncertain))
+
+    def promised(self) -> Promised | None:
+        """What the joint promise is about; None where nothing, or something else than the region, carries it."""
         sensitive, region = self.design.sensitive, self.design.region
         if sensitive.shape[0] == 0 or not np.all(region.contains(sensitive)):
-            # nothing, or something else than the region, carries the joint promise
-            return float("inf")
+            return None
         if self.design.guarantee == "pointwise":
             # an estimate should not depend on which inputs the owner names
-            spread = region.points if region.points is not None else region.candidates(64, self.design.inputs, turn=1)
+            spread = region.points if region.points is not None else region.candidates(64, self.design.lookout, turn=1)
             sensitive = np.unique(np.vstack([sensitive, spread]), axis=0)
         delta = self.design.tolerance.matrix(self.prior, sensitive)
         values, vectors = scipy.linalg.eigh(delta, check_finite=False)
@@ -110,14 +133,8 @@ class Reader:
         # how far round-off in the kernel values may move Δ
         uncertain = _UNIT * np.sqrt(len(values)) * float(np.max(self.prior.variance(sensitive)))
         if values[0] <= 4 * uncertain:
-            return float("inf")
-        root = vectors / np.sqrt(values)
-        cross = self.covariances.between(self.design.inputs.values, sensitive)
-        explained = self.whiten(cross @ as_tensor(root, self.device))
-        top = np.sqrt(max(float(scipy.linalg.eigvalsh(as_array(explained.T @ explained))[-1]), 0.0))
-        entries = np.sqrt(len(self.design.inputs)) * np.max(np.sqrt(self.prior.variance(sensitive)))
-        slack = 4 * _UNIT * entries * np.sqrt(self.largest / (self.least * values[0]))
-        return float((top + slack) ** 2 * (1 + uncertain / values[0]))
+            return None
+        return Promised(sensitive, vectors / np.sqrt(values), float(values[0]), uncertain / float(values[0]))
 
     def undetermined(self, points: Array) -> float:
         """The largest share of a standard deviation left at ``points`` once f at the sensitive inputs is known."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .errors import InputError
-from .inputs import Array, Inputs, Mask, as_inputs
+from .inputs import Array, Inputs, Mask, among, as_inputs
 from .low_discrepancy import fill_ball
 from .region_box import spread
 from .region_interface import Region, at_least_one, distinct, number_text, real, reals, rows, same_dimension, unbound
@@ -136,9 +136,7 @@ class Points(Region):
 
     def contains(self, A: Array) -> Mask:
         values = self._bound_values()
-        known = {row.tobytes() for row in values}
-        asked = np.ascontiguousarray(rows(A, values.shape[1]) + 0.0)
-        return np.fromiter((row.tobytes() in known for row in asked), dtype=np.bool_, count=asked.shape[0])
+        return among(rows(A, values.shape[1]), values)
 
     def candidates(self, count: int, inputs: Inputs, turn: int = 0) -> Array:
         at_least_one(count)

@@ -19,6 +19,7 @@ from .engine.engine import Done, Engine, Totals
 from .errors import InputError
 from .features import ROWS_ON_CPU, Features
 from .inputs import Array, Inputs
+from .machine import free_memory
 from .parts import Part, parts_of
 from .prior import Prior
 
@@ -114,8 +115,7 @@ def _add_gram(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> N
 def _rows_at_once(size: int, device: str) -> int:
     if device == "cpu":
         return ROWS_ON_CPU
-    free, _ = torch.cuda.mem_get_info(torch.device(device))
-    return int(np.clip(SHARE_OF_MEMORY * free / (8 * size), ROWS_ON_CPU, 1 << 20))
+    return int(np.clip(SHARE_OF_MEMORY * free_memory(device) / (8 * size), ROWS_ON_CPU, 1 << 20))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from .inputs import Array
+from .linalg.triangular import solve_lower
 from .summary import Summary, inverse
 
 
@@ -38,13 +39,13 @@ class VirtualRows:
         known = self.summary.noises[place]
         if known is not None and "cost" not in self.summary.totals:
             return known * np.eye(len(self))
-        half = _solve(self.basis, self.summary.information(place))
-        return inverse(_symmetric(_solve(self.basis, half.T)))
+        half = solve_lower(self.basis, self.summary.information(place))
+        return inverse(_symmetric(solve_lower(self.basis, half.T)))
 
     def spread(self, place: int) -> Array:
         """``E⁻¹(ΦᵀC V CΦ)E⁻ᵀ``: at least ``noise``, and the same where V and C are multiples of the identity."""
-        half = _solve(self.basis, self.summary.spread(place))
-        return _symmetric(_solve(self.basis, half.T))
+        half = solve_lower(self.basis, self.summary.spread(place))
+        return _symmetric(solve_lower(self.basis, half.T))
 
     def process(self, place: int) -> Array:
         """The covariance of Eᵀu: what ΦΦᵀ is for the rows."""
@@ -73,10 +74,6 @@ class VirtualRows:
             for f, own in zip(self.summary.features, self.summary.slices, strict=True)
         ]
         return np.vstack(blocks)
-
-
-def _solve(lower: Array, block: Array) -> Array:
-    return np.asarray(scipy.linalg.solve_triangular(lower, block, lower=True, check_finite=False))
 
 
 def _symmetric(matrix: Array) -> Array:
