@@ -70,7 +70,7 @@ def release_for(
         floor_ratio=np.inf, promised_ratio=1.1,
         worst_input=inputs.values[0], worst_std=1.0, worst_floor=float(np.float64(0.1) * 3), trace=design.noise.trace,
         trace_lower=np.nan, gap=0.0, spill=0.0, compression=0.0, sensitive=len(sensitive), checked=7, allowance=0.0,
-        columns=inputs.names, notes=("a note", "ein zweiter: größer"),
+        columns=inputs.names, outputs=(), notes=("a note", "ein zweiter: größer"),
     )  # fmt: skip
     return make_release(design, claim, KEY, Y[: len(inputs)], output_name="income")
 

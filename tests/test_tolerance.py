@@ -10,12 +10,14 @@ import pytest
 import oracles
 from kernels import matern, rbf
 from sfumato.errors import InputError
+from sfumato.inputs import Inputs
 from sfumato.prior import Prior
 from sfumato.tolerance import FloorTolerance, FractionTolerance, KernelTolerance, MatrixTolerance, TabulatedFloor
 
 VARIANCE = 4.0
 PRIOR = Prior(kernel=rbf(0.5, VARIANCE))
 S = np.array([[0.0], [0.3], [1.1]])
+INPUTS = Inputs(S, ("t",))
 K = oracles.rbf(S, S, 0.5, VARIANCE)
 
 
@@ -62,7 +64,7 @@ class TestEveryTolerance:
 
     def test_it_is_positive_definite_and_accepted(self, tolerance):
         assert np.linalg.eigvalsh(tolerance.matrix(PRIOR, S))[0] > 0
-        tolerance.check(PRIOR, S, ("t",))
+        tolerance.check(PRIOR, S, INPUTS)
 
     def test_it_has_words_and_is_frozen(self, tolerance):
         assert "readers" in tolerance.in_words()
@@ -82,11 +84,11 @@ def test_where_the_tolerance_exceeds_the_prior_nothing_is_promised():
 
 def test_a_floor_above_the_prior_is_refused_with_both_numbers_and_the_place():
     with pytest.raises(InputError, match=r"floor is 2\.5 at t = 0, .* ± 2; give a floor below 2"):
-        FloorTolerance(2.5).check(PRIOR, S, ("t",))
+        FloorTolerance(2.5).check(PRIOR, S, INPUTS)
     with pytest.raises(InputError, match=r"floor is 2\.2 at t = 1\.1, .* ± 2"):
-        FloorTolerance(lambda s: 2 * s[:, 0]).check(PRIOR, S[2:], ("t",))
+        FloorTolerance(lambda s: 2 * s[:, 0]).check(PRIOR, S[2:], INPUTS)
     with pytest.raises(InputError, match="floor is 2 at"):
-        FloorTolerance(2.0).check(PRIOR, S, ("t",))
+        FloorTolerance(2.0).check(PRIOR, S, INPUTS)
 
 
 @pytest.mark.parametrize("returned", [[1.0, 2.0], [1.0, np.nan, 1.0], [1.0, 0.0, 1.0], [-1.0]])

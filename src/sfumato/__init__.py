@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .attacks.audit import audit
     from .certificate import Certificate
     from .dask_rows import rows_of_dask
     from .errors import BudgetError, FitWarning, FormatError, GuaranteeError, GuaranteeWarning, InputError
     from .fit import fit_prior
+    from .functionals import Average, Derivative, Integral, Value
+    from .joint_prior import JointPrior
+    from .ledger import Ledger
     from .mechanism import Mechanism, protect
     from .parquet_rows import rows_of_parquet
     from .prior import Prior
@@ -29,9 +33,13 @@ if TYPE_CHECKING:
 
 # Names are fetched when they are first asked for: PyTorch takes seconds to import, `sfumato --help` must not.
 _HOMES = {
+    "attacks.audit": ("audit",),
     "certificate": ("Certificate",),
     "errors": ("BudgetError", "FitWarning", "FormatError", "GuaranteeError", "GuaranteeWarning", "InputError"),
     "fit": ("fit_prior",),
+    "ledger": ("Ledger",),
+    "functionals": ("Average", "Derivative", "Integral", "Value"),
+    "joint_prior": ("JointPrior",),
     "dask_rows": ("rows_of_dask",),
     "mechanism": ("Mechanism", "protect"),
     "parquet_rows": ("rows_of_parquet",),
@@ -44,24 +52,31 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Average",
     "Ball",
     "Box",
     "BudgetError",
     "Certificate",
+    "Derivative",
     "Everywhere",
     "FitWarning",
     "FormatError",
     "GuaranteeError",
     "GuaranteeWarning",
     "InputError",
+    "Integral",
+    "JointPrior",
     "KernelTolerance",
+    "Ledger",
     "MatrixTolerance",
     "Mechanism",
     "Points",
     "Prediction",
     "Prior",
     "Release",
+    "Value",
     "__version__",
+    "audit",
     "fit_prior",
     "load",
     "parse_region",

@@ -52,7 +52,7 @@ class Watch:
 
 @dataclass(frozen=True, eq=False)
 class Audience:
-    """All readers who hold ``prior``, and what they may learn.
+    """All readers who hold ``prior``, and what they may learn: ``joint``, all values together, or each by itself.
 
     n × n matrices live on ``device`` (None: the CPU), what comes back is small and NumPy's. Where A is well-conditioned
     one of them stays, its Cholesky factor, and A is made only if it is asked for; else A stays, and ``usage`` has a
@@ -63,6 +63,7 @@ class Audience:
     inputs: Inputs
     tolerance: Tolerance
     device: str | None = None
+    joint: bool = True
 
     @property
     def size(self) -> int:
@@ -100,10 +101,17 @@ class Audience:
             return float((right * (self._there(self.data_covariance) @ right)).sum())
         return float((self._there(self.data_root).T @ right).square_().sum())
 
-    def root(self, sensitive: Array, joint: bool) -> Array:
+    def concerned(self, points: Array) -> Mask:
+        """Where something was promised to this audience."""
+        return np.ones(len(points), dtype=np.bool_)
+
+    def root(self, sensitive: Array) -> Array:
         """U with ``U Uᵀ = G = K_XS Δ⁻¹ K_SX`` (joint), or the columns ``k_s/√δ_s`` (each value by itself)."""
+        sensitive = sensitive[self.concerned(sensitive)]
+        if not len(sensitive):
+            return np.zeros((self.size, 0))
         cross = as_array(self.covariances.between(self.inputs.values, sensitive))
-        return promised_root(cross, self.tolerance, self.prior, sensitive, joint)
+        return promised_root(cross, self.tolerance, self.prior, sensitive, self.joint)
 
     def watch(self, points: Array) -> Watch:
         block, own = self.covariances.between(self.inputs.values, points), None
@@ -113,7 +121,7 @@ class Audience:
         budget = self.tolerance.budget(self.prior, points)
         if np.any(budget <= 0):
             # a floor that varies may pass the prior's own spread between the inputs that were looked at first
-            self.tolerance.check(self.prior, points, self.inputs.names)
+            self.tolerance.check(self.prior, points, self.inputs)
         return Watch(block, own, budget)
 
     def usage(self, noise: Noise, watch: Watch) -> Array:

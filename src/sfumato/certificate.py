@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from .composed_noise import ComposedNoise
 from .compressed_optimality import compressed_optimality
 from .compressed_reader import CompressedReader, summary_of
 from .design import Design
@@ -21,8 +22,8 @@ from .engine.engine import Done, Engine
 from .engine.here import Here
 from .functional_noise import FunctionalNoise
 from .gathering import gathering_places, starts, walk
-from .inputs import Array
-from .optimality import optimality
+from .inputs import Array, place_in_words
+from .optimality import Optimality, optimality
 from .parts import parts_of
 from .promise_words import notes_on, notes_on_compression, promise_in_words
 from .reader import TOLERANCE, Reader
@@ -73,6 +74,8 @@ class Certificate:
     ``sensitive``      how many sensitive inputs the noise was designed for
     ``checked``        at how many inputs the floor was checked
     ``allowance``      the round-off that was subtracted from M
+    ``outputs``        the names of the outputs, where several are one process; the last column of an input is their
+                       number
     ================== ===================================================================================
     """
 
@@ -97,11 +100,12 @@ class Certificate:
     checked: int
     allowance: float
     columns: tuple[str, ...]
+    outputs: tuple[str, ...]
     notes: tuple[str, ...]
 
     def rows(self) -> list[tuple[str, str]]:
         """The certificate as label and value, for tables."""
-        place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.columns, self.worst_input, strict=True))
+        place = place_in_words(self.columns, self.worst_input, self.outputs)
         floor = f"{self.floor_ratio:.9g} (at least 1)"
         if self.floor_ratio < 1 - TOLERANCE:
             floor = f"{self.floor_ratio:.9g}  BELOW 1" + (", not promised there" if self.holds else "")
@@ -187,13 +191,16 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
     joint_kept = not needs_joint or joint_ratio <= 1 + TOLERANCE
     std, floor = _worst(readers, points[worst : worst + 1])
     cost = 0.0
-    if summary is None:
+    if isinstance(design.noise, ComposedNoise):
+        # each release had as little noise as the earlier ones allowed
+        least = Optimality(design.noise.trace, 0.0, float("nan"))
+    elif summary is None:
         least = optimality(design, readers)
     else:
         least, cost = compressed_optimality(design, summary, joint_ratio)
     certificate = Certificate(
         promise=promise_in_words(design, points),
-        prior="; or the ".join(str(prior) for prior in design.priors),
+        prior="; or the ".join(prior.in_words(design.inputs.names, design.inputs.outputs) for prior in design.priors),
         guarantee=design.guarantee,
         structure=design.structure,
         cover=design.cover,
@@ -213,6 +220,7 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
         checked=int(points.shape[0]),
         allowance=max(reader.allowance for reader in readers),
         columns=design.inputs.names,
+        outputs=design.inputs.outputs or (),
         notes=(
             *notes_on(design, readers, points[worst], float(ratios[worst]), _bare(readers, points)),
             *(() if summary is None else notes_on_compression(design, summary, cost)),
@@ -269,9 +277,9 @@ def _dense_inputs(design: Design) -> Array:
     if design.region.points is not None:
         return design.region.points
     rows = design.lookout
-    count = 4001 if rows.dimension == 1 else int(np.clip(2_500_000 // len(rows), 2048, 8192))
+    count = 4001 * len(rows.outputs or "1") if rows.features == 1 else int(np.clip(2_500_000 // len(rows), 2048, 8192))
     dense = design.region.candidates(count, rows, turn=FRESH_TURN)
-    if design.inputs.dimension == 1:
+    if design.inputs.features == 1:
         return np.vstack([dense, design.rows_in_reach()])
     most = MOST_STARTS if _promises_region(design) else FEW_STARTS
     if isinstance(design.noise, FunctionalNoise):
@@ -311,7 +319,7 @@ def _spill(design: Design) -> float:
     rows, noise = design.lookout.values, design.noise
     variance = noise.variance_at(rows) if isinstance(noise, FunctionalNoise) else noise.variance()
     total = float(np.sum(variance))
-    inside = design.region.contains(rows)
+    inside = design.region.surrounds(rows)
     return float(np.sum(variance[~inside])) / total if total > 0 else 0.0
 
 

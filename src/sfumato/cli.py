@@ -1,4 +1,4 @@
-"""The command ``sfumato``: demo, protect, predict, certify, reproduce, data.
+"""The command ``sfumato``: demo, protect, predict, certify, audit, reproduce, data.
 
 Exit codes: 0 done; 1 the guarantee does not hold; 2 wrong use. PyTorch is imported inside the commands, so that
 ``sfumato --help`` answers at once.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from . import __version__
+from .cli_audit import AUDIT_EXAMPLES, audit, open_release
 from .cli_paper import DATA_EXAMPLES, REPRODUCE_EXAMPLES, prepare_data, reproduce
 from .cli_stream import StreamOptions, is_folder, is_stream, protect_stream
 from .speech import Json, as_json, examples, show_certificate, show_warnings_as_notes, speaking
@@ -22,7 +23,6 @@ from .speech import Json, as_json, examples, show_certificate, show_warnings_as_
 if TYPE_CHECKING:
     from .design import Guarantee, Structure
     from .problem import Method
-    from .release import Release
     from .search import AskedCover
 
 app = typer.Typer(
@@ -308,7 +308,7 @@ def predict(
         _may_write(out, release_file, new)
     from .tables import read_table, select_numbers, write_table
 
-    release = _open(release_file)
+    release = open_release(release_file)
     X = select_numbers(read_table(new), list(release.columns), new, drop_missing)
     with show_warnings_as_notes():
         seen = release.predict(X)
@@ -341,7 +341,7 @@ def certify(
     json: Json = False,
 ) -> None:
     """Compute the certificate again from the file alone; exit code 1 if it does not hold."""
-    release = _open(release_file)
+    release = open_release(release_file)
     with show_warnings_as_notes():
         certificate = release.certify(progress=not json)
     if json:
@@ -371,18 +371,6 @@ def _own_name() -> str:
     return os.path.relpath(here)
 
 
-def _open(path: Path) -> Release:
-    from .errors import InputError
-    from .release import load
-
-    if not (path.is_file() or (path / "release.sfumato").is_file()):
-        raise InputError(
-            f"{path} {'is not a release' if path.exists() else 'does not exist'}; give a release file, or the "
-            "folder of a release that is complete."
-        )
-    return load(path)
-
-
 def _may_write(path: Path, *sources: Path) -> None:
     """Refuse, before any work is done, what must not or cannot be written."""
     from .errors import InputError
@@ -402,6 +390,7 @@ def _number_or_word(text: str) -> float | str:
         return text
 
 
+app.command(epilog=examples(*AUDIT_EXAMPLES))(speaking(audit))
 app.command(epilog=examples(*REPRODUCE_EXAMPLES))(speaking(reproduce))
 app.command(name="data", epilog=examples(*DATA_EXAMPLES))(speaking(prepare_data))
 

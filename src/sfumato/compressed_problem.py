@@ -48,10 +48,10 @@ class CompressedAudience(Audience):
     def features(self) -> Features:
         return self.virtual.summary.features[self.place]
 
-    def root(self, sensitive: Array, joint: bool) -> Array:
+    def root(self, sensitive: Array) -> Array:
         values = self.features.at(sensitive)
         cross = self.virtual.cross(self.place, values)
-        if joint:
+        if self.joint:
             return explaining_root(cross, self.tolerance.matrix(self.prior, sensitive) - self._rest(sensitive, values))
         return cross / np.sqrt(self._budget(sensitive, values))
 
@@ -72,7 +72,7 @@ class CompressedAudience(Audience):
 
     def watch(self, points: Array) -> Watch:
         if np.any(self.tolerance.budget(self.prior, points) <= 0):
-            self.tolerance.check(self.prior, points, self.inputs.names)
+            self.tolerance.check(self.prior, points, self.inputs)
         values = self.features.at(points)
         assert self.data_root is not None
         block = solve_lower(as_array(self.data_root), self.virtual.cross(self.place, values))
@@ -95,7 +95,7 @@ class CompressedProblem(Problem):
     @cached_property
     def audiences(self) -> tuple[Audience, ...]:
         return tuple(
-            CompressedAudience(prior, self.inputs, self.tolerance, virtual=self.virtual, place=place)
+            CompressedAudience(prior, self.inputs, self.tolerance, None, self.joint, virtual=self.virtual, place=place)
             for place, prior in enumerate((self.prior, *self.others))
         )
 

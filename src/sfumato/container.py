@@ -23,7 +23,7 @@ from .errors import FormatError, InputError
 from .inputs import Array
 
 FORMAT = "sfumato-release"
-VERSION = "3"
+VERSION = "4"
 LARGEST_HEADER = 16 << 20
 LARGEST_NUMBER = 1e150
 _LARGEST_FILE = 1 << 36

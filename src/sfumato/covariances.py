@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .composed_noise import ComposedNoise
 from .dense_kernel import kernel_matrix, require_features
 from .inputs import Array, Inputs
 from .noise import IndependentNoise, Noise
@@ -60,7 +61,9 @@ class Covariances:
 
 def add_noise(matrix: torch.Tensor, noise: Noise) -> torch.Tensor:
     """``matrix`` itself, with Σ added to it in place."""
-    if isinstance(noise, IndependentNoise):
+    if isinstance(noise, ComposedNoise):
+        matrix += as_tensor(noise.covariance(), matrix.device)
+    elif isinstance(noise, IndependentNoise):
         matrix.diagonal().add_(as_tensor(noise.variances, matrix.device))
     else:
         factor = as_tensor(noise.factor, matrix.device)

@@ -45,7 +45,7 @@ def kernel_diagonal(kernel: Kernel, A: torch.Tensor) -> torch.Tensor:
 
 
 def _matrix(kernel: Kernel, A: torch.Tensor, B: torch.Tensor, picked: bool) -> torch.Tensor:
-    A, B = _columns(kernel, A, picked), _columns(kernel, B, picked)
+    A, B = active_columns(kernel, A, picked), active_columns(kernel, B, picked)
     kind = type(kernel)
     if kind is ScaleKernel:
         # a ScaleKernel takes over the columns of the kernel that it scales
@@ -62,19 +62,19 @@ def _matrix(kernel: Kernel, A: torch.Tensor, B: torch.Tensor, picked: bool) -> t
             product = product * _matrix(part, A, B, picked=False)
         return product
     if kind is RBFKernel:
-        return _squares(kernel, A, B).div_(-2.0).exp_()
+        return scaled_squares(A, B, kernel.lengthscale).div_(-2.0).exp_()
     if kind is MaternKernel:
-        return _matern(_squares(kernel, A, B).sqrt_(), kernel.nu)
+        return _matern(scaled_squares(A, B, kernel.lengthscale).sqrt_(), kernel.nu)
     if kind is RQKernel:
         # the power of a number next to 1 would lose as many digits as alpha has
-        return torch.exp(-kernel.alpha * torch.log1p(_squares(kernel, A, B) / (2.0 * kernel.alpha)))
+        return torch.exp(-kernel.alpha * torch.log1p(scaled_squares(A, B, kernel.lengthscale) / (2.0 * kernel.alpha)))
     if kind in (PeriodicKernel, CosineKernel):
         A, B = A - A[:1], B - A[:1]
     return _dense(kernel.forward(A, B))
 
 
 def _diagonal(kernel: Kernel, A: torch.Tensor, picked: bool) -> torch.Tensor:
-    A = _columns(kernel, A, picked)
+    A = active_columns(kernel, A, picked)
     kind = type(kernel)
     if kind is ScaleKernel:
         scaled: torch.Tensor = _diagonal(kernel.base_kernel, A, picked=True) * kernel.outputscale
@@ -94,7 +94,8 @@ def _diagonal(kernel: Kernel, A: torch.Tensor, picked: bool) -> torch.Tensor:
     return _dense(kernel.forward(A, A, diag=True))
 
 
-def _columns(kernel: Kernel, A: torch.Tensor, picked: bool) -> torch.Tensor:
+def active_columns(kernel: Kernel, A: torch.Tensor, picked: bool) -> torch.Tensor:
+    """The columns of ``A`` that the kernel looks at; all of them where they were ``picked`` one level above."""
     return A if picked or kernel.active_dims is None else A.index_select(-1, kernel.active_dims)
 
 
@@ -103,9 +104,9 @@ def _dense(values: object) -> torch.Tensor:
     return result
 
 
-def _squares(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+def scaled_squares(A: torch.Tensor, B: torch.Tensor, lengthscale: torch.Tensor) -> torch.Tensor:
     """|(a − b)/ℓ|² for all pairs."""
-    lengthscale = kernel.lengthscale.reshape(-1)
+    lengthscale = lengthscale.reshape(-1)
     origin = A[:1]
     scaled_A, scaled_B = (A - origin) / lengthscale, (B - origin) / lengthscale
     near = torch.maximum(scaled_A.abs().amax(dim=0), scaled_B.abs().amax(dim=0)) <= NEAR
@@ -181,6 +182,14 @@ def _require_features(kernel: Kernel, features: int, given: int, picked: bool) -
             f"the kernel has {kernel.ard_num_dims} lengthscales, but the inputs have {given} feature(s); "
             "give one lengthscale, or one for each feature."
         )
+    # a kernel over (input, output) rows hands its parts the input alone
+    own = getattr(kernel, "columns_of_its_own", 0)
+    if features <= own:
+        raise InputError(
+            f"the inputs have {given} feature(s), of which the kernel needs {own} for itself; give rows of an input "
+            "and the number of an output."
+        )
+    features, given = features - own, given - own
     for part in kernel.children():
         for inner in part if isinstance(part, torch.nn.ModuleList) else [part]:
             if isinstance(inner, Kernel):

@@ -31,7 +31,7 @@ MOST_ROWS_IN_REACH = 4096
 
 def rows_in_reach(region: Region, inputs: Inputs) -> Array:
     """For each row of the data the input of the region next to it: where most is learnt. Each place once."""
-    moved = region.project(inputs.values, inputs) + 0.0
+    moved = region.reach(inputs.values, inputs) + 0.0
     places = np.unique(moved[region.contains(moved)], axis=0)
     inside = region.contains(inputs.values)
     if len(places) > MOST_ROWS_IN_REACH:

@@ -23,7 +23,7 @@ def gathering_places(prior: Prior, inputs: Inputs, region: Region, most: int) ->
     """Inputs of the region among groups of rows, found from at most ``most`` rows; each place once."""
     moving = np.flatnonzero(region.moves(inputs.dimension))
     X = inputs.values
-    here = np.array(region.project(X[:: -(-len(X) // most)], inputs))
+    here = np.array(region.reach(X[:: -(-len(X) // most)], inputs))
     if moving.size == 0:
         return here[:0]
     # rows that are told exactly count for more than rows with much noise

@@ -29,10 +29,15 @@ GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """n input rows of d features, with the names of the columns if they have any."""
+    """n input rows of d features, with the names of the columns if they have any.
+
+    Where several outputs are one process (joint_prior.py), ``outputs`` has their names, and the last column says which
+    of them a row is about: 0, 1, …
+    """
 
     values: Array
     columns: tuple[str, ...] | None = None
+    outputs: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -42,12 +47,24 @@ class Inputs:
         return int(self.values.shape[1])
 
     @property
+    def features(self) -> int:
+        """How many columns there are besides the one that says which output a row is about."""
+        return self.dimension - (0 if self.outputs is None else 1)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The column names, or x0, x1, … (just x for one feature) where there are none."""
         return self.columns if self.columns is not None else default_names(self.dimension)
 
+    @property
+    def plain(self) -> Inputs:
+        """The rows without the column that says which output they are about."""
+        if self.outputs is None:
+            return self
+        return Inputs(_frozen(self.values[:, :-1]), None if self.columns is None else self.columns[:-1])
+
     def select(self, keep: Mask | npt.NDArray[np.intp]) -> Inputs:
-        return Inputs(_frozen(self.values[keep]), self.columns)
+        return Inputs(_frozen(self.values[keep]), self.columns, self.outputs)
 
     @cached_property
     def sample(self) -> Inputs:
@@ -71,6 +88,16 @@ def among(points: Array, places: Array) -> Mask:
     known = {row.tobytes() for row in np.ascontiguousarray(places) + 0.0}
     asked = np.ascontiguousarray(points) + 0.0
     return np.fromiter((row.tobytes() in known for row in asked), dtype=np.bool_, count=len(asked))
+
+
+def place_in_words(names: tuple[str, ...], row: Array, outputs: tuple[str, ...] | None = None, digits: int = 6) -> str:
+    """One input for people: "t = 1.5", or "t = 1.5, velocity" where there are several outputs."""
+    row = np.ravel(row)
+    said = [f"{name} = {value:.{digits}g}" for name, value in zip(names, row, strict=False)]
+    if outputs and said:
+        number = int(row[-1]) if np.isfinite(row[-1]) else -1
+        said[-1] = outputs[number] if 0 <= number < len(outputs) else f"output {row[-1]:g}"
+    return ", ".join(said)
 
 
 def default_names(dimension: int) -> tuple[str, ...]:
@@ -112,7 +139,7 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
         )
     if like is not None:
         columns = like.columns
-    return Inputs(_frozen(values), columns)
+    return Inputs(_frozen(values), columns, None if like is None else like.outputs)
 
 
 def as_outputs(y: Any, rows: int, name: str = "y") -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, get_args
@@ -24,27 +24,21 @@ from .engine.on_dask import as_engine
 from .entropy import SecretKey
 from .errors import GuaranteeWarning, InputError
 from .folder_writer import FolderWriter
-from .inputs import Array, as_inputs
+from .inputs import Array
+from .joint_prior import JointPrior
 from .noise import Noise
 from .plan import check_memory, choose_method, compressed_plan, exact_plan
 from .prior import Prior
 from .problem import Method, Problem
 from .progress import Progress
 from .progress import progress as show_progress
-from .protect_arguments import (
-    check_choice,
-    check_prior,
-    check_program,
-    check_tolerance,
-    check_where,
-    checked_weights,
-    chosen_tolerance,
-    other_priors,
-)
+from .protect_arguments import asked_problem, check_choice, check_where
 from .regions import Region
+from .related_outputs import look_alike
 from .release import Release, load, make_release, release_digest
 from .release_folder import has_release
 from .search import AskedCover
+from .stacking import present_outputs, stacked_outputs
 from .stored_inputs import StoredInputs
 from .tolerance import Tolerance
 
@@ -66,6 +60,8 @@ class Mechanism:
     _released: set[bytes] = field(default_factory=set, repr=False)
     _device: str = field(default="cpu", repr=False)
     _engine: Engine = field(default_factory=Here, repr=False)
+    _recorder: Callable[[Release], None] | None = field(default=None, repr=False)
+    _output_name: str | None = field(default=None, repr=False)
 
     @property
     def noise(self) -> Noise:
@@ -94,28 +90,42 @@ class Mechanism:
         return self.design.sensitive
 
     def release(
-        self, y: Any, *, output_name: str = "y", resolution: float | None = None, unsafe_seed: int | None = None
+        self, y: Any, *, output_name: str | None = None, resolution: float | None = None, unsafe_seed: int | None = None
     ) -> Release:
         """Blur ``y``, one value for each input, and give back what may be published.
 
         Guarantee: raises ``GuaranteeError`` and gives nothing back when the certificate does not hold. Calling it again
         with the same ``y`` gives the same release; with another one a ``GuaranteeWarning``, because releases of almost
         the same values can be averaged. ``unsafe_seed`` is for experiments: the noise can be rebuilt by anyone who
-        guesses it, and the release is marked.
+        guesses it, and the release is marked. A mechanism of a ledger writes what it reveals into the ledger first.
         """
         if any(mark.startswith(FOLDER) for mark in self._released):
             raise InputError("this mechanism has released values to a folder already; publish those, or protect again.")
+        if self._recorder is not None and output_name not in (None, self._own_name()):
+            raise InputError(
+                f"output_name is {output_name!r}, but the ledger was told that this is {self._own_name()!r}; give the "
+                "name to ledger.protect."
+            )
+        if self._recorder is not None and unsafe_seed is not None:
+            raise InputError(
+                "unsafe_seed is given, but a ledger counts on noise that nobody can take off; leave it out."
+            )
         release = make_release(
             self.design,
             self.certificate,
             self._key,
             y,
-            output_name=output_name,
+            output_name=output_name or self._own_name(),
             resolution=resolution,
             unsafe_seed=unsafe_seed,
             device=self._device,
         )
-        if unsafe_seed is None:
+        for found in look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior):
+            warnings.warn(found, GuaranteeWarning, stacklevel=2)
+        if self._recorder is not None:
+            # before anybody sees it: what is interrupted now counts as published
+            self._recorder(release)
+        elif unsafe_seed is None:
             known, digest = len(self._released), release_digest(self.design, y)
             self._released.add(digest)
             if 0 < known < len(self._released):
@@ -126,6 +136,11 @@ class Mechanism:
                     stacklevel=2,
                 )
         return release
+
+    def _own_name(self) -> str:
+        """What the outputs are called if nothing else is said."""
+        rows = self.design.inputs
+        return self._output_name or ("y" if rows.outputs is None else ", ".join(present_outputs(rows)))
 
     def release_to(
         self,
@@ -196,17 +211,18 @@ class Mechanism:
 
 
 def protect(
-    prior: Prior,
+    prior: Prior | JointPrior,
     X: Any,
-    region: Region,
-    alpha: float | None = None,
+    region: Region | Mapping[str, Region | None],
+    alpha: float | Mapping[str, float] | None = None,
     *,
     floor: Any = None,
     tolerance: Tolerance | None = None,
+    released: Sequence[str] | None = None,
     guarantee: Guarantee = "joint",
     structure: Structure = "full",
     cover: AskedCover = "auto",
-    priors: Sequence[Prior] = (),
+    priors: Sequence[Prior | JointPrior] = (),
     weights: Any = None,
     method: Method = "auto",
     accuracy: float | None = None,
@@ -239,6 +255,11 @@ def protect(
     ``structure="diagonal"`` blurs every row by itself, which needs more noise. ``weights`` (one positive number a row,
     or a positive definite matrix C) asks for the least Tr CΣ.
 
+    Several outputs that know of each other are one process with a ``JointPrior``. ``released`` then names the outputs
+    that are published (left out: all that are functions of the inputs), at the inputs ``X`` or, with a dict, each at
+    its own; ``region`` (and ``alpha``, ``floor``) may be a dict that says for each sensitive output where it is
+    protected, whether it is released itself or not.
+
     ``method="auto"`` chooses by the number of rows, the prior and the memory that is free (docs/performance.md):
 
     ============ ======================================================================================
@@ -260,30 +281,26 @@ def protect(
     >>> round(example.noise.trace, 4)
     3.5456
     """
-    check_choice("guarantee", guarantee, get_args(Guarantee))
-    check_choice("structure", structure, get_args(Structure))
-    check_choice("method", method, get_args(Method))
     check_choice("cover", cover, get_args(AskedCover))
     check_where(method, accuracy, device, engine)
-    if not isinstance(prior, Prior):
-        raise InputError(f"prior is {prior!r}; give a sf.Prior, for example from sf.fit_prior(X, y).")
-    others = other_priors(prior, priors)
-    if not isinstance(region, Region):
-        raise InputError(
-            f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."
-        )
     work = as_engine(engine)
-    inputs = rows_of_dask(X, list(X.columns), engine=work) if is_dask_frame(X) else as_inputs(X)
-    bound = region.bind(inputs)
-    chosen = chosen_tolerance(alpha, floor, tolerance, bound)
-    for one in (prior, *others):
-        check_prior(one, inputs)
-    chosen_weights = checked_weights(weights, len(inputs))
-    problem = Problem(
-        prior, inputs, bound, chosen, chosen_weights, guarantee, structure, others, method, device, accuracy
+    X = rows_of_dask(X, list(X.columns), engine=work) if is_dask_frame(X) else X
+    problem = asked_problem(
+        prior,
+        X,
+        region,
+        alpha,
+        floor=floor,
+        tolerance=tolerance,
+        released=released,
+        guarantee=guarantee,
+        structure=structure,
+        priors=priors,
+        weights=weights,
+        method=method,
+        accuracy=accuracy,
+        device=device,
     )
-    check_program(problem)
-    check_tolerance(problem)
     with show_progress(progress) as step:
         try:
             design, certificate = _designed(problem, cover, work, engine is not None, step)
@@ -294,7 +311,7 @@ def protect(
             ) from error
     for note in certificate.notes:
         # what a person must not overlook is in capitals
-        if certificate.holds and note.startswith(("ONLY", "NO FLOOR")):
+        if certificate.holds and note.startswith(("ONLY", "NO FLOOR", "PROTECTED ONE")):
             warnings.warn(note, GuaranteeWarning, stacklevel=2)
     return Mechanism(design, certificate, SecretKey.fresh(), set(), device or "cpu", work)
 

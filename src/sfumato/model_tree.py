@@ -11,10 +11,8 @@ True
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from gpytorch.constraints import Positive
@@ -35,6 +33,16 @@ from gpytorch.kernels import (
 from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
 from .errors import FormatError, InputError
+from .outputs_kernel import OutputsKernel
+from .outputs_mean import OutputsMean
+from .outputs_tree import (
+    build_outputs_kernel,
+    build_outputs_mean,
+    describe_outputs_kernel,
+    describe_outputs_mean,
+    is_joint,
+)
+from .tree_checks import choice, finite, kind_and_fields, positive, require_entries, short, whole, wrong
 
 MAX_DEPTH = 16
 MAX_NODES = 1_000
@@ -79,7 +87,11 @@ def describe_kernel(kernel: Kernel) -> dict[str, Any]:
     """The tree of ``kernel``; ``InputError`` where a file cannot hold it."""
     if not isinstance(kernel, Kernel):
         raise InputError(f"kernel is {kernel!r}, not a GPyTorch kernel.")
-    tree = _describe(copy.deepcopy(kernel).double().requires_grad_(False), 1)
+    kernel = copy.deepcopy(kernel).double().requires_grad_(False)
+    if type(kernel) is OutputsKernel:
+        tree = describe_outputs_kernel(kernel, lambda part: _describe(part, 2))
+    else:
+        tree = _describe(kernel, 1)
     try:
         build_kernel(tree)
     except FormatError as error:
@@ -149,7 +161,9 @@ def describe_mean(mean: Mean) -> dict[str, Any]:
         mean = copy.deepcopy(mean).double().requires_grad_(False)
         if getattr(mean, "batch_shape", None) or any(p.dim() > 2 for p in mean.parameters()):
             raise InputError("mean has a batch shape; give one mean, not a batch.")
-    if type(mean) is ZeroMean:
+    if type(mean) is OutputsMean:
+        tree = describe_outputs_mean(mean, describe_mean)
+    elif type(mean) is ZeroMean:
         tree = {"kind": "zero"}
     elif type(mean) is ConstantMean:
         tree = {"kind": "constant", "value": float(mean.constant)}
@@ -175,10 +189,17 @@ def describe_mean(mean: Mean) -> dict[str, Any]:
 def build_kernel(tree: object, dimension: int | None = None) -> Kernel:
     """The float64 kernel that ``tree`` describes, able to read inputs of ``dimension`` columns if that is given.
 
+    A joint kernel over outputs is allowed here, but not inside another kernel; one of its columns is the output's.
+
     Guarantee: whatever ``tree`` is, either a kernel comes back whose parameters are the numbers in it,
     bit for bit, or ``FormatError`` is raised.
     """
-    kernel = _Builder(dimension).build(tree, dimension, 1)
+    builder = _Builder(dimension)
+    if is_joint(tree):
+        # one builder for all parts: together they may cost no more than one kernel
+        kernel = build_outputs_kernel(tree, dimension, lambda part, columns: builder.build(part, columns, 2))
+    else:
+        kernel = builder.build(tree, dimension, 1)
     kernel.requires_grad_(False)
     return kernel
 
@@ -199,15 +220,15 @@ class _Builder:
         self.walks += 2 ** (depth - 1)
         if self.nodes > MAX_NODES or self.walks > MAX_WALKS:
             raise FormatError(f"the kernel has too many parts ({self.nodes} so far, this one {depth} deep).")
-        fields, kind = _fields(tree, "kernel", KERNEL_KINDS)
+        fields, kind = kind_and_fields(tree, "kernel", KERNEL_KINDS)
         active = _active_dims(fields, columns)
         if active is not None:
             columns = len(active)
         if kind in COMPOSITES:
-            _only(fields, kind, ("kernels",))
+            require_entries(fields, kind, ("kernels",))
             parts = fields["kernels"]
             if not isinstance(parts, list) or not parts:
-                raise FormatError(f"the {kind} kernel needs a list of kernels, not {_short(parts)}.")
+                raise FormatError(f"the {kind} kernel needs a list of kernels, not {short(parts)}.")
             kernel = COMPOSITES[kind](*[self.build(part, columns, depth + 1) for part in parts])
         elif kind == "scale":
             kernel = self._build_scale(fields, columns, depth)
@@ -218,8 +239,8 @@ class _Builder:
         return kernel
 
     def _build_scale(self, fields: dict[str, object], columns: int | None, depth: int) -> Kernel:
-        _only(fields, "scale", ("variance", "kernel"))
-        variance = _positive(fields["variance"], "the variance of the scale kernel")
+        require_entries(fields, "scale", ("variance", "kernel"))
+        variance = positive(fields["variance"], "the variance of the scale kernel")
         base = self.build(fields["kernel"], columns, depth + 1)
         if "active_dims" in fields and base.active_dims is not None:
             raise FormatError("a scale kernel and the kernel in it both have active_dims; only one of them may.")
@@ -231,8 +252,8 @@ class _Builder:
 
 def _build_leaf(kind: str, fields: dict[str, object], columns: int | None) -> Kernel:
     leaf = LEAVES[kind]
-    _only(fields, kind, (*leaf.numbers, *leaf.per_column, *_EXTRA.get(kind, ())))
-    values = {name: [_positive(fields[name], f"{name} of the {kind} kernel")] for name in leaf.numbers}
+    require_entries(fields, kind, (*leaf.numbers, *leaf.per_column, *_EXTRA.get(kind, ())))
+    values = {name: [positive(fields[name], f"{name} of the {kind} kernel")] for name in leaf.numbers}
     options: dict[str, Any] = {f"{name}_constraint": _as_is() for name in (*leaf.numbers, *leaf.per_column)}
     for name in leaf.per_column:
         given = fields[name]
@@ -241,13 +262,13 @@ def _build_leaf(kind: str, fields: dict[str, object], columns: int | None) -> Ke
             if options.setdefault("ard_num_dims", len(given)) != len(given):
                 raise FormatError(f"the {kind} kernel has {len(given)} values of {name}, not one for each column.")
         else:
-            values[name] = [_positive(given, f"{name} of the {kind} kernel")]
+            values[name] = [positive(given, f"{name} of the {kind} kernel")]
     if any(isinstance(fields[name], list) != ("ard_num_dims" in options) for name in leaf.per_column):
         raise FormatError(f"the {kind} kernel must have one value a column for all of {', '.join(leaf.per_column)}.")
     if kind == "matern":
-        options["nu"] = _choice(fields["nu"], SMOOTHNESS, "nu of the matern kernel")
+        options["nu"] = choice(fields["nu"], SMOOTHNESS, "nu of the matern kernel")
     if kind == "polynomial":
-        options["power"] = _whole(fields["power"], 1, MAX_POWER, "power of the polynomial kernel")
+        options["power"] = whole(fields["power"], 1, MAX_POWER, "power of the polynomial kernel")
     kernel = leaf.kernel(**options).double()
     for name, numbers in values.items():
         shape = getattr(kernel, name).shape
@@ -257,28 +278,34 @@ def _build_leaf(kind: str, fields: dict[str, object], columns: int | None) -> Ke
 
 def build_mean(tree: object, dimension: int | None = None) -> Mean:
     """The float64 mean that ``tree`` describes; anything else in ``tree`` is a ``FormatError``."""
-    fields, kind = _fields(tree, "mean", MEAN_KINDS)
+    if is_joint(tree):
+        return build_outputs_mean(tree, dimension, _build_mean).requires_grad_(False)
+    return _build_mean(tree, dimension)
+
+
+def _build_mean(tree: object, dimension: int | None) -> Mean:
+    fields, kind = kind_and_fields(tree, "mean", MEAN_KINDS)
     mean: Mean
     if kind == "zero":
-        _only(fields, kind, (), ())
+        require_entries(fields, kind, (), ())
         mean = ZeroMean()
     elif kind == "constant":
-        _only(fields, kind, ("value",), ())
+        require_entries(fields, kind, ("value",), ())
         mean = ConstantMean().double()
-        mean.constant = _tensor([_finite(fields["value"], "value of the constant mean")])[0]
+        mean.constant = _tensor([finite(fields["value"], "value of the constant mean")])[0]
     else:
-        _only(fields, kind, ("weights",), ("bias",))
+        require_entries(fields, kind, ("weights",), ("bias",))
         weights = fields["weights"]
         if not isinstance(weights, list):
-            raise FormatError(f"weights of the linear mean must be a list, not {_short(weights)}.")
+            raise FormatError(f"weights of the linear mean must be a list, not {short(weights)}.")
         _count(weights, "weights of the linear mean", dimension, broadcast=False)
-        numbers = [_finite(w, "weights of the linear mean") for w in weights]
+        numbers = [finite(w, "weights of the linear mean") for w in weights]
         # GPyTorch draws random weights first; the caller's random numbers must not notice.
         with torch.random.fork_rng(devices=[]):
             mean = LinearMean(len(numbers), bias="bias" in fields).double()
         mean.weights.data = _tensor(numbers).reshape(-1, 1)
         if "bias" in fields:
-            mean.bias.data = _tensor([_finite(fields["bias"], "bias of the linear mean")])
+            mean.bias.data = _tensor([finite(fields["bias"], "bias of the linear mean")])
     mean.requires_grad_(False)
     return mean
 
@@ -294,48 +321,9 @@ def _tensor(numbers: list[float]) -> torch.Tensor:
 # ---------------------------------------------------------------- checking
 
 
-def _fields(tree: object, what: str, kinds: Sequence[str]) -> tuple[dict[str, object], str]:
-    if not isinstance(tree, dict):
-        raise FormatError(f"a {what} must be an object with a kind, not {_short(tree)}.")
-    kind = tree.get("kind")
-    if not isinstance(kind, str) or kind not in kinds:
-        raise FormatError(f"a {what} is of the unknown kind {_short(kind)}; known are {', '.join(kinds)}.")
-    return tree, kind
-
-
-def _only(
-    fields: dict[str, object], kind: str, needed: Sequence[str], optional: Sequence[str] = ("active_dims",)
-) -> None:
-    missing = [name for name in needed if name not in fields]
-    if missing:
-        raise FormatError(f"the {kind} node lacks {missing[0]!r}.")
-    unknown = [name for name in fields if name not in ("kind", *needed, *optional)]
-    if unknown:
-        raise FormatError(f"the {kind} node has the unknown entry {_short(unknown[0])}.")
-
-
-def _finite(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        _wrong(what, value, "a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        _wrong(what, value, "a finite number")
-    if not math.isfinite(number):
-        _wrong(what, value, "a finite number")
-    return number
-
-
-def _positive(value: object, what: str) -> float:
-    number = _finite(value, what)
-    if number <= 0.0:
-        _wrong(what, value, "positive")
-    return number
-
-
 def _positives(values: list[object], what: str, columns: int | None) -> list[float]:
     _count(values, what, columns, broadcast=True)
-    return [_positive(value, what) for value in values]
+    return [positive(value, what) for value in values]
 
 
 def _count(values: list[object], what: str, columns: int | None, broadcast: bool) -> None:
@@ -345,41 +333,11 @@ def _count(values: list[object], what: str, columns: int | None, broadcast: bool
         raise FormatError(f"{what} has {len(values)} entries for {columns} column(s).")
 
 
-def _whole(value: object, least: int, most: int, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        _wrong(what, value, f"a whole number from {least} to {most}")
-    return value
-
-
-def _choice(value: object, allowed: Sequence[float], what: str) -> float:
-    number = _finite(value, what)
-    if number not in allowed:
-        _wrong(what, value, f"one of {', '.join(map(str, allowed))}")
-    return number
-
-
 def _active_dims(fields: dict[str, object], columns: int | None) -> list[int] | None:
     if "active_dims" not in fields:
         return None
     given = fields["active_dims"]
     if not isinstance(given, list) or not 1 <= len(given) <= MAX_COLUMNS:
-        _wrong("active_dims", given, f"a list of 1 to {MAX_COLUMNS} column numbers")
+        wrong("active_dims", given, f"a list of 1 to {MAX_COLUMNS} column numbers")
     most = MAX_COLUMNS if columns is None else columns - 1
-    return [_whole(index, 0, most, "active_dims") for index in given]
-
-
-def _wrong(what: str, value: object, wanted: str) -> NoReturn:
-    raise FormatError(f"{what} is {_short(value)}; it must be {wanted}.")
-
-
-def _short(value: object) -> str:
-    """A value from a file, fit for one line of an error message."""
-    if isinstance(value, (dict, list)):
-        return f"a {type(value).__name__} with {len(value)} entries"
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
-        return "an integer of enormous size"
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-# ---------------------------------------------------------------- in words
+    return [whole(index, 0, most, "active_dims") for index in given]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -135,6 +135,13 @@ class Prior(GaussianProcess):
         return self.noise
 
     def __str__(self) -> str:
+        return self.in_words(())
+
+    def in_words(self, names: Sequence[str], outputs: Sequence[str] | None = None) -> str:
+        """This prior for people, over columns with these ``names``; ``outputs`` are those of a joint one."""
+        if outputs is not None:
+            noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else "one for each row"
+            return f"prior {kernel_in_words(self.kernel, names, outputs)}; noise variance {noise}"
         parameters = [f"{float(value):.6g}" for value in self.mean.parameters() if value.numel() == 1]
         mean = " ".join([type(self.mean).__name__.replace("Mean", "").lower(), *parameters])
         noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"

@@ -77,7 +77,7 @@ class Problem:
     @cached_property
     def audiences(self) -> tuple[Audience, ...]:
         priors = (self.prior, *self.others)
-        return tuple(Audience(prior, self.inputs, self.tolerance, self.device) for prior in priors)
+        return tuple(Audience(prior, self.inputs, self.tolerance, self.device, self.joint) for prior in priors)
 
     @property
     def joint(self) -> bool:
@@ -86,6 +86,11 @@ class Problem:
     @cached_property
     def rows_inside(self) -> Array:
         return np.asarray(self.inputs.values[self.region.contains(self.inputs.values)])
+
+    @property
+    def given(self) -> Array:
+        """Inputs that must be among the sensitive ones."""
+        return np.asarray(self.inputs.values[:0])
 
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
         """The design that has this solution's noise."""
@@ -110,7 +115,7 @@ class Problem:
 
     def roots(self, sensitive: Array) -> tuple[Array, ...]:
         """U for each audience (Audience.root)."""
-        return tuple(audience.root(sensitive, self.joint) for audience in self.audiences)
+        return tuple(audience.root(sensitive) for audience in self.audiences)
 
     def solve(
         self,
@@ -129,9 +134,9 @@ class Problem:
             raise InputError('method is "compressed", but these are the rows themselves; compress them first.')
         roots = [root / np.sqrt(tightening) for root in roots]
         largest = max(audience.largest for audience in self.audiences)
-        for root in roots:
+        for audience, root in zip(self.audiences, roots, strict=True):
             squares = root**2
-            largest = max(largest, float(np.max(np.sum(squares, axis=1) if self.joint else squares, initial=0.0)))
+            largest = max(largest, float(np.max(np.sum(squares, axis=1) if audience.joint else squares, initial=0.0)))
         level = self.audiences[0].size * float(np.finfo(float).eps) * largest
         shift = 0.0 if all(audience.positive_without(64 * level) for audience in self.audiences) else 256 * level
         if self.joint and self.structure == "full" and len(roots) == 1:
@@ -141,12 +146,12 @@ class Problem:
         for audience, root in zip(self.audiences, roots, strict=True):
             raised = np.array(as_array(audience.data_covariance))
             raised[np.diag_indices_from(raised)] += shift
-            demands.append(Demand(raised, root, self.joint))
+            demands.append(Demand(raised, root, audience.joint))
         if self.structure == "diagonal":
             weights = np.diag(self.weights) if self.weights is not None and self.weights.ndim == 2 else self.weights
             independent = diagonal_noise(demands, weights, accuracy, say)
             return Solution(IndependentNoise(independent.variances + shift), independent.witness)
-        factor = None if start is None else start.noise.factor
+        factor = None if start is None or start.noise.rank == 0 else start.noise.factor
         correlated = correlated_noise(demands, self.weights, accuracy, factor, say)
         return Solution(CorrelatedNoise(correlated.factor, shift), correlated.witness)
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from .design import Design
-from .inputs import Array
+from .inputs import Array, place_in_words
 from .reader import TOLERANCE, Reader
+from .related_outputs import notes_on_outputs
 from .summary import Summary
-from .tolerance import FloorTolerance, TabulatedFloor
+from .tolerance import FloorTolerance, OutputTolerance, TabulatedFloor
 
 
 def promise_in_words(design: Design, points: Array) -> str:
@@ -27,7 +28,8 @@ def promise_in_words(design: Design, points: Array) -> str:
         promise += f", nor any weighted average of them{several} better than allowed"
     else:
         promise += "; a weighted average of several of them may be known better"
-    return f"{promise}. {_capital(design.tolerance.in_words())}"
+    allowed = design.tolerance.in_words(design.inputs.outputs)
+    return f"{promise}. {allowed if isinstance(design.tolerance, OutputTolerance) else _capital(allowed)}"
 
 
 def _counted(sensitive: int) -> str:
@@ -39,6 +41,14 @@ def _capital(text: str) -> str:
 
 
 def _floor_in_words(design: Design, points: Array) -> str:
+    outputs = design.inputs.outputs
+    if outputs is not None:
+        about = [(name, points[points[:, -1] == number]) for number, name in enumerate(outputs)]
+        return ", ".join(f"{_floor_range(design, own)} ({name})" for name, own in about if len(own))
+    return _floor_range(design, points)
+
+
+def _floor_range(design: Design, points: Array) -> str:
     floors = np.concatenate([design.tolerance.floor(prior, points) for prior in design.priors])
     low, high = float(np.min(floors)), float(np.max(floors))
     if not np.isfinite(low + high) or low <= 0:
@@ -58,7 +68,7 @@ def _free_columns(design: Design) -> list[str]:
 def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_ratio: float, bare: int) -> tuple[str, ...]:
     """What else must be said; the most important first. ``bare`` inputs of those checked have no floor."""
     notes = []
-    place = ", ".join(f"{name} = {value:.6g}" for name, value in zip(design.inputs.names, worst, strict=True))
+    place = place_in_words(design.inputs.names, worst, design.inputs.outputs)
     if design.cover == "rows" and floor_ratio < 1 - TOLERANCE:
         notes.append(
             f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {100 * (1 - floor_ratio):.2g} % "
@@ -69,6 +79,7 @@ def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_rati
             f"NO FLOOR AT {bare} OF THE CHECKED INPUTS: there the tolerance is as large as the prior variance, so a "
             "release may tell everything"
         )
+    notes += notes_on_outputs(design)
     if any(reader.lower is None for reader in readers):
         notes.append(
             "the covariance of the published values is singular to working precision, so nothing can be certified"

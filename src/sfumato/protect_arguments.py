@@ -2,20 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from gpytorch.kernels import CosineKernel
 
+from .closed_form import Method
+from .design import Guarantee, Structure
 from .errors import InputError
-from .inputs import Array, Inputs
+from .inputs import Array, Inputs, as_inputs
+from .joint_prior import JointPrior
 from .prior import Prior
 from .problem import Problem
+from .protect_joint import joint_task, tolerance_by_output
 from .regions import Everywhere, Region
 from .release_file import MOST_PRIORS, SMALLEST_WEIGHT
 from .tolerance import FloorTolerance, FractionTolerance, MatrixTolerance, Tolerance
+
+
+def asked_problem(
+    prior: Any,
+    X: Any,
+    region: Any,
+    alpha: Any = None,
+    *,
+    floor: Any = None,
+    tolerance: Any = None,
+    released: Any = None,
+    guarantee: Guarantee = "joint",
+    structure: Structure = "full",
+    priors: Any = (),
+    weights: Any = None,
+    method: Method = "auto",
+    accuracy: float | None = None,
+    device: str | None = None,
+) -> Problem:
+    """The problem that ``protect`` is to solve, with everything checked."""
+    check_choice("guarantee", guarantee, get_args(Guarantee))
+    check_choice("structure", structure, get_args(Structure))
+    check_choice("method", method, get_args(Method))
+    if isinstance(prior, JointPrior):
+        task = joint_task(prior, X, region, released, _listed(priors))
+        chosen = tolerance_by_output(prior, task.region, alpha, floor) if tolerance is None else None
+        prior, others, inputs, region = task.prior, task.others, task.inputs, task.region
+    else:
+        if not isinstance(prior, Prior):
+            raise InputError(f"prior is {prior!r}; give a sf.Prior, for example from sf.fit_prior(X, y).")
+        if released is not None or isinstance(region, Mapping) or isinstance(X, Mapping):
+            raise InputError(
+                "released, or a dict of inputs or regions, is for several outputs that are one process; give a "
+                "sf.JointPrior, which says how they belong together."
+            )
+        others, inputs, chosen = other_priors(prior, priors), as_inputs(X), None
+    if not isinstance(region, Region):
+        raise InputError(
+            f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."
+        )
+    bound = region.bind(inputs)
+    chosen = chosen or chosen_tolerance(alpha, floor, tolerance, bound)
+    for one in (prior, *others):
+        check_prior(one, inputs)
+    problem = Problem(
+        prior,
+        inputs,
+        bound,
+        chosen,
+        checked_weights(weights, len(inputs)),
+        guarantee,
+        structure,
+        others,
+        method,
+        device,
+        accuracy,
+    )
+    check_program(problem)
+    check_tolerance(problem)
+    return problem
+
+
+def _listed(priors: Any) -> list[Any]:
+    if isinstance(priors, (Prior, JointPrior)) or not isinstance(priors, Iterable):
+        raise InputError(f"priors is a {type(priors).__name__}; give a list of those that readers may hold besides.")
+    return list(priors)
 
 
 def chosen_tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolerance:
@@ -83,7 +153,7 @@ def check_tolerance(problem: Problem) -> None:
                     "single meaning; give alpha, or bound the region."
                 )
         look = region.points if region.points is not None else region.candidates(512, inputs.sample, turn=0)
-        tolerance.check(audience.prior, look, inputs.names)
+        tolerance.check(audience.prior, look, inputs)
 
 
 def check_prior(prior: Prior, inputs: Inputs) -> None:
@@ -98,7 +168,7 @@ def check_prior(prior: Prior, inputs: Inputs) -> None:
         ) from error
     for part in prior.kernel.modules():
         wide = isinstance(part, CosineKernel) and (part.active_dims is None or part.active_dims.numel() > 1)
-        if wide and inputs.dimension > 1:
+        if wide and inputs.features > 1:
             raise InputError(
                 "prior has a CosineKernel over several columns, which is no covariance; give it one column "
                 "(active_dims), or multiply one for each."

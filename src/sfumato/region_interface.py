@@ -57,6 +57,14 @@ class Region(ABC):
     def project(self, A: Array, inputs: Inputs) -> Array:
         """The rows of ``A`` moved into the region, or near it where that is not simple: check with ``contains``."""
 
+    def surrounds(self, A: Array) -> Mask:
+        """Which rows of ``A`` have inputs that lie in the region, whichever output they are about."""
+        return self.contains(A)
+
+    def reach(self, A: Array, inputs: Inputs) -> Array:
+        """Where in the region the rows of ``A`` tell most: each moved into it, into every part if it has several."""
+        return self.project(A, inputs)
+
     @abstractmethod
     def in_words(self, names: tuple[str, ...] | None = None) -> str:
         """A phrase for certificates and reports, such as "1 ≤ t ≤ 2"."""

@@ -63,6 +63,9 @@ class Union(Region):
         nearest = np.argmin(np.sum((moved - values) ** 2, axis=2), axis=0)
         return np.where(self.contains(values)[:, None], values, moved[nearest, np.arange(values.shape[0])])
 
+    def reach(self, A: Array, inputs: Inputs) -> Array:
+        return np.vstack([member.reach(A, inputs) for member in self.members])
+
     def in_words(self, names: tuple[str, ...] | None = None) -> str:
         return " or ".join(f"({member.in_words(names)})" for member in self.members)
 

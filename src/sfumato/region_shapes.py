@@ -199,6 +199,10 @@ class Everywhere(Region):
         return np.ones(rows(A, self._bound_dimension()).shape[0], dtype=np.bool_)
 
     def candidates(self, count: int, inputs: Inputs, turn: int = 0) -> Array:
+        if inputs.outputs is not None:
+            plain, share = Everywhere().resolve(inputs.plain), -(-at_least_one(count) // len(inputs.outputs))
+            about = [plain.candidates(share, inputs.plain, turn) for _ in inputs.outputs]
+            return np.vstack([np.column_stack([A, np.full(len(A), float(o))]) for o, A in enumerate(about)])
         lower, upper = self._spans(inputs)
         return spread(lower, upper, np.zeros(lower.size, dtype=np.bool_), at_least_one(count), inputs, turn)
 

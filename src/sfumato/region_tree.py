@@ -9,6 +9,7 @@ from .errors import InputError
 from .inputs import Inputs, as_inputs
 from .region_box import Box
 from .region_interface import MOST_DEPTH, MOST_NODES, Region, shown
+from .region_outputs import OutputRegion
 from .region_sets import Intersection, Union
 from .region_shapes import Ball, Everywhere, Points
 
@@ -19,6 +20,7 @@ _FIELDS = {
     "everywhere": set(),
     "union": {"members"},
     "intersection": {"members"},
+    "outputs": {"parts"},
 }
 
 
@@ -82,6 +84,16 @@ def _intersection(tree: dict[str, Any], depth: int, budget: list[int]) -> Region
     return Intersection([_region(member, depth + 1, budget) for member in _list(tree, "members")])
 
 
+def _outputs(tree: dict[str, Any], depth: int, budget: list[int]) -> Region:
+    listed = _list(tree, "parts")
+    if not all(isinstance(part, list) and len(part) == 2 and type(part[0]) is int for part in listed):
+        raise InputError(f"parts are {shown(listed)}; each must be the number of an output and a region.")
+    parts = {part[0]: _region(part[1], depth + 1, budget) for part in listed}
+    if len(parts) < len(listed):
+        raise InputError("parts name an output twice.")
+    return OutputRegion(parts)
+
+
 _READERS: dict[str, Callable[[dict[str, Any], int, list[int]], Region]] = {
     "box": _box,
     "ball": _ball,
@@ -89,6 +101,7 @@ _READERS: dict[str, Callable[[dict[str, Any], int, list[int]], Region]] = {
     "everywhere": _everywhere,
     "union": _union,
     "intersection": _intersection,
+    "outputs": _outputs,
 }
 
 

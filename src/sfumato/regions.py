@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from .region_box import Box
 from .region_interface import Region
+from .region_outputs import OutputRegion
 from .region_sets import Intersection, Union
 from .region_shapes import Ball, Everywhere, Points
 from .region_tree import region_from_tree
 
-__all__ = ["Ball", "Box", "Everywhere", "Intersection", "Points", "Region", "Union", "region_from_tree"]
+__all__ = ["Ball", "Box", "Everywhere", "Intersection", "OutputRegion", "Points", "Region", "Union", "region_from_tree"]

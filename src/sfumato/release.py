@@ -19,14 +19,16 @@ from .engine.on_dask import as_engine
 from .entropy import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
 from .errors import FormatError, GuaranteeError, InputError
 from .functional_noise import FunctionalNoise
-from .inputs import Array, as_inputs, as_outputs
+from .inputs import Array, Inputs, as_inputs, as_outputs, place_in_words
 from .noise import Noise
+from .outputs_kernel import OutputsKernel
 from .prediction import Prediction, predict_with
 from .prior import Posterior, Prior
 from .progress import progress as show_progress
 from .regions import Region
 from .release_file import LONGEST_NAME, Contents, read_release, write_release
 from .row_files import released_name
+from .stacking import at_output, known_output, rows_about, stacked_outputs
 from .stored_inputs import StoredColumn
 from .tolerance import Tolerance
 
@@ -84,16 +86,33 @@ class Release:
     def tolerance(self) -> Tolerance:
         return self.design.tolerance
 
-    def predict(self, X_new: Any) -> Prediction:
+    def predict(self, X_new: Any, output: str | None = None) -> Prediction:
         """What a reader concludes about f at ``X_new``: the exact posterior given the published outputs.
+
+        Where several outputs are one process, ``output`` says which of them, released or not, is asked for; a quantity
+        without inputs, such as an average, is asked for with ``X_new=None``.
 
         Where the noise is a function of the inputs (a compressed release), the exact standard deviation lies between
         ``std_lower`` and ``std`` of what comes back.
         """
-        new = as_inputs(X_new, "X_new", like=self.design.inputs)
+        new = self._asked(X_new, output)
         if isinstance(self.noise, FunctionalNoise):
             return self._compressed.predict(new)
         return predict_with(self._posterior, new, len(self.design.inputs))
+
+    def _asked(self, X_new: Any, output: str | None) -> Inputs:
+        rows = self.design.inputs
+        if rows.outputs is not None:
+            return at_output(X_new, rows, output, self._place)
+        if output not in (None, self.output_name):
+            raise InputError(
+                f"output is {output!r}, but this release is about {self.output_name!r} alone; leave it out."
+            )
+        return as_inputs(X_new, "X_new", like=rows)
+
+    def _place(self, number: int) -> Array | None:
+        kernel = self.prior.kernel
+        return kernel.place(number) if isinstance(kernel, OutputsKernel) and not kernel.takes_input(number) else None
 
     @functools.cached_property
     def _compressed(self) -> CompressedPosterior:
@@ -119,8 +138,20 @@ class Release:
     def to_frame(self) -> pd.DataFrame:
         """Inputs and published outputs as one table."""
         frame = pd.DataFrame(self.inputs.copy(), columns=list(self.columns))
+        outputs = self.design.inputs.outputs
+        if outputs is not None:
+            frame[self.columns[-1]] = [outputs[int(number)] for number in self.inputs[:, -1]]
         frame[released_name(self.output_name, self.columns)] = np.asarray(self.outputs)
         return frame
+
+    def rows_of(self, output: str) -> tuple[Array, Array]:
+        """The inputs and the published values of one of several outputs."""
+        rows = self.design.inputs
+        if rows.outputs is None:
+            known_output((self.output_name,), output)
+            return rows.values, np.asarray(self.outputs)
+        own = rows_about(rows, output)
+        return rows.values[own, :-1], np.asarray(self.outputs)[own]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that readers can open without running any code; an interrupted write keeps the old file."""
@@ -144,7 +175,7 @@ class Release:
         blurred = float(np.sqrt(self.noise.trace / rows))
         lines = [
             f"Release of {self.output_name!r} at {rows} rows of {', '.join(map(repr, self.columns))}",
-            f"  promise      {self.tolerance.in_words()}",
+            f"  promise      {self.tolerance.in_words(self.design.inputs.outputs)}",
             f"  certificate  {'holds, as claimed by the owner' if self.certificate.holds else 'DOES NOT HOLD'}",
             f"  noise        {self.noise.rank} sources, {blurred:.4g} root mean square a row",
             f"  resolution   {self.resolution:g}",
@@ -203,7 +234,7 @@ def release_digest(design: Design, y: Any) -> bytes:
 
 def _values(design: Design, y: Any) -> Array:
     # + 0.0 turns −0 into 0: equal data must get equal noise.
-    return np.asarray(as_outputs(y, len(design.inputs)) + 0.0)
+    return np.asarray(stacked_outputs(design.inputs, y) + 0.0)
 
 
 def resolution_for(design: Design, asked: float | None) -> float:
@@ -229,10 +260,7 @@ def _check_name(name: Any) -> None:
 
 
 def why_not(certificate: Certificate) -> str:
-    place = ", ".join(
-        f"{name} = {value:g}"
-        for name, value in zip(certificate.columns, np.ravel(certificate.worst_input), strict=False)
-    )
+    place = place_in_words(certificate.columns, certificate.worst_input, certificate.outputs)
     return (
         f"nothing was released: the certificate does not hold (joint ratio {certificate.joint_ratio:.6g}, at most 1 is "
         f"allowed; floor ratio {certificate.promised_ratio:.6g} where it was promised, at least 1 is needed). The "

@@ -20,7 +20,7 @@ from .cover import AT_ONCE, greedy_order, independent_subset
 from .design import Cover, rows_in_reach
 from .errors import InputError
 from .gathering import far_apart, gathering_places, starts, walk
-from .inputs import Array
+from .inputs import Array, among
 from .low_discrepancy import halton
 from .noise import Noise, no_noise
 from .problem import Look, Problem, Solution
@@ -58,6 +58,10 @@ ROUGH_LOOKS = 6
 
 AskedCover = Literal["auto", "greedy", "exchange", "rows"]
 Say = Callable[[str], None]
+
+
+class NoCover(InputError):  # noqa: N818
+    """No sensitive inputs were found that stand for the region."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,11 @@ def _for_points(problem: Problem, points: Array, cover: Cover, margins: Margins)
 def independent_points(problem: Problem, points: Array, threshold: float) -> Array:
     """``points`` without those whose tolerance follows from that of the others, for any audience."""
     for audience in problem.audiences:
-        points = points[independent_subset(problem.tolerance.matrix(audience.prior, points), threshold)]
+        own = np.flatnonzero(audience.concerned(points))
+        if not own.size:
+            continue
+        kept = own[independent_subset(audience.tolerance.matrix(audience.prior, points[own]), threshold)]
+        points = points[np.sort(np.concatenate([kept, np.setdiff1d(np.arange(len(points)), own)]))]
     return points
 
 
@@ -143,8 +151,12 @@ class _Search:
     def __init__(self, problem: Problem, margins: Margins, turn: int, say: Say, known: Array) -> None:
         self.problem, self.margins, self.say, self.turn = problem, margins, say, turn
         moves = problem.region.moves(problem.inputs.dimension)
-        self.simple = problem.inputs.dimension == 1
-        self.count = 1001 if self.simple else int(np.clip(8e6 // len(problem.inputs), 2048, 8192))
+        self.simple = problem.inputs.features == 1
+        self.count = (
+            1001 * len(problem.inputs.outputs or "1")
+            if self.simple
+            else int(np.clip(8e6 // len(problem.inputs), 2048, 8192))
+        )
         self.moving = np.flatnonzero(moves)
         say("looking over the region")
         self.points = np.vstack([self.fresh(), rows_in_reach(problem.region, problem.inputs), known])
@@ -162,9 +174,9 @@ class _Search:
             return 1e-4
         if not self.problem.joint:
             return 4e-4
-        alpha = self.problem.tolerance.budget(self.problem.prior, self.points) / self.problem.prior.variance(
-            self.points
-        )
+        first = self.problem.audiences[0]
+        own = self.points[first.concerned(self.points)]
+        alpha = first.tolerance.budget(first.prior, own) / first.prior.variance(own)
         return float(min(5e-3, 2e-3 * max(1.0 / np.median(alpha) - 1.0, 0.05)))
 
     def run(self, cover: AskedCover, last: Proposal | None) -> Proposal:
@@ -179,11 +191,21 @@ class _Search:
             return self.cut("greedy" if cover == "greedy" else "exchange", last)
         if last is not None:
             return self.settle(last.cover, last.sensitive)
+        given = self.problem.given
+        if len(given) and all(np.any(audience.concerned(given)) for audience in self.problem.audiences):
+            return self.settle("exchange", given)
         if cover in ("auto", "greedy"):
             sensitive = self.greedy(insist=cover == "greedy")
             if sensitive is not None:
-                return self.settle("greedy", sensitive)
-        return self.settle("exchange", self.exchange_start())
+                return self.settle("greedy", self.and_given(sensitive))
+        return self.settle("exchange", self.and_given(self.exchange_start()))
+
+    def and_given(self, sensitive: Array) -> Array:
+        """``sensitive`` and the inputs that must be among them."""
+        given = self.problem.given
+        if not len(given):
+            return sensitive
+        return self.independent(np.vstack([given, sensitive[~among(sensitive, given)]]))
 
     def fresh(self) -> Array:
         """Inputs of the region that were not looked at before; never those of turn 1, which the certificate uses."""
@@ -314,7 +336,8 @@ class _Search:
     def first_cut(self, cover: Cover) -> Array:
         inside = self.problem.rows_inside
         start = self.problem.admissible(inside if len(inside) and cover == "exchange" else self.points)
-        return np.asarray(start[greedy_order(self.problem.prior, start[: 4 * AT_ONCE], FIRST_CUT, AT_FIRST).order])
+        first = start[greedy_order(self.problem.prior, start[: 4 * AT_ONCE], FIRST_CUT, AT_FIRST).order]
+        return np.vstack([self.problem.given, first[~among(first, self.problem.given)]])
 
     def joined_by(self, sensitive: Array, usage: Array) -> Array:
         """``sensitive`` and the inputs that fall short most, far apart from each other; each input once."""
@@ -324,7 +347,7 @@ class _Search:
 
     def without_idle(self, cover: Cover, sensitive: Array, solution: Solution) -> Proposal:
         """Without the inputs that ask for nothing in the end."""
-        if solution.witness is None:
+        if solution.witness is None or len(self.problem.given):
             return Proposal(cover, sensitive, solution)
         pull = np.sum([np.einsum("ij,ij->j", part, part) for part in solution.witness], axis=0)
         keep = pull > 1e-12 * max(float(np.max(pull)), np.finfo(float).tiny)
@@ -333,8 +356,8 @@ class _Search:
             cover, sensitive[keep], Solution(solution.noise, tuple(part[:, keep] for part in solution.witness))
         )
 
-    def hopeless(self) -> InputError:
-        return InputError(
+    def hopeless(self) -> NoCover:
+        return NoCover(
             "region cannot be covered to the asked floor; give a smaller region, a weaker promise, or a prior with a "
             "longer lengthscale."
         )

@@ -7,7 +7,7 @@ standard deviation at s stays above ``floor(s) = √(K(s,s) − Δ(s,s))``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from .errors import InputError
-from .inputs import Array
+from .inputs import Array, Inputs, place_in_words
 from .prior import Prior
 
 
@@ -32,14 +32,14 @@ class Tolerance(ABC):
         """The diagonal of Δ: how much variance may be explained at each sensitive input."""
 
     @abstractmethod
-    def in_words(self) -> str:
-        """A phrase for certificates and reports."""
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+        """A phrase for certificates and reports; ``outputs`` are the names of several."""
 
     def floor(self, prior: Prior, S: Array) -> Array:
         """The standard deviation that every reader keeps at each sensitive input (0: no promise there)."""
         return np.sqrt(np.maximum(prior.variance(S) - self.budget(prior, S), 0.0))
 
-    def check(self, prior: Prior, S: Array, names: tuple[str, ...]) -> None:
+    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
         """Raise ``InputError`` where this tolerance cannot be promised at ``S``."""
         if np.any(self.budget(prior, S) <= 0):
             raise InputError("tolerance is zero somewhere in the region; every sensitive value needs a positive one.")
@@ -69,7 +69,7 @@ class FractionTolerance(Tolerance):
     def budget(self, prior: Prior, S: Array) -> Array:
         return self.alpha * prior.variance(S)
 
-    def in_words(self) -> str:
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
         return f"readers keep at least {1 - self.alpha:.6g} of the prior variance (alpha = {self.alpha:.12g})"
 
 
@@ -125,17 +125,17 @@ class FloorTolerance(Tolerance):
     def budget(self, prior: Prior, S: Array) -> Array:
         return self.fractions(prior, S) * prior.variance(S)
 
-    def check(self, prior: Prior, S: Array, names: tuple[str, ...]) -> None:
+    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
         floors, deviations = self.values(S), np.sqrt(prior.variance(S))
         worst = int(np.argmax(floors / deviations))
         if floors[worst] >= deviations[worst]:
-            place = ", ".join(f"{name} = {value:g}" for name, value in zip(names, S[worst], strict=True))
+            place = place_in_words(inputs.names, S[worst], inputs.outputs)
             raise InputError(
                 f"floor is {floors[worst]:g} at {place}, but the prior itself already knows f there to within "
                 f"± {deviations[worst]:g}; give a floor below {deviations[worst]:g}, or a prior with a larger variance."
             )
 
-    def in_words(self) -> str:
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
         if callable(self.value):
             return "readers keep at least the asked standard deviation, which varies over the region"
         return f"readers keep a standard deviation of at least {self.value:g}"
@@ -175,14 +175,52 @@ class TabulatedFloor(Tolerance):
     def budget(self, prior: Prior, S: Array) -> Array:
         return self.source.budget(prior, S)
 
-    def check(self, prior: Prior, S: Array, names: tuple[str, ...]) -> None:
-        self.source.check(prior, S, names)
+    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
+        self.source.check(prior, S, inputs)
 
-    def in_words(self) -> str:
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
         low, high = float(np.min(self.values)), float(np.max(self.values))
         return (
             f"readers keep at least the asked standard deviation, which varies from {low:g} to {high:g} over the region"
         )
+
+
+@dataclass(frozen=True)
+class OutputTolerance(Tolerance):
+    """A tolerance of its own for each sensitive output, by its number: a fraction or a floor.
+
+    Δ = D K_SS D with D = diag √α(s), where α(s) is that of the output that s is about.
+    """
+
+    parts: tuple[tuple[int, FractionTolerance | FloorTolerance], ...]
+
+    def fractions(self, prior: Prior, S: Array) -> Array:
+        """α(s) at each row of ``S``."""
+        fractions = np.full(len(S), np.nan)
+        for number, part in self.parts:
+            own = np.flatnonzero(S[:, -1] == number)
+            if own.size:
+                fractions[own] = part.budget(prior, S[own]) / prior.variance(S[own])
+        if np.any(np.isnan(fractions)):
+            raise InputError(f"tolerance says nothing about the output {S[np.isnan(fractions)][0, -1]:g}; give it one.")
+        return fractions
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        root = np.sqrt(self.fractions(prior, S))
+        return root[:, None] * prior.covariance(S) * root[None, :]
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        return self.fractions(prior, S) * prior.variance(S)
+
+    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
+        for number, part in self.parts:
+            own = S[S[:, -1] == number]
+            if len(own):
+                part.check(prior, own, inputs)
+
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+        called = [f"output {number}" if outputs is None else outputs[number] for number, _ in self.parts]
+        return "; ".join(f"{name}: {part.in_words()}" for name, (_, part) in zip(called, self.parts, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +245,7 @@ class KernelTolerance(Tolerance):
         assert self._process is not None
         return self._process.variance(S)
 
-    def in_words(self) -> str:
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
         return "what readers learn stays within the given tolerance kernel"
 
 
@@ -269,5 +307,5 @@ class MatrixTolerance(Tolerance):
         except KeyError:
             raise InputError("a MatrixTolerance says nothing about inputs other than its own points.") from None
 
-    def in_words(self) -> str:
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
         return f"what readers learn of the {self.delta.shape[0]} sensitive values stays within the given matrix"

@@ -19,6 +19,7 @@ from gpytorch.kernels import Kernel
 from ..errors import InputError
 from ..inputs import Array, Inputs, as_inputs
 from ..model_tree import build_kernel, describe_kernel
+from ..outputs_kernel import OutputsKernel
 from ..prior import Prior
 from ..spectral.blocks import group_gram
 from ..spectral.kernel_identity import scale_between
@@ -101,6 +102,8 @@ def _matrix(terms: Sequence[Term], inputs: Inputs) -> Array:
 
 def _described(kernel: Kernel, whose: str) -> dict[str, Any]:
     try:
+        if isinstance(kernel, OutputsKernel):
+            raise InputError("a joint kernel has no spectral density over its rows")
         return describe_kernel(kernel)
     except InputError:
         raise InputError(

@@ -1,0 +1,37 @@
+"""A reader who holds some of the secret rows already: a public register, a leak, a former customer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .outcome import Attempt, Skipped
+from .target import Target
+
+
+def holds_rows(target: Target) -> tuple[Target, Attempt] | Skipped:
+    """The true y of every other row inside the region is known; judged at sensitive inputs that are none of them.
+
+    Not covered: the promise counts what the release tells, not what is known besides.
+    """
+    name = "holds half of the rows"
+    inside = np.flatnonzero(target.rows_inside)
+    if len(inside) == 0:
+        return Skipped(name, "there are no rows inside the region")
+    held = np.zeros(len(target.rows), dtype=np.bool_)
+    held[inside[::2]] = True
+    elsewhere = target.away_from(held)
+    if elsewhere is None:
+        return Skipped(name, "all sensitive inputs are rows that this reader holds")
+    evidence = target.evidence_with(held, target.y[held])
+    seen = evidence.seen_by(target.prior)
+    attempt = Attempt(
+        name,
+        seen.mean_at(elsewhere.inputs),
+        np.sqrt(seen.variance(elsewhere.inputs)),
+        evidence,
+        False,
+        "high",
+        f"A reader who holds the true values of {int(held.sum())} of the {len(inside)} rows inside the region",
+        "leave out rows that others hold, and count what they tell: protect what is left with a larger floor",
+    )
+    return elsewhere, attempt

@@ -1,0 +1,221 @@
+"""The problem that the next of several releases solves: all promises ever made, given all that is out already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+
+import numpy as np
+
+from .certificate import Certificate
+from .composition import Disclosure, Speech
+from .design import Cover, Design
+from .errors import InputError
+from .inputs import Array, Inputs
+from .noise import no_noise
+from .past import LeftOver, Past, PastAudience
+from .prior import Prior
+from .problem import Problem, Solution
+from .promises import Promise, check_composable, distinct_promises, promises_of
+from .regions import OutputRegion
+from .search import AskedCover
+from .tolerance import OutputTolerance
+
+#: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
+NOTHING = 1e-12
+
+#: How many inputs of a promise's region are looked at to see whether a release tells of it at all.
+LOOKS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class LedgerProblem(Problem):
+    """The least noise for the rows of ``asked``, given the ``disclosed``; ``region`` is where anything was promised.
+
+    The first promise is that of ``asked`` itself, for everything that is published together.
+    """
+
+    asked: Problem = field(kw_only=True)
+    following: Disclosure = field(kw_only=True)
+    disclosed: tuple[Disclosure, ...] = field(kw_only=True)
+    promises: tuple[Promise, ...] = field(kw_only=True)
+    share: float = field(kw_only=True)
+
+    @classmethod
+    def of(
+        cls,
+        asked: Problem,
+        cover: AskedCover,
+        name: str,
+        remeasured: bool,
+        disclosed: Sequence[Disclosure],
+        share: float,
+    ) -> LedgerProblem:
+        kind: Cover = "rows" if cover == "rows" else "points" if asked.region.points is not None else "exchange"
+        design = asked.published(kind, asked.inputs.values[:0], Solution(no_noise(len(asked.inputs))))
+        check_composable(design)
+        following = Disclosure(design, name, remeasured)
+        earlier = distinct_promises([promise for one in disclosed for promise in promises_of(one)])
+        new = promises_of(following)
+        keys = {promise.key for promise in new}
+        told = [spoken for promise in earlier if (spoken := spoken_to(promise, new[0], following)) is not None]
+        others = [promise for promise in distinct_promises(told) if promise.key not in keys]
+        known = {promise.key: promise for promise in earlier}
+        new = [_with_sensitive(promise, known.get(promise.key)) for promise in new]
+        given = {part.name: getattr(asked, part.name) for part in fields(Problem)}
+        problem = cls(
+            **given,
+            asked=asked,
+            following=following,
+            disclosed=tuple(disclosed),
+            promises=(*new, *others),
+            share=share,
+        )
+        kept = problem.promises[: len(new)] + tuple(
+            promise
+            for promise, audience in zip(others, problem.audiences[len(new) :], strict=True)
+            if audience.most_told(_look(promise)) > NOTHING
+        )
+        region = kept[0].design.region
+        for promise in kept[1:]:
+            if promise.design.region != region:
+                region = region | promise.design.region
+        return replace(problem, promises=kept, region=region)
+
+    @cached_property
+    def audiences(self) -> tuple[PastAudience, ...]:
+        return tuple(self._audience(promise) for promise in self.promises)
+
+    def _audience(self, promise: Promise) -> PastAudience:
+        rows, _ = promise.speech.rows_of(self.following)
+        past = Past.of(promise.prior, promise.speech, self.disclosed, self.following)
+        design = promise.design
+        left = LeftOver(design.tolerance, design.region, past, self.share)
+        prior = replace(promise.prior, noise=past.errors)
+        inputs = promise.speech.stacked(rows)
+        return PastAudience(prior, inputs, left, None, design.guarantee == "joint", promise, past)
+
+    def check_budget(self) -> None:
+        """Raise ``BudgetError`` where the past has left nothing of a promise that this release would tell of."""
+        for audience in self.audiences:
+            assert audience.promise is not None
+            design, left = audience.promise.design, audience.tolerance
+            assert isinstance(left, LeftOver)
+            left.check(audience.prior, _look(audience.promise), audience.inputs)
+            if audience.joint and len(design.sensitive):
+                left.check_together(audience.prior, design.sensitive)
+
+    def left_in_words(self) -> str:
+        """How much of the tightest promise is left."""
+        least = 1.0
+        for audience in self.audiences:
+            assert audience.promise is not None
+            points, left = _look(audience.promise), audience.tolerance
+            whole = audience.promise.design.tolerance.budget(audience.prior, points)
+            least = min(least, float(np.min(left.budget(audience.prior, points) / (self.share * whole))))
+        return f"At most {max(least, 0.0):.2%} of the tolerance is left."
+
+    @property
+    def given(self) -> Array:
+        """The inputs for which the promises were made before."""
+        return np.unique(np.vstack([promise.design.sensitive for promise in self.promises]) + 0.0, axis=0)
+
+    def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
+        kind = self.following.design.cover
+        own = sensitive[self.promises[0].design.region.contains(sensitive)]
+        return self.asked.published(kind if kind in ("rows", "points") else cover, own, Solution(solution.noise))
+
+    def examine(self, design: Design) -> tuple[Certificate, Array]:
+        """The certificate of everything that is then published: of the new promise, if all others are kept too."""
+        following = replace(self.following, design=design)
+        together, made = (*self.disclosed, following), promises_of(following)
+        made = [replace(promise, earlier=self.promises[place].earlier) for place, promise in enumerate(made)]
+        results = [promise.kept_by(together) for promise in (*made, *self.promises[len(made) :])]
+        main, short = results[0][0], [found for _, found in results]
+        worst = min((certificate for certificate, _ in results), key=lambda one: one.holds)
+        own = f"this is about all {len(together)} releases of the ledger together"
+        certificate = replace(
+            main if worst.holds else worst,
+            trace=design.noise.trace,
+            notes=(own, *main.notes) if len(together) > 1 else main.notes,
+        )
+        return certificate, np.vstack(short)
+
+
+def _with_sensitive(promise: Promise, known: Promise | None) -> Promise:
+    """A new promise that was made before starts from the sensitive inputs it was made for then."""
+    if known is None:
+        return promise
+    design = replace(promise.design, sensitive=known.design.sensitive, cover=known.design.cover)
+    return replace(promise, design=design, earlier=known.earlier)
+
+
+def _look(promise: Promise) -> Array:
+    region, rows = promise.design.region, promise.design.inputs
+    points = region.points if region.points is not None else region.candidates(LOOKS, rows, turn=0)
+    return np.vstack([points, promise.design.sensitive])
+
+
+def spoken_to(promise: Promise, new: Promise, following: Disclosure) -> Promise | None:
+    """An earlier promise as it bears on the next release; None where they have nothing to do with each other.
+
+    Its own prior is that of its readers, if it speaks of rows as the new one does; else it is kept for readers with
+    the new one, which must know of its outputs.
+    """
+    if (promise.speech.outputs, promise.speech.joint) == (new.speech.outputs, new.speech.joint):
+        return promise
+    sensitive = sensitive_outputs(promise)
+    if all(name in new.speech.outputs for name in sensitive):
+        return translated(promise, new.prior, new.speech)
+    if not len(promise.speech.rows_of(following)[1]):
+        return None
+    missing = next(name for name in sensitive if name not in new.speech.outputs)
+    raise InputError(
+        f"prior knows nothing of {missing!r}, about which the ledger has a promise that this release bears on; give a "
+        f"sf.JointPrior with the outputs {', '.join(dict.fromkeys((*new.speech.outputs, *sensitive)))}."
+    )
+
+
+def sensitive_outputs(promise: Promise) -> tuple[str, ...]:
+    region = promise.design.region
+    if isinstance(region, OutputRegion):
+        return tuple(promise.speech.outputs[number] for number in region.sensitive)
+    if promise.speech.joint:
+        if region.points is None:
+            return promise.speech.outputs
+        return tuple(promise.speech.outputs[int(number)] for number in np.unique(region.points[:, -1]))
+    return promise.speech.outputs
+
+
+def translated(promise: Promise, prior: Prior, speech: Speech) -> Promise:
+    """The same promise to readers with another prior, which knows more outputs."""
+    design, old = promise.design, promise.speech
+    number = {place: speech.outputs.index(name) for place, name in enumerate(old.outputs) if name in speech.outputs}
+    region, tolerance = design.region, design.tolerance
+    if isinstance(region, OutputRegion):
+        region = OutputRegion({number[place]: part for place, part in region.parts}, speech.outputs)
+    elif not old.joint and speech.joint:
+        region = OutputRegion({number[0]: region}, speech.outputs)
+    elif old.joint:
+        raise InputError("a promise about rows of several outputs cannot be carried over to another prior.")
+    if isinstance(tolerance, OutputTolerance):
+        tolerance = OutputTolerance(tuple((number[place], part) for place, part in tolerance.parts))
+    carried = replace(
+        design,
+        prior=prior,
+        inputs=Inputs(speech.inputs.values, speech.inputs.columns, speech.inputs.outputs),
+        region=region,
+        tolerance=tolerance,
+        sensitive=_renumbered(design.sensitive, old, speech, number),
+    )
+    earlier = tuple(_renumbered(one, old, speech, number) for one in promise.earlier)
+    return Promise(carried, prior, speech, earlier)
+
+
+def _renumbered(points: Array, old: Speech, new: Speech, number: dict[int, int]) -> Array:
+    plain = points[:, :-1] if old.joint else points
+    if not new.joint:
+        return plain
+    places = points[:, -1].astype(int) if old.joint else np.zeros(len(points), dtype=int)
+    return np.column_stack([plain, np.array([float(number[place]) for place in places]).reshape(-1)])
