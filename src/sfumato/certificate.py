@@ -318,6 +318,8 @@ def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Call
 def _spill(design: Design) -> float:
     rows, noise = design.lookout.values, design.noise
     variance = noise.variance_at(rows) if isinstance(noise, FunctionalNoise) else noise.variance()
+    if design.inputs.outputs is not None and design.weights is not None and design.weights.ndim == 1:
+        variance = variance * design.weights  # outputs in different units
     total = float(np.sum(variance))
     inside = design.region.surrounds(rows)
     return float(np.sum(variance[~inside])) / total if total > 0 else 0.0

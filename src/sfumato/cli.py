@@ -1,7 +1,7 @@
-"""The command ``sfumato``: demo, protect, predict, certify, audit, reproduce, data.
+"""The command ``sfumato``: demo, protect, predict, certify, audit, ledger, reproduce, data.
 
-Exit codes: 0 done; 1 the guarantee does not hold; 2 wrong use. PyTorch is imported inside the commands, so that
-``sfumato --help`` answers at once.
+Exit codes: 0 done; 1 the guarantee does not hold, or a ledger has nothing left; 2 wrong use. PyTorch is imported
+inside the commands, so that ``sfumato --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import __version__
 from .cli_audit import AUDIT_EXAMPLES, audit, open_release
+from .cli_ledger import ledger_app
 from .cli_paper import DATA_EXAMPLES, REPRODUCE_EXAMPLES, prepare_data, reproduce
-from .cli_stream import StreamOptions, is_folder, is_stream, protect_stream
+from .cli_protect import PROTECT_EXAMPLES, DropMissing, may_write, protect
 from .speech import Json, as_json, examples, show_certificate, show_warnings_as_notes, speaking
 
 if TYPE_CHECKING:
-    from .design import Guarantee, Structure
-    from .problem import Method
-    from .search import AskedCover
+    import pandas as pd
+
+    from .release import Release
 
 app = typer.Typer(
     name="sfumato",
@@ -35,8 +36,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")]
 
 
 def _version(asked: bool) -> None:
@@ -96,199 +95,14 @@ def demo(
     typer.echo("      does the same from a table; put your own in its place")
 
 
-@app.command(
-    epilog=examples(
-        'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --out orbit.sfumato',
-        'sfumato protect people.parquet --inputs AGEP,PUMA --output PINCP --region "AGEP >= 75 and PUMA <= 2000" '
-        "--floor 20000 --fit-outside --out people.sfumato --csv people_public.csv",
-        'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --guarantee pointwise '
-        "--out orbit.sfumato",
-        'sfumato protect big.parquet --inputs a,b --output y --region "a <= 1" --alpha 0.3 --out big-release/',
-    )
-)
-@speaking
-def protect(
-    data: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Your table, .csv or .parquet, with the secret values; or Parquet files of any size, or a folder of "
-            "them, to be read part after part.",
-            show_default=False,
-        ),
-    ],
-    inputs: Annotated[
-        list[str],
-        typer.Option(help="Input columns, comma separated or repeated; they are published.", show_default=False),
-    ],
-    output: Annotated[str, typer.Option(help="The output column; it is published with noise.", show_default=False)],
-    region: Annotated[str, typer.Option(help='Where outputs are sensitive, e.g. "1 <= t <= 2".', show_default=False)],
-    out: Annotated[
-        str,
-        typer.Option(
-            help="The release file to write; or a folder (end it with /) for Parquet data of any size. A run that was "
-            "interrupted goes on when it is started again.",
-            show_default=False,
-        ),
-    ],
-    alpha: Annotated[
-        float | None, typer.Option(help="Fraction of the prior variance that readers may learn (small = strong).")
-    ] = None,
-    floor: Annotated[
-        float | None, typer.Option(help="Or: the standard deviation that every reader keeps, in units of the output.")
-    ] = None,
-    kernel: Annotated[str, typer.Option(help="rbf, matern12, matern32 or matern52.")] = "rbf",
-    lengthscale: Annotated[float | None, typer.Option(help="Fix the lengthscale instead of learning it.")] = None,
-    mean: Annotated[str, typer.Option(help="constant, zero or a number.")] = "constant",
-    noise: Annotated[str, typer.Option(help="Noise variance in your data: learn, or a number.")] = "learn",
-    guarantee: Annotated[
-        str,
-        typer.Option(help="joint: averages of sensitive values are protected too; pointwise: each value by itself."),
-    ] = "joint",
-    structure: Annotated[
-        str, typer.Option(help="full: correlated noise, the least there is; diagonal: every row by itself.")
-    ] = "full",
-    weights: Annotated[
-        str | None, typer.Option(help="A column with positive weights: rows with large ones are blurred less.")
-    ] = None,
-    cover: Annotated[str, typer.Option(help="auto, greedy, exchange or rows.")] = "auto",
-    method: Annotated[
-        str, typer.Option(help="auto chooses by size; eigh, subspace (exact), compressed (any number of rows) or sign.")
-    ] = "auto",
-    accuracy: Annotated[
-        float | None, typer.Option(help="How far above the least the noise may be, as a share (subspace, compressed).")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="cuda works on a GPU.")] = None,
-    fit_outside: Annotated[
-        bool, typer.Option("--fit-outside", help="Fit the prior on rows outside the region only (it is published).")
-    ] = False,
-    fit_rows: Annotated[
-        int, typer.Option(help="To a folder: fit the prior on this many rows, spread evenly over all of them.")
-    ] = 2000,
-    dask: Annotated[
-        str | None, typer.Option(help="To a folder: the address of a Dask scheduler whose workers do the work.")
-    ] = None,
-    resolution: Annotated[float | None, typer.Option(help="Round published outputs to multiples of this.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="Also write the published data as a table.")] = None,
-    drop_missing: DropMissing = False,
-    json: Json = False,
-) -> None:
-    """Add the least noise that keeps a promise, and write a release file with its certificate."""
-    from .errors import InputError
-
-    if (alpha is None) == (floor is None):
-        given = "both" if alpha is not None else "neither"
-        raise InputError(f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1 (strong privacy).")
-    columns = [name.strip() for entry in inputs for name in entry.split(",") if name.strip()]
-    if not columns:
-        raise InputError("--inputs names no column; give at least one, for example --inputs t.")
-    if output in columns:
-        raise InputError(f"--output {output!r} is also one of --inputs; inputs are published as they are.")
-    if weights == output:
-        raise InputError(
-            f"--weights {weights!r} is also the --output; weights are published, so they cannot be secret."
-        )
-    if is_stream(data, out):
-        asked = {"--csv": csv, "--weights": weights, "--drop-missing": drop_missing or None}
-        asked["--method"] = None if method in ("auto", "compressed") else method
-        for option, value in asked.items():
-            if value is not None:
-                raise InputError(
-                    f"{option} is for tables that fit in memory; leave it out, or give one table and a file for --out."
-                )
-        options = StreamOptions(
-            inputs=columns,
-            output=output,
-            region=region,
-            alpha=alpha,
-            floor=floor,
-            kernel=kernel,
-            lengthscale=lengthscale,
-            mean=_number_or_word(mean),
-            noise=_number_or_word(noise),
-            guarantee=guarantee,
-            structure=structure,
-            cover=cover,
-            fit_outside=fit_outside,
-            fit_rows=fit_rows,
-            resolution=resolution,
-            accuracy=accuracy,
-        )
-        protect_stream(data, Path(out), options, dask, device or "cpu", json)
-        return
-    if dask is not None:
-        raise InputError("--dask is for Parquet data that are written to a folder: end --out with /.")
-    if is_folder(out):
-        raise InputError(f"--out {out} is a folder, which is for Parquet data; give the name of a file.")
-    source, target = data[0], Path(out)
-    for path in (target, csv):
-        if path is not None:
-            _may_write(path, source)
-    if csv is not None and csv.resolve() == target.resolve():
-        raise InputError(f"--out and --csv are both {out}; give them different names.")
-    replaced = target.exists()
-
-    from .fit import fit_prior
-    from .mechanism import protect as design_noise
-    from .region_text import parse_region
-    from .tables import read_table, select_numbers, write_table
-
-    more = [] if weights is None or weights in columns else [weights]
-    table = select_numbers(read_table(source), [*columns, output, *more], source, drop_missing)
-    X, y = table[columns], table[output]
-    where = parse_region(region, columns)
-    with show_warnings_as_notes():
-        prior = fit_prior(
-            X,
-            y,
-            kernel=kernel,
-            mean=_number_or_word(mean),
-            noise=_number_or_word(noise),
-            lengthscale=lengthscale,
-            exclude=where if fit_outside else None,
-            progress=not json,
-        )
-        mechanism = design_noise(
-            prior,
-            X,
-            where,
-            alpha=alpha,
-            floor=floor,
-            guarantee=cast("Guarantee", guarantee),
-            structure=cast("Structure", structure),
-            cover=cast("AskedCover", cover),
-            weights=None if weights is None else table[weights].to_numpy(),
-            method=cast("Method", method),
-            accuracy=accuracy,
-            device=device,
-            progress=not json,
-        )
-        release = mechanism.release(y, output_name=output, resolution=resolution)
-    release.save(target)
-    if csv is not None:
-        write_table(release.to_frame(), csv)
-    certificate = mechanism.certificate
-    if json:
-        as_json(
-            {
-                "release": str(out),
-                "holds": certificate.holds,
-                "csv": None if csv is None else str(csv),
-                "rows": len(table),
-                "rows_inside": len(mechanism.design.rows_inside()),
-                "resolution": release.resolution,
-                "certificate": certificate.as_dict(),
-            }
-        )
-        return
-    show_certificate(certificate, f"{output}, protected where {mechanism.region.in_words(tuple(columns))}")
-    typer.echo(f"\nWritten: {out}" + (f" and {csv}" if csv is not None else ""))
-    if replaced:
-        typer.echo("The old release was replaced. Publish one of them only: two of one secret can be averaged.")
+app.command(epilog=examples(*PROTECT_EXAMPLES))(speaking(protect))
 
 
 @app.command(
     epilog=examples(
-        "sfumato predict orbit.sfumato new.csv", "sfumato predict orbit.sfumato new.csv --out predicted.csv"
+        "sfumato predict orbit.sfumato new.csv",
+        "sfumato predict orbit.sfumato new.csv --out predicted.csv",
+        "sfumato predict orbit.sfumato new.csv --of v",
     )
 )
 @speaking
@@ -296,7 +110,16 @@ def predict(
     release_file: Annotated[
         Path, typer.Argument(metavar="RELEASE", help="A release file or folder.", show_default=False)
     ],
-    new: Annotated[Path, typer.Argument(help="A table, .csv or .parquet, with the input columns.", show_default=False)],
+    new: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A table, .csv or .parquet, with the input columns; none for a quantity without inputs.",
+            show_default=False,
+        ),
+    ] = None,
+    of: Annotated[str | None, typer.Option(help="Of several outputs, released or not, the one that is asked for.")] = (
+        None
+    ),
     out: Annotated[
         Path | None, typer.Option(help="Write the predictions here (.csv or .parquet), not to the screen.")
     ] = None,
@@ -305,22 +128,26 @@ def predict(
 ) -> None:
     """What a reader concludes at new inputs: mean and standard deviation."""
     if out is not None:
-        _may_write(out, release_file, new)
-    from .tables import read_table, select_numbers, write_table
+        may_write(out, release_file, *([] if new is None else [new]))
+    from .tables import write_table
 
     release = open_release(release_file)
-    X = select_numbers(read_table(new), list(release.columns), new, drop_missing)
+    X = _new_inputs(release, of, new, drop_missing)
     with show_warnings_as_notes():
-        seen = release.predict(X)
+        seen = release.predict(X, output=of)
+    output = of or release.output_name
     # inputs may be called anything, also mean or std
-    prefix = f"{release.output_name}_" if {"mean", "std"} & set(X.columns) else ""
-    table = X.assign(**{f"{prefix}mean": seen.mean, f"{prefix}std": seen.std})
+    prefix = f"{output}_" if X is not None and {"mean", "std"} & set(X.columns) else ""
+    found = {f"{prefix}mean": seen.mean, f"{prefix}std": seen.std}
+    import pandas as pd
+
+    table = pd.DataFrame(found) if X is None else X.assign(**found)
     if out is not None:
         write_table(table, out)
     if json:
         as_json(
             {
-                "output": release.output_name,
+                "output": output,
                 "rows": len(table),
                 "out": None if out is None else str(out),
                 "predictions": table.to_dict(orient="records") if out is None else None,
@@ -330,6 +157,32 @@ def predict(
         typer.echo(f"{len(table)} predictions written to {out}")
     else:
         typer.echo(table.to_csv(index=False, float_format="%.10g"), nl=False)
+
+
+def _new_inputs(release: Release, of: str | None, new: Path | None, drop_missing: bool) -> pd.DataFrame | None:
+    """The table of new inputs; None for a quantity that has none."""
+    from .errors import InputError
+    from .outputs_kernel import OutputsKernel
+    from .tables import read_table, select_numbers
+
+    rows = release.design.inputs
+    outputs = rows.outputs or (release.output_name,)
+    if of is None and len(outputs) > 1:
+        raise InputError(f"the release is about {', '.join(outputs)}; say which with --of, as in --of {outputs[0]}.")
+    if of is not None and of not in outputs:
+        raise InputError(f"--of is {of!r}, but the release is about {', '.join(outputs)}; choose one of them.")
+    kernel = release.prior.kernel
+    if of is not None and isinstance(kernel, OutputsKernel) and not kernel.takes_input(outputs.index(of)):
+        if new is not None:
+            raise InputError(f"{of!r} is one quantity and has no inputs; leave {new} out.")
+        return None
+    names = list(rows.plain.names)
+    if new is None:
+        raise InputError(
+            f"NEW is missing; give a table with the column(s) {', '.join(names)}, where {of or release.output_name!r} "
+            "is asked for."
+        )
+    return select_numbers(read_table(new), names, new, drop_missing)
 
 
 @app.command(epilog=examples("sfumato certify orbit.sfumato", "sfumato certify orbit.sfumato --json"))
@@ -371,26 +224,8 @@ def _own_name() -> str:
     return os.path.relpath(here)
 
 
-def _may_write(path: Path, *sources: Path) -> None:
-    """Refuse, before any work is done, what must not or cannot be written."""
-    from .errors import InputError
-
-    if any(path.resolve() == source.resolve() for source in sources):
-        raise InputError(f"{path} is what the command reads; write to another file.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; give the name of a file.")
-    if not path.parent.is_dir():
-        raise InputError(f"the folder {path.parent} does not exist; make it first.")
-
-
-def _number_or_word(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 app.command(epilog=examples(*AUDIT_EXAMPLES))(speaking(audit))
+app.add_typer(ledger_app)
 app.command(epilog=examples(*REPRODUCE_EXAMPLES))(speaking(reproduce))
 app.command(name="data", epilog=examples(*DATA_EXAMPLES))(speaking(prepare_data))
 

@@ -63,7 +63,7 @@ def audit(
     else:
         _show(
             found,
-            f"{release_file}, attacked: errors at {found.judged} sensitive inputs, in multiples of the floor",
+            f"{release_file}, attacked: errors in multiples of the floor",
             figure,
         )
     if not found.holds:
@@ -115,7 +115,9 @@ def _show(found: Audit, title: str, figure: Path | None) -> None:
 
     console = Console(highlight=False)
     console.print(f"[bold red]{OWNER_ONLY}[/]")
-    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD)
+    table = Table(
+        title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
     for number, name in enumerate(HEADER):
         table.add_column(name, justify="right" if 2 <= number <= 5 else "left", no_wrap=True)
     for outcome, row in zip(found.outcomes, found.rows(), strict=True):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 REPRODUCE_EXAMPLES = (
     "sfumato reproduce example --out figures",
     "sfumato reproduce satellite --settings paper --out figures",
+    "sfumato reproduce joint --out figures",
     "sfumato reproduce all --census csv_ptx.zip --out figures",
 )
 DATA_EXAMPLES = ("sfumato data census csv_ptx.zip --out census",)
@@ -23,7 +24,7 @@ DATA_EXAMPLES = ("sfumato data census csv_ptx.zip --out census",)
 
 def reproduce(
     what: Annotated[
-        str, typer.Argument(help="example, satellite, zero-mean, census, or all of them.", show_default=False)
+        str, typer.Argument(help="example, satellite, zero-mean, joint, census, or all of them.", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("reproduced"),
     settings: Annotated[

@@ -100,11 +100,11 @@ class CompressedReader(Reader):
         promised = None if self.lower is None else self.promised()
         if promised is None:
             return float("inf")
-        sensitive, root, least, uncertain = promised
+        sensitive, root, largest, least, uncertain = promised
         known, explained = self._seen(sensitive)
         learnt = explained.T @ explained + self._left_out(sensitive, known)
         top = float(scipy.linalg.eigvalsh(root.T @ learnt @ root)[-1])
-        slack = 8 * _UNIT * len(self.summary) * float(np.max(self.prior.variance(sensitive))) / least
+        slack = 8 * _UNIT * len(self.summary) * largest / least
         return float(max(top, 0.0) * (1 + uncertain) + slack)
 
     def _left_out(self, points: Array, known: Array) -> Array:

@@ -216,6 +216,8 @@ def _with_one_noise(prior: Prior) -> Prior:
 def check_compressible(problem: Problem) -> None:
     """Raise where the compressed method cannot do what is asked."""
     remedy = 'use method="auto", "subspace" or "eigh"'
+    if problem.inputs.outputs is not None:
+        raise InputError(f'method is "compressed", which is for one output; with a JointPrior {remedy}.')
     if problem.structure == "diagonal":
         raise InputError(
             'structure is "diagonal", which blurs every row by itself; with method="compressed" noise is a function '

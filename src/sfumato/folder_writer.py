@@ -134,6 +134,7 @@ class FolderWriter:
         if not isinstance(design.noise, FunctionalNoise):
             raise InputError('the noise is not a function of the inputs; design it with method="compressed".')
         step = resolution_for(design, self.resolution)
+        assert isinstance(step, float)
         return Contents(design, certificate, cast(Array, self.y), step, False, self.output_name)
 
     def _message(self, design: bytes) -> bytes:
@@ -158,6 +159,7 @@ class FolderWriter:
             self.note(f"continuing an interrupted run: {len(written)} of {len(parts)} parts are written already.")
         missing = [number for number in range(len(parts)) if number not in written]
         to_do = [parts[number] for number in missing]
+        assert isinstance(contents.resolution, float)
         work = Blur(
             noise.function(run.key.normals(message, noise.normals_needed), self.device),
             contents.resolution,

@@ -27,7 +27,7 @@ from .promises import Promise, distinct_promises, promises_of
 from .protect_arguments import asked_problem, check_choice
 from .regions import OutputRegion, Region
 from .related_outputs import one_by_one
-from .release import Release, why_not
+from .release import Release, noise_in_words, why_not
 from .release_record import describe_record, digest_outputs, record_design
 from .remaining import Remaining, left_of
 from .search import AskedCover, NoCover
@@ -136,7 +136,7 @@ class Ledger:
         with show_progress(progress) as step:
             step.stage("what is left")
             try:
-                problem = LedgerProblem.of(asked, cover, output_name, bool(remeasured), disclosed, share)
+                problem = LedgerProblem.of(asked, cover, output_name, bool(remeasured), disclosed, share).in_units()
                 problem.check_budget()
                 design, certificate = certified_design(problem, cover, problem.examine, step.stage)
             except NoCover as error:
@@ -266,8 +266,8 @@ class Ledger:
             outputs = ", ".join(one.outputs)
             lines.append(
                 f"  {entry.number}  {entry.body['record']['when']}  {outputs}: {len(one.design.inputs)} rows, noise "
-                f"{np.sqrt(one.design.noise.trace / len(one.design.inputs)):.4g} a row; "
-                f"{_in_words(promises_of(one)[0])}: {one.design.tolerance.in_words()}"
+                f"{noise_in_words(one.design)} a row; {_in_words(promises_of(one)[0])}: "
+                f"{one.design.tolerance.in_words(one.design.inputs.outputs)}"
             )
         if chain.torn is not None:
             lines.append(f"  TORN: {chain.torn.size} bytes of an interrupted write at the end, which count for nothing")

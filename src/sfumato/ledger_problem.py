@@ -20,6 +20,7 @@ from .problem import Problem, Solution
 from .promises import Promise, check_composable, distinct_promises, promises_of
 from .regions import OutputRegion
 from .search import AskedCover
+from .units import UnitsProblem, design_in, in_units, output_units
 from .tolerance import OutputTolerance
 
 #: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
@@ -33,7 +34,8 @@ LOOKS = 512
 class LedgerProblem(Problem):
     """The least noise for the rows of ``asked``, given the ``disclosed``; ``region`` is where anything was promised.
 
-    The first promise is that of ``asked`` itself, for everything that is published together.
+    The first promise is that of ``asked`` itself, for everything that is published together. ``whole`` is the same
+    problem in the owner's units, where this one is in others (units.py).
     """
 
     asked: Problem = field(kw_only=True)
@@ -41,6 +43,7 @@ class LedgerProblem(Problem):
     disclosed: tuple[Disclosure, ...] = field(kw_only=True)
     promises: tuple[Promise, ...] = field(kw_only=True)
     share: float = field(kw_only=True)
+    whole: LedgerProblem | None = field(default=None, kw_only=True)
 
     @classmethod
     def of(
@@ -53,7 +56,7 @@ class LedgerProblem(Problem):
         share: float,
     ) -> LedgerProblem:
         kind: Cover = "rows" if cover == "rows" else "points" if asked.region.points is not None else "exchange"
-        design = asked.published(kind, asked.inputs.values[:0], Solution(no_noise(len(asked.inputs))))
+        design = Problem.published(asked, kind, asked.inputs.values[:0], Solution(no_noise(len(asked.inputs))))
         check_composable(design)
         following = Disclosure(design, name, remeasured)
         earlier = distinct_promises([promise for one in disclosed for promise in promises_of(one)])
@@ -82,6 +85,23 @@ class LedgerProblem(Problem):
             if promise.design.region != region:
                 region = region | promise.design.region
         return replace(problem, promises=kept, region=region)
+
+    def in_units(self) -> LedgerProblem:
+        """The same problem in units that suit the outputs; itself where they have the same ones."""
+        asked = in_units(self.asked)
+        if not isinstance(asked, UnitsProblem):
+            return self
+        unit = output_units(self.asked.prior, self.asked.inputs)
+        disclosed = []
+        for one in self.disclosed:
+            design = design_in(unit, one.design, one.name)
+            if design is None:
+                return self
+            disclosed.append(replace(one, design=design))
+        cover: AskedCover = "rows" if self.following.design.cover == "rows" else "auto"
+        following, share = self.following, self.share
+        scaled = LedgerProblem.of(asked, cover, following.name, following.remeasured, disclosed, share)
+        return replace(scaled, whole=replace(self, asked=asked.whole))
 
     @cached_property
     def audiences(self) -> tuple[PastAudience, ...]:
@@ -122,12 +142,17 @@ class LedgerProblem(Problem):
         return np.unique(np.vstack([promise.design.sensitive for promise in self.promises]) + 0.0, axis=0)
 
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
+        if self.whole is not None:
+            assert isinstance(self.asked, UnitsProblem)
+            return self.whole.published(cover, sensitive, self.asked.owners(solution))
         kind = self.following.design.cover
         own = sensitive[self.promises[0].design.region.contains(sensitive)]
         return self.asked.published(kind if kind in ("rows", "points") else cover, own, Solution(solution.noise))
 
     def examine(self, design: Design) -> tuple[Certificate, Array]:
         """The certificate of everything that is then published: of the new promise, if all others are kept too."""
+        if self.whole is not None:
+            return self.whole.examine(design)
         following = replace(self.following, design=design)
         together, made = (*self.disclosed, following), promises_of(following)
         made = [replace(promise, earlier=self.promises[place].earlier) for place, promise in enumerate(made)]

@@ -41,6 +41,7 @@ from .search import AskedCover
 from .stacking import present_outputs, stacked_outputs
 from .stored_inputs import StoredInputs
 from .tolerance import Tolerance
+from .units import in_units
 
 #: What marks a release to a folder among those of a mechanism.
 FOLDER = b"to a folder "
@@ -303,7 +304,7 @@ def protect(
     )
     with show_progress(progress) as step:
         try:
-            design, certificate = _designed(problem, cover, work, engine is not None, step)
+            design, certificate = _designed(in_units(problem), cover, work, engine is not None, step)
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "

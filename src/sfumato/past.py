@@ -24,6 +24,7 @@ from .errors import BudgetError, GuaranteeError
 from .inputs import Array, Index, Inputs, Mask, place_in_words
 from .prior import Prior
 from .promises import Promise
+from .reader import units
 from .regions import Region
 from .tensors import as_array, as_tensor
 from .tolerance import Tolerance
@@ -41,13 +42,15 @@ class Published:
     composition: Composition
 
     @cached_property
-    def lower(self) -> Array:
-        """L with ``L Lᵀ = M − allowance``: what round-off could hide is given to the reader."""
+    def _root(self) -> tuple[Array, Array]:
+        """L and scale with ``L Lᵀ = M/scale − allowance``: what round-off could hide is given to the reader."""
         composed = self.composition
         total = composed.prior.covariance(composed.inputs) + composed.noise.covariance()
+        scale = units(np.diag(total))
+        total /= np.outer(scale, scale)
         total[np.diag_indices_from(total)] -= 2.0 * len(total) * _UNIT * float(np.max(np.diag(total)))
         try:
-            return np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
+            return np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False)), scale
         except np.linalg.LinAlgError:
             raise GuaranteeError(
                 "what was published before is singular to working precision, so that nothing more can be certified; "
@@ -55,7 +58,7 @@ class Published:
             ) from None
 
     def about(self, points: Array) -> Array:
-        """``L⁻¹ Cov(W_past, f(points))``: its squared column norms are what the past explains."""
+        """``M^{-1/2} Cov(W_past, f(points))``: its squared column norms are what the past explains."""
         return self._whitened(self._cross(points))
 
     def _cross(self, points: Array) -> Array:
@@ -66,7 +69,8 @@ class Published:
     def _whitened(self, block: Array) -> Array:
         if not len(block):
             return block
-        return np.asarray(scipy.linalg.solve_triangular(self.lower, block, lower=True, check_finite=False))
+        lower, scale = self._root
+        return np.asarray(scipy.linalg.solve_triangular(lower, block / scale[:, None], lower=True, check_finite=False))
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,7 +89,12 @@ def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_rati
             f"every row also carries independent noise of standard deviation {np.sqrt(design.noise.shift):.1e}, which "
             "keeps the promise safe from round-off"
         )
-    if design.weights is not None:
+    if design.weights is not None and design.inputs.outputs is not None and design.weights.ndim == 1:
+        notes.append(
+            "noise was counted relative to the weights of the rows (by themselves: the prior variance of their output), "
+            "and so are the gap and the spill"
+        )
+    elif design.weights is not None:
         notes.append("rows were weighted: the gap is that of the weighted sum of variances, not of the trace")
     promised = _promised_rows(design) if design.cover == "rows" else design.region.points
     if design.guarantee == "joint" and promised is not None and 0 < len(design.sensitive) < len(promised):

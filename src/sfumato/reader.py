@@ -29,10 +29,15 @@ _TINY = 1e-8
 
 
 class Promised(NamedTuple):
-    """``root`` is Δ^{-1/2} at the ``sensitive`` inputs, ``least`` Δ's least eigenvalue, ``uncertain`` its error."""
+    """``root`` is a root of Δ⁻¹ at the ``sensitive`` inputs.
+
+    In units in which these have a variance of about 1, ``largest`` is their largest variance, ``least`` the least
+    eigenvalue of Δ, and ``uncertain`` the share of it that round-off may hide.
+    """
 
     sensitive: Array
     root: Array
+    largest: float
     least: float
     uncertain: float
 
@@ -41,7 +46,8 @@ class Reader:
     """What the worst reader of a design who holds ``prior`` learns, from the safe side.
 
     One n × n matrix is live, the Cholesky factor of M, on ``device`` (None: the CPU). ``lower`` is None where M is
-    singular to working precision.
+    singular to working precision. Rows are taken in units (``scale``, powers of two, so that nothing is rounded) in
+    which M has about 1 on its diagonal: outputs may be in very different units, and a Cholesky factor does not care.
     """
 
     def __init__(self, design: Design, prior: Prior, device: str | None = None) -> None:
@@ -50,23 +56,27 @@ class Reader:
         rows = len(design.inputs)
         self.lower: Matrix | None = None
         total = add_noise(self.covariances.of_data(design.inputs), design.noise)
+        self.scale = units(as_array(total.diagonal()))
+        scale = as_tensor(self.scale, device)
+        total.div_(scale).div_(scale[:, None])
         self.largest = float(total.diagonal().max())
-        self.allowance = 2.0 * rows * _UNIT * self.largest
-        total.diagonal().sub_(self.allowance)
+        self._slack = 2.0 * rows * _UNIT * self.largest
+        self.allowance = self._slack * float(np.max(self.scale)) ** 2
+        total.diagonal().sub_(self._slack)
         try:
             lower = cholesky_in_place(total)
         except np.linalg.LinAlgError:
             return
         self.lower = lower
         # the norm of the inverse is estimated from below
-        known = float(np.min(prior.noise_variance(rows))) + design.noise.least - self.allowance
+        known = float(np.min((prior.noise_variance(rows) + design.noise.least) / self.scale**2)) - self._slack
         self.least = max(1.0 / (3.0 * inverse_norm(lower)), known, _UNIT * self.largest)
 
     def whiten(self, block: Matrix) -> torch.Tensor:
         """L⁻¹ block, where M = L Lᵀ."""
         assert self.lower is not None
-        lower = as_tensor(self.lower, self.device)
-        solved: torch.Tensor = torch.linalg.solve_triangular(lower, as_tensor(block, self.device), upper=False)
+        scaled = as_tensor(block, self.device) / as_tensor(self.scale, self.device)[:, None]
+        solved: torch.Tensor = torch.linalg.solve_triangular(as_tensor(self.lower, self.device), scaled, upper=False)
         return solved
 
     def deviations(self, points: Array) -> Array:
@@ -109,12 +119,11 @@ class Reader:
         promised = self.promised()
         if promised is None:
             return float("inf")
-        sensitive, root, least, uncertain = promised
+        sensitive, root, most, least, uncertain = promised
         cross = self.covariances.between(self.design.inputs.values, sensitive)
         explained = self.whiten(cross @ as_tensor(root, self.device))
         top = np.sqrt(max(float(scipy.linalg.eigvalsh(as_array(explained.T @ explained))[-1]), 0.0))
-        entries = np.sqrt(len(self.design.inputs)) * np.max(np.sqrt(self.prior.variance(sensitive)))
-        slack = 4 * _UNIT * entries * np.sqrt(self.largest / (self.least * least))
+        slack = 4 * _UNIT * np.sqrt(len(self.design.inputs) * most * self.largest / (self.least * least))
         return float((top + slack) ** 2 * (1 + uncertain))
 
     def promised(self) -> Promised | None:
@@ -126,15 +135,18 @@ class Reader:
             # an estimate should not depend on which inputs the owner names
             spread = region.points if region.points is not None else region.candidates(64, self.design.lookout, turn=1)
             sensitive = np.unique(np.vstack([sensitive, spread]), axis=0)
-        delta = self.design.tolerance.matrix(self.prior, sensitive)
+        variance = self.prior.variance(sensitive)
+        scale = units(variance)
+        delta = self.design.tolerance.matrix(self.prior, sensitive) / np.outer(scale, scale)
         values, vectors = scipy.linalg.eigh(delta, check_finite=False)
         if self.design.guarantee == "pointwise":
             values, vectors = values[values > _TINY * values[-1]], vectors[:, values > _TINY * values[-1]]
         # how far round-off in the kernel values may move Δ
-        uncertain = _UNIT * np.sqrt(len(values)) * float(np.max(self.prior.variance(sensitive)))
-        if values[0] <= 4 * uncertain:
+        largest, least = float(np.max(variance / scale**2)), float(values[0])
+        uncertain = _UNIT * np.sqrt(len(values)) * largest
+        if least <= 4 * uncertain:
             return None
-        return Promised(sensitive, vectors / np.sqrt(values), float(values[0]), uncertain / float(values[0]))
+        return Promised(sensitive, vectors / np.sqrt(values) / scale[:, None], largest, least, uncertain / least)
 
     def undetermined(self, points: Array) -> float:
         """The largest share of a standard deviation left at ``points`` once f at the sensitive inputs is known."""
@@ -145,12 +157,20 @@ class Reader:
 
     def _joint_ratio_everywhere(self) -> float:
         needed = needed_everywhere(self.prior, self.design.tolerance, self.design.inputs)
-        trace = float(np.trace(needed))
         excess = add_noise(self.covariances.of_data(self.design.inputs), self.design.noise)
         excess -= as_tensor(needed, self.device)
+        scale = as_tensor(self.scale, self.device)
+        excess.div_(scale).div_(scale[:, None])
+        trace = float(np.sum(np.diag(needed) / self.scale**2))
         if self.device is None:
             least = float(scipy.linalg.eigvalsh(as_array(excess), check_finite=False)[0])
         else:
             least = float(torch.linalg.eigvalsh(excess)[0])
-        spare = least - self.allowance
+        spare = least - self._slack
         return 1.0 - spare / trace if spare >= 0 else 1.0 - spare / self.least
+
+
+def units(variances: Array) -> Array:
+    """Powers of two, one for each variance, near its square root: dividing by them rounds nothing."""
+    exponents = np.round(np.log2(np.maximum(variances, np.finfo(np.float64).tiny)) / 2.0)
+    return np.asarray(np.exp2(exponents))

@@ -19,7 +19,7 @@ from .stacking import present_outputs, rows_about
 
 #: Two priors are the same if their covariances differ by less than this share; one looks like that of the other's
 #: derivative if they are as alike as this, and their variances differ by at most this factor.
-SAME, ALIKE, FACTOR = 1e-6, 0.85, 4.0
+SAME, ALIKE, FACTOR = 1e-6, 0.6, 30.0
 
 #: The slope of one output and the values of another are taken for the same if they are correlated like this.
 CORRELATED = 0.95

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from .entropy import SecretKey, check_resolution, default_resolution, finest_res
 from .errors import FormatError, GuaranteeError, InputError
 from .functional_noise import FunctionalNoise
 from .inputs import Array, Inputs, as_inputs, as_outputs, place_in_words
-from .noise import Noise
+from .noise import IndependentNoise, Noise
 from .outputs_kernel import OutputsKernel
 from .prediction import Prediction, predict_with
 from .prior import Posterior, Prior
@@ -28,9 +29,12 @@ from .progress import progress as show_progress
 from .regions import Region
 from .release_file import LONGEST_NAME, Contents, read_release, write_release
 from .row_files import released_name
-from .stacking import at_output, known_output, rows_about, stacked_outputs
+from .stacking import at_output, known_output, present_outputs, rows_about, stacked_outputs
 from .stored_inputs import StoredColumn
 from .tolerance import Tolerance
+
+#: The step of published outputs: one, or one for each of several outputs.
+Resolution: TypeAlias = float | tuple[float, ...]
 
 __all__ = ["Prediction", "Release", "load", "make_release"]
 
@@ -39,8 +43,8 @@ __all__ = ["Prediction", "Release", "load", "make_release"]
 class Release:
     """Published outputs ``W = y + Z`` and everything a reader needs to use them.
 
-    ``outputs`` are multiples of ``resolution``; ``unsafe`` says that the noise came from a known seed, so that
-    anyone can take it off.
+    ``outputs`` are multiples of ``resolution`` (of several outputs, each has its own); ``unsafe`` says that the noise
+    came from a known seed, so that anyone can take it off.
 
     Guarantee: a release holds nothing that is not meant for readers. Neither y nor Z nor the key is a part of it.
     """
@@ -48,7 +52,7 @@ class Release:
     design: Design
     certificate: Certificate
     outputs: Array
-    resolution: float
+    resolution: Resolution
     unsafe: bool = False
     output_name: str = "y"
 
@@ -56,10 +60,10 @@ class Release:
         outputs: Any = self.outputs
         if not isinstance(outputs, StoredColumn):  # those are checked whenever they are read
             outputs = as_outputs(outputs, len(self.design.inputs), "outputs")
-        check_resolution(self.resolution)
+        resolution = _checked_resolution(self.resolution, self.design)
         _check_name(self.output_name)
         object.__setattr__(self, "outputs", outputs)
-        object.__setattr__(self, "resolution", float(self.resolution))
+        object.__setattr__(self, "resolution", resolution)
 
     @property
     def inputs(self) -> Array:
@@ -116,6 +120,7 @@ class Release:
 
     @functools.cached_property
     def _compressed(self) -> CompressedPosterior:
+        assert isinstance(self.resolution, float)
         return CompressedPosterior.of(self.design, self.outputs, self.resolution, Here(), None, lambda rows: None)
 
     @functools.cached_property
@@ -123,8 +128,19 @@ class Release:
         rows = len(self.design.inputs)
         blur = self.noise.covariance()
         # Rounding adds an error of variance resolution²/12: honest in error bars, never counted in the certificate.
-        blur[np.diag_indices(rows)] += self.prior.noise_variance(rows) + self.resolution**2 / 12
+        blur[np.diag_indices(rows)] += self.prior.noise_variance(rows) + self.steps**2 / 12
         return self.prior.condition(self.design.inputs, self.outputs, blur)
+
+    @property
+    def steps(self) -> Array:
+        """The resolution of each row."""
+        return steps_of(self.resolution, self.design)
+
+    def _resolution_in_words(self) -> str:
+        if isinstance(self.resolution, float):
+            return f"{self.resolution:g}"
+        outputs = self.design.inputs.outputs or ()
+        return ", ".join(f"{step:g} ({name})" for step, name in zip(self.resolution, outputs, strict=True))
 
     def certify(self, *, engine: Any = None, device: str | None = None, progress: bool = True) -> Certificate:
         """The certificate, computed again from the public design alone; it trusts no claim of the owner.
@@ -172,13 +188,12 @@ class Release:
 
     def __str__(self) -> str:
         rows = self.outputs.shape[0]
-        blurred = float(np.sqrt(self.noise.trace / rows))
         lines = [
             f"Release of {self.output_name!r} at {rows} rows of {', '.join(map(repr, self.columns))}",
             f"  promise      {self.tolerance.in_words(self.design.inputs.outputs)}",
             f"  certificate  {'holds, as claimed by the owner' if self.certificate.holds else 'DOES NOT HOLD'}",
-            f"  noise        {self.noise.rank} sources, {blurred:.4g} root mean square a row",
-            f"  resolution   {self.resolution:g}",
+            f"  noise        {self.noise.rank} sources, {noise_in_words(self.design)} root mean square a row",
+            f"  resolution   {self._resolution_in_words()}",
         ]
         if self.unsafe:
             lines.append("  UNSAFE       the noise came from a known seed: for experiments, it protects no one")
@@ -201,7 +216,7 @@ def make_release(
     y: Any,
     *,
     output_name: str = "y",
-    resolution: float | None = None,
+    resolution: Any = None,
     unsafe_seed: int | None = None,
     device: str = "cpu",
 ) -> Release:
@@ -223,7 +238,9 @@ def make_release(
         key, message = SecretKey.from_unsafe_seed(unsafe_seed), b"sfumato unsafe release 1"
     normals, noise = key.normals(message, design.noise.normals_needed), design.noise
     drawn = noise.draw(normals, device) if isinstance(noise, FunctionalNoise) else noise.draw(normals)
-    return Release(design, certificate, round_outputs(values + drawn, step), step, unsafe_seed is not None, output_name)
+    return Release(
+        design, certificate, rounded(values + drawn, step, design), step, unsafe_seed is not None, output_name
+    )
 
 
 def release_digest(design: Design, y: Any) -> bytes:
@@ -237,13 +254,67 @@ def _values(design: Design, y: Any) -> Array:
     return np.asarray(stacked_outputs(design.inputs, y) + 0.0)
 
 
-def resolution_for(design: Design, asked: float | None) -> float:
-    """The step to round to, from public things only."""
-    prior, sample = design.prior, design.lookout
-    std = float(np.sqrt(np.mean(prior.variance(sample)) + np.mean(prior.noise)))
-    scale = float(np.mean(np.abs(prior.mean_at(sample))))
+def noise_in_words(design: Design) -> str:
+    """The root mean square noise a row, of each output by itself."""
+    rows, outputs = design.inputs, design.inputs.outputs
+    if outputs is None:
+        return f"{np.sqrt(design.noise.trace / len(rows)):.4g}"
+    variance = design.noise.variance()
+    each = [(name, np.sqrt(np.mean(variance[rows_about(rows, name)]))) for name in present_outputs(rows)]
+    return ", ".join(f"{size:.4g} ({name})" for name, size in each)
+
+
+def rounded(values: Array, resolution: Resolution, design: Design) -> Array:
+    """``values`` to multiples of the resolution of their output."""
+    steps, result = steps_of(resolution, design), np.empty(len(values))
+    for step in np.unique(steps):
+        result[steps == step] = round_outputs(values[steps == step], float(step))
+    return result
+
+
+def steps_of(resolution: Resolution, design: Design) -> Array:
+    """The resolution of each row."""
+    if isinstance(resolution, float):
+        return np.full(len(design.inputs), resolution)
+    return np.array(resolution)[design.inputs.values[:, -1].astype(np.intp)]
+
+
+def _checked_resolution(resolution: Any, design: Design) -> Resolution:
+    outputs = design.inputs.outputs
+    if not isinstance(resolution, (tuple, list)):
+        check_resolution(resolution)
+        return float(resolution)
+    if outputs is None or len(resolution) != len(outputs):
+        raise InputError(f"resolution has {len(resolution)} entries; give one number, or one for each output.")
+    for step in resolution:
+        check_resolution(step)
+    return tuple(float(step) for step in resolution)
+
+
+def resolution_for(design: Design, asked: Any) -> Resolution:
+    """The step to round to, from public things only; ``asked`` may be a dict with one for each of several outputs."""
+    outputs = design.inputs.outputs
+    if outputs is None:
+        return _resolution_of(design, asked, design.lookout, design.noise, float(np.mean(design.prior.noise)))
+    given = asked if isinstance(asked, Mapping) else dict.fromkeys(outputs, asked)
+    for name in given:
+        known_output(outputs, name, "resolution")
+    steps, variances, errors = [], design.noise.variance(), design.prior.noise_variance(len(design.inputs))
+    for number, name in enumerate(outputs):
+        own = np.flatnonzero(design.inputs.values[:, -1] == number)
+        rows = design.inputs.select(own) if own.size else design.inputs
+        noise = IndependentNoise(variances[own] if own.size else variances)
+        error = float(np.mean(errors[own])) if own.size else 0.0
+        steps.append(_resolution_of(design, given.get(name), rows, noise, error))
+    return tuple(steps)
+
+
+def _resolution_of(design: Design, asked: Any, rows: Inputs, noise: Noise, error: float) -> float:
+    prior = design.prior
+    std = float(np.sqrt(np.mean(prior.variance(rows)) + error))
+    scale = float(np.mean(np.abs(prior.mean_at(rows))))
     if asked is None:
-        return default_resolution(design.noise, std, scale)
+        return default_resolution(noise, std, scale)
     check_resolution(asked)
     finest = finest_resolution(std, scale)
     if asked < finest:

@@ -66,7 +66,7 @@ class Contents(NamedTuple):
     design: Design
     certificate: Certificate
     outputs: Array
-    resolution: float
+    resolution: float | tuple[float, ...]
     unsafe: bool
     output_name: str
 
@@ -89,7 +89,7 @@ def encode(release: Contents, row_files: Sequence[RowFile] | None = None) -> lis
     manifest: dict[str, Any] = described | {
         "certificate": {part.name: _plain(getattr(release.certificate, part.name)) for part in fields(Certificate)},
         "output_name": release.output_name,
-        "resolution": release.resolution,
+        "resolution": _plain(release.resolution),
         "unsafe": bool(release.unsafe),
         "versions": {name: _version_of(name) for name in ("gpytorch", "numpy", "sfumato", "torch")},
     }
@@ -185,7 +185,12 @@ def _build(manifest: dict[str, Any], tensors: Tensors, folder: Path, rows: Store
     texts([*manifest["versions"].values()], "versions", LONGEST_NAME)
     design = build_design(manifest, tensors, inputs)
     certificate = _certificate(manifest["certificate"], inputs.dimension)
-    resolution = number(manifest["resolution"], "resolution")
+    steps = manifest["resolution"]
+    resolution: float | tuple[float, ...]
+    if isinstance(steps, list):
+        resolution = tuple(number(step, "resolution") for step in steps)
+    else:
+        resolution = number(steps, "resolution")
     (name,) = texts([manifest["output_name"]], "output name", LONGEST_NAME)
     return Contents(design, certificate, outputs, resolution, manifest["unsafe"], name)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from .errors import FitWarning, GuaranteeError, GuaranteeWarning, SfumatoError
+from .errors import BudgetError, FitWarning, GuaranteeError, GuaranteeWarning, SfumatoError
 
 if TYPE_CHECKING:
     from .certificate import Certificate
@@ -38,7 +38,7 @@ def speaking(command: Callable[P, None]) -> Callable[P, None]:
     def spoken(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except GuaranteeError as error:
+        except (BudgetError, GuaranteeError) as error:
             _fail(str(error), NOT_GUARANTEED)
         except SfumatoError as error:
             _fail(str(error), WRONG_USE)

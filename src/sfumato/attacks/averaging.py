@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..entropy import SecretKey, round_outputs
+from ..entropy import SecretKey
 from ..errors import InputError
 from ..inputs import Array
-from ..release import Release
+from ..release import Release, rounded
 from .outcome import Attempt
 from .target import MOST_ROWS, Evidence, Target
 
@@ -66,7 +66,7 @@ def _attempt(target: Target, name: str, evidence: Evidence, count: int) -> Attem
 def _more_releases(target: Target, count: int) -> list[Array]:
     key, noise = SecretKey.fresh(), target.design.noise
     drawn = (noise.draw(key.normals(b"sfumato audit %d" % i, noise.normals_needed)) for i in range(count))
-    return [round_outputs(target.y + values, target.release.resolution) for values in drawn]
+    return [rounded(target.y + values, target.release.resolution, target.design) for values in drawn]
 
 
 def _same_rows(target: Target, number: int, other: Any) -> Release:

@@ -14,8 +14,8 @@ BROKEN = "the promise is not kept, or the file was changed; protect again and lo
 
 
 def bayes(target: Target) -> Attempt:
-    """The exact posterior of f given the release, as ``release.predict`` gives it. Covered: certificates are about it."""
-    blur = target.evidence.blur + target.rounding * np.eye(len(target.rows))
+    """The exact posterior of f given the release, as ``release.predict`` has it. Covered: certificates are about it."""
+    blur = target.evidence.blur + np.diag(target.rounding)
     seen = Evidence(target.rows, target.published, blur).seen_by(target.prior)
     return Attempt(
         "Bayes reader",

@@ -14,8 +14,8 @@ from .target import Evidence, Target
 #: A row is decoded where one grid value is this probable.
 SURE = 0.99
 
-#: Decoded rows sharpen the others; this many times at most.
-_ROUNDS = 20
+#: Decoded rows sharpen the others; this many times at most, and fewer where a round takes long.
+_ROUNDS, _WORK = 20, 10_000_000
 
 #: Grid values around the nearest one that it has to outdo.
 _NEIGHBOURS = np.arange(-10, 11)
@@ -87,7 +87,7 @@ def beliefs(target: Target, evidence: Evidence, known: Mask) -> tuple[Array, Arr
     A = target.prior.covariance(target.rows) + np.diag(target.own_noise)
     mean = target.prior.mean_at(target.rows)
     total = np.block([[A + target.noise, A[:, known]], [A[known], A[np.ix_(known, known)]]])
-    total[np.diag_indices(len(total))] += target.rounding
+    total[np.diag_indices(len(A))] += target.rounding
     cross = np.hstack([A, A[:, known]])
     values, vectors = np.linalg.eigh(total)
     keep = values > len(values) * np.finfo(float).eps * values[-1]
@@ -101,7 +101,7 @@ def beliefs(target: Target, evidence: Evidence, known: Mask) -> tuple[Array, Arr
 def _decode(target: Target, grid: float) -> tuple[Mask, Array]:
     """Which rows are decoded, and to what."""
     decoded, values = np.zeros(len(target.rows), dtype=np.bool_), np.array(target.published)
-    for _ in range(_ROUNDS):
+    for _ in range(min(_ROUNDS, 1 + _WORK // len(values) ** 2)):
         mean, std = beliefs(target, target.evidence_with(decoded, values[decoded]), decoded)
         nearest = np.rint(mean / grid) * grid
         likely = np.exp(-0.5 * ((nearest[:, None] + grid * _NEIGHBOURS - mean[:, None]) / std[:, None]) ** 2)

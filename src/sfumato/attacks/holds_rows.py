@@ -11,7 +11,8 @@ from .target import Target
 def holds_rows(target: Target) -> tuple[Target, Attempt] | Skipped:
     """The true y of every other row inside the region is known; judged at sensitive inputs that are none of them.
 
-    Not covered: the promise counts what the release tells, not what is known besides.
+    Not covered: the promise counts what the release tells, not what is known besides. W − y at the held rows is noise,
+    and noise of few sources (``release.noise.rank``) is known everywhere once it is known at as many rows.
     """
     name = "holds half of the rows"
     inside = np.flatnonzero(target.rows_inside)
@@ -32,6 +33,6 @@ def holds_rows(target: Target) -> tuple[Target, Attempt] | Skipped:
         False,
         "high",
         f"A reader who holds the true values of {int(held.sum())} of the {len(inside)} rows inside the region",
-        "leave out rows that others hold, and count what they tell: protect what is left with a larger floor",
+        'leave out rows that others hold, blur every row by itself (structure="diagonal"), or choose a larger floor',
     )
     return elsewhere, attempt

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..entropy import round_outputs
 from ..inputs import Array, Mask
+from ..release import rounded
 from .bayes import bayes
 from .grid import SURE, attempt_with, beliefs
 from .outcome import Attempt
@@ -27,10 +28,10 @@ _REACH, _MOST = 6.0, 200_000
 def low_bits(target: Target, grid: float | None) -> Attempt:
     """Decodes y from the digits of W below its resolution, if there are any. Covered: releases are rounded."""
     name, W = "low bits", target.published
-    finer = round_outputs(W, target.release.resolution) != W
+    finer = rounded(W, target.release.resolution, target.design) != W
     if not np.any(finer):
         known, values = np.zeros(len(W), dtype=np.bool_), W
-        did = f"W has no digits below its resolution of {target.release.resolution:g}; from them a reader"
+        did = f"W has no digits below its resolution of {np.max(target.steps):g}; from them a reader"
     elif grid is None:
         plain = bayes(target)
         did = f"W is not rounded in {int(finer.sum())} rows, but y lies on no coarse grid, so nothing is decoded"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg
 
 from ..entropy import SecretKey
+from ..functional_noise import FunctionalNoise
 from ..inputs import Array, Index
+from ..noise import Noise
 from .bayes import bayes
 from .outcome import Attempt
 from .target import Evidence, Target
@@ -43,7 +47,7 @@ def guesses_seed(target: Target, guesses: int = GUESSES) -> Attempt:
         known = evidence.seen_by(target.prior)
         mean, std = known.mean_at(target.inputs), np.sqrt(known.variance(target.inputs))
         did = f"unsafe_seed = {seed} explains the noise, which is taken off"
-        if np.max(np.abs(values - target.y)) > 2 * target.release.resolution:
+        if np.any(np.abs(values - target.y) > 2 * target.steps):
             # it only seems so: what is taken off is not what was added
             evidence, did = target.evidence, f"unsafe_seed = {seed} seems to explain the noise, and does not"
     return Attempt("guesses the seed", mean, std, evidence, not target.release.unsafe, "critical", did, remedy)
@@ -53,12 +57,12 @@ def find_seed(target: Target, guesses: int = GUESSES) -> int | None:
     """The seed that the noise came from, if it is below ``guesses`` and there is noise to tell by."""
     rows: Index = np.argsort(-target.design.noise.variance(), kind="stable")[:_ROWS]
     X, residual = target.rows[rows], target.published[rows] - target.prior.mean_at(target.rows[rows])
-    plain = target.prior.covariance(X) + np.diag(target.own_noise[rows] + target.rounding)
+    plain = target.prior.covariance(X) + np.diag(target.own_noise[rows] + target.rounding[rows])
     threshold = _log_density(plain + target.noise[np.ix_(rows, rows)], residual[:, None])[0]
-    best, seed = -np.inf, 0
+    draw, best, seed = _drawer(target.design.noise, rows), -np.inf, 0
     for start in range(0, guesses, _BATCH):
         tried = range(start, min(start + _BATCH, guesses))
-        drawn = np.column_stack([_noise(target, number)[rows] for number in tried])
+        drawn = np.column_stack([draw(_normals(target, number)) for number in tried])
         densities = _log_density(plain, residual[:, None] - drawn)
         if np.max(densities) > best:
             best, seed = float(np.max(densities)), start + int(np.argmax(densities))
@@ -66,8 +70,20 @@ def find_seed(target: Target, guesses: int = GUESSES) -> int | None:
 
 
 def _noise(target: Target, seed: int) -> Array:
-    noise = target.design.noise
-    return noise.draw(SecretKey.from_unsafe_seed(seed).normals(MESSAGE, noise.normals_needed))
+    return target.design.noise.draw(_normals(target, seed))
+
+
+def _normals(target: Target, seed: int) -> Array:
+    return SecretKey.from_unsafe_seed(seed).normals(MESSAGE, target.design.noise.normals_needed)
+
+
+def _drawer(noise: Noise, rows: Index) -> Callable[[Array], Array]:
+    """From normals to the noise of these rows."""
+    if isinstance(noise, FunctionalNoise):
+        # thousands of draws: the kernel is evaluated once
+        factor = noise.factor[rows]
+        return lambda normals: np.asarray(factor @ normals)
+    return lambda normals: noise.draw(normals)[rows]
 
 
 def _log_density(covariance: Array, columns: Array) -> Array:

@@ -13,7 +13,7 @@ from ..design import Design
 from ..errors import InputError
 from ..inputs import Array, Mask, among, as_inputs
 from ..prior import GaussianProcess, Posterior, Prior
-from ..release import Release
+from ..release import Release, steps_of
 from ..stacking import stacked_outputs
 from ..tolerance import TabulatedFloor
 
@@ -93,9 +93,14 @@ class Target:
         return self.prior.noise_variance(len(self.rows))
 
     @property
-    def rounding(self) -> float:
-        """The variance of the rounding error: counted in what readers claim, never in what is promised."""
-        return self.release.resolution**2 / 12
+    def steps(self) -> Array:
+        """What each row of W is a multiple of."""
+        return steps_of(self.release.resolution, self.design)
+
+    @property
+    def rounding(self) -> Array:
+        """The variances of the rounding errors: counted in what readers claim, never in what is promised."""
+        return self.steps**2 / 12
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -177,19 +182,21 @@ def judged_inputs(design: Design) -> Array:
     """Inputs for which the floor was promised: the points of the region, or rows and places between them."""
     if design.region.points is not None:
         return _some(np.asarray(design.region.points), MOST_INPUTS)
-    if isinstance(design.tolerance, TabulatedFloor):
-        # a floor that varies is known from the file only where it was written down
-        return _some(design.tolerance.inputs[design.region.contains(design.tolerance.inputs)], MOST_INPUTS)
-    reached = design.rows_inside() if design.cover == "rows" else design.rows_in_reach()
     if design.cover == "rows":
-        return _some(np.unique(reached + 0.0, axis=0), MOST_INPUTS)
-    return np.unique(np.vstack([_some(reached, MOST_INPUTS // 2), between_rows(design)]) + 0.0, axis=0)
+        return _some(np.unique(design.rows_inside() + 0.0, axis=0), MOST_INPUTS)
+    if isinstance(design.tolerance, TabulatedFloor):
+        return between_rows(design)
+    rows = _some(design.rows_in_reach(), MOST_INPUTS // 2)
+    return np.unique(np.vstack([rows, between_rows(design)]) + 0.0, axis=0)
 
 
 def between_rows(design: Design) -> Array:
     """Inputs of the region that need not be rows."""
-    spread = design.region.candidates(MOST_INPUTS // 2, design.lookout, turn=_TURN)
-    return _some(spread[design.region.contains(spread)], MOST_INPUTS // 2)
+    places = design.region.candidates(MOST_INPUTS // 2, design.lookout, turn=_TURN)
+    if isinstance(design.tolerance, TabulatedFloor):
+        # a floor that varies is known from the file only where it was written down
+        places = design.tolerance.inputs
+    return _some(places[design.region.contains(places)], MOST_INPUTS // 2)
 
 
 def root_mean_square(values: Array) -> float:
