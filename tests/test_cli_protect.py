@@ -84,7 +84,7 @@ def test_a_function_and_its_derivative_are_released_together(protect: Run, run: 
 
 
 def test_a_quantity_that_is_never_released_is_protected_all_the_same(protect: Run, run: Run, out: Path) -> None:
-    common = ["--output", "r", *INSIDE, "--json"]
+    common = ["--output", "r", *INSIDE, "--guarantee", "pointwise", "--json"]
     plain = json.loads(done(protect(*common, "--alpha", 0.5)).stdout)
     options = [*common, *MEAN, "--region", "m", "--alpha", "r=0.5", "--alpha", "m=0.05"]
     made = json.loads(done(protect(*options)).stdout)
@@ -223,6 +223,10 @@ def test_predict_of_a_plain_release_takes_its_own_name_only(protect: Run, run: R
         ([*DERIVATIVE, "--region", "v", "--alpha", 0.1], ["does not say where 'v'", '"v: 1 <= t <= 2"']),
         ([*DERIVATIVE, *MEAN, "--region", "m: t <= 1", "--alpha", 0.1], ["'m' is one number", "--region 'm'"]),
         ([*DERIVATIVE, "--region", "v: 1 <= t <=", "--alpha", 0.1], ["the region text is wrong"]),
+        (
+            ["--output", "r", *MEAN, "--region", "m", "--alpha", 0.1, "--cover", "rows"],
+            ["--cover rows", "'m' has none"],
+        ),
         ([*DERIVATIVE, *INSIDE, "--alpha", "v=0.1"], ["alpha has no value for 'r'"]),
         ([*DERIVATIVE, "--region", "v: t <= 1", "--alpha", "r=0.1"], ["alpha is 'r'", "'v'"]),
         ([*DERIVATIVE, *INSIDE, "--alpha", "u=0.1"], ["--alpha names the output 'u'"]),

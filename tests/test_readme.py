@@ -6,6 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -38,6 +40,21 @@ def test_readme_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
     text = "\n".join(blocks(ROOT / "README.md", "sh")).replace("\\\n", " ")
     commands = [shlex.split(line) for line in text.splitlines() if line.startswith("sfumato ")]
     assert len(commands) >= 4
+    for command in commands:
+        result = CliRunner().invoke(app, command[1:])
+        assert result.exit_code == 0, (command, result.output)
+
+
+def test_commands_for_several_outputs_and_releases_run_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    t = np.linspace(0.0, 3.0, 31)
+    pd.DataFrame({"t": t, "r": np.sin(2 * t), "v": 2 * np.cos(2 * t)}).to_csv("orbit.csv", index=False)
+    pd.DataFrame({"t": [0.5, 1.5]}).to_csv("new.csv", index=False)
+    text = "\n".join(blocks(ROOT / "docs" / "several.md", "sh")).replace("\\\n", " ")
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("sfumato ")]
+    assert len(commands) >= 7
     for command in commands:
         result = CliRunner().invoke(app, command[1:])
         assert result.exit_code == 0, (command, result.output)

@@ -99,7 +99,7 @@ def _finish(ax: Axes, audit: Audit, places: list[float], shown: list[Outcome]) -
     left = max(_LEAST, min([0.5, *reached])) * 0.85
     ax.set_xlim(left, max([1.6, *reached]) * 1.2)
     ax.set_ylim(max(places) + 0.7, -1.3)
-    ax.axvspan(left, 1.0, color=FLOOR, alpha=0.13, linewidth=0, zorder=0)
+    ax.axvspan(left, 1.0, color=PUBLISHED, alpha=0.10, linewidth=0, zorder=0)
     ax.axvline(1.0, color=FLOOR, linewidth=2.0, zorder=1)
     ax.text(
         0.985,

@@ -80,29 +80,40 @@ def true_values(release: Release, truth: Path, output: str | None) -> Array:
     import numpy as np
 
     from .errors import InputError
+    from .stacking import present_outputs, rows_about
     from .tables import read_table, select_numbers
 
-    column = output or release.output_name
-    table = select_numbers(read_table(truth), [*release.columns, column], truth)
-    if len(table) != len(release.inputs):
+    rows = release.design.inputs
+    if rows.outputs is None:
+        asked = {output or release.output_name: np.arange(len(rows))}
+    elif output is not None:
         raise InputError(
-            f"--truth {truth} has {len(table)} rows, but the release has {len(release.inputs)}; give the table that "
-            "was protected."
+            f"--output is {output!r}, but the release is about {', '.join(present_outputs(rows))}; give a table with a "
+            "column for each of them, and leave --output out."
         )
-    values: dict[bytes, list[float]] = defaultdict(list)
-    # + 0.0 turns −0 into 0: they are the same input
-    for row, value in zip(table[list(release.columns)].to_numpy() + 0.0, table[column], strict=True):
-        values[row.tobytes()].append(float(value))
-    found = np.empty(len(table))
-    for number, row in enumerate(np.ascontiguousarray(release.inputs) + 0.0):
-        left = values[row.tobytes()]
-        if not left:
-            place = ", ".join(f"{name} = {value!r}" for name, value in zip(release.columns, row.tolist(), strict=True))
-            raise InputError(
-                f"--truth {truth} has no row for {place} (row {number + 1} of the release); inputs must be exactly "
-                "those that were released: give the table that was protected."
-            )
-        found[number] = left.pop(0)
+    else:
+        asked = {name: rows_about(rows, name) for name in present_outputs(rows)}
+    names = list(rows.plain.names)
+    table = select_numbers(read_table(truth), [*names, *asked], truth)
+    if rows.outputs is None and len(table) != len(rows):
+        raise InputError(
+            f"--truth {truth} has {len(table)} rows, but the release has {len(rows)}; give the table that was protected."
+        )
+    found = np.empty(len(rows))
+    for column, own in asked.items():
+        values: dict[bytes, list[float]] = defaultdict(list)
+        # + 0.0 turns −0 into 0: they are the same input
+        for row, value in zip(table[names].to_numpy() + 0.0, table[column], strict=True):
+            values[row.tobytes()].append(float(value))
+        for number, row in zip(own, np.ascontiguousarray(rows.plain.values[own]) + 0.0, strict=True):
+            left = values[row.tobytes()]
+            if not left:
+                place = ", ".join(f"{name} = {value!r}" for name, value in zip(names, row.tolist(), strict=True))
+                raise InputError(
+                    f"--truth {truth} has no row for {place} (row {number + 1} of the release); inputs must be exactly "
+                    "those that were released: give the table that was protected."
+                )
+            found[number] = left.pop(0)
     return found
 
 

@@ -10,7 +10,7 @@ import typer
 
 from .cli_audit import FIGURES
 from .cli_outputs import is_named, read_regions
-from .cli_protect import may_write
+from .cli_protect import may_write, say_what_is_left
 from .speech import Json, as_json, examples, show_warnings_as_notes, speaking
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remain
     if left is None:
         typer.echo("Nothing was published yet.")
     else:
-        typer.echo(str(left))
+        say_what_is_left(left)
     _say_torn(chain)
 
 

@@ -143,15 +143,19 @@ def read_regions(texts: Sequence[str], outputs: Named, inputs: Sequence[str]) ->
     return {name: regions[name] for name in outputs.names if name in regions}
 
 
-def check_use(outputs: Outputs, regions: Regions) -> None:
-    """A quantity that is neither released nor sensitive does nothing, and its owner thinks that it does."""
+def check_use(outputs: Outputs, regions: Regions, cover: str) -> None:
+    """Refuse a quantity that nothing is done about, although its owner may think so."""
     for relation in outputs.relations:
-        if relation.name in outputs.released or relation.name in regions:
-            continue
-        remedy = f"{relation.name}: …" if relation.takes_input else relation.name
+        name = relation.name
+        if name not in outputs.released and name not in regions:
+            raise InputError(
+                f"--relation {relation.text!r}: {name!r} is neither released nor sensitive; protect it with "
+                f'--region "{name}{": …" if relation.takes_input else ""}", or leave the relation out.'
+            )
+    unseen = [name for name in regions if name not in outputs.released]
+    if cover == "rows" and unseen:
         raise InputError(
-            f"--relation {relation.text!r}: {relation.name!r} is neither released nor sensitive; protect it with "
-            f'--region "{remedy}", or leave the relation out.'
+            f"--cover rows protects rows that are released only, and {unseen[0]!r} has none; choose --cover auto."
         )
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .cli_outputs import asked_outputs, check_use, joint_prior, numbers, read_regions
 from .cli_stream import StreamOptions, is_folder, is_stream, protect_stream
 from .speech import Json, as_json, show_certificate, show_warnings_as_notes
+
+if TYPE_CHECKING:
+    from .remaining import Remaining
 
 PROTECT_EXAMPLES = (
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --out orbit.sfumato',
@@ -22,7 +25,7 @@ PROTECT_EXAMPLES = (
     'sfumato protect orbit.csv --inputs t --output r --output v --relation "v = d(r)/d(t)" --region "v: 1 <= t <= 2" '
     "--alpha 0.1 --out orbit.sfumato",
     'sfumato protect orbit.csv --inputs t --output r --relation "m = mean(r where 1 <= t <= 2)" '
-    '--region "1 <= t <= 2" --region m --alpha r=0.5 --alpha m=0.1 --out orbit.sfumato',
+    '--region "1 <= t <= 2" --region m --alpha r=0.5 --alpha m=0.1 --guarantee pointwise --out orbit.sfumato',
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.5 --ledger orbit.ledger '
     "--share 0.4 --out first.sfumato",
     'sfumato protect big.parquet --inputs a,b --output y --region "a <= 1" --alpha 0.3 --out big-release/',
@@ -192,7 +195,7 @@ def protect(
     more = [] if weights is None or weights in columns else [weights]
     table = select_numbers(read_table(source), [*columns, *outputs.columns, *more], source, drop_missing)
     regions = read_regions(region, outputs, columns)
-    check_use(outputs, regions)
+    check_use(outputs, regions, cover)
     own_noise = numbers("--output-noise", output_noise or [], outputs)
     if isinstance(own_noise, float):
         raise InputError(f"--output-noise is {own_noise:g}; say of which output, as in {outputs.names[-1]}=0.01.")
@@ -249,12 +252,19 @@ def protect(
     places = mechanism.region.in_words(mechanism.design.inputs.names)
     show_certificate(certificate, f"{', '.join(outputs.released)}, protected where {places}")
     typer.echo(f"\nWritten: {out}" + (f" and {csv}" if csv is not None else ""))
-    if book is not None:
-        typer.echo(f"\nLedger {ledger}: {len(book)} release(s), head {book.head}\n{left}")
+    if book is not None and left is not None:
+        typer.echo(f"\nLedger {ledger}: {len(book)} release(s), head {book.head}")
+        say_what_is_left(left)
         if replaced:
             typer.echo("The old release was replaced. If it is out and not in the ledger, the promise is void.")
     elif replaced:
         typer.echo("The old release was replaced. Publish one of them only: two of one secret can be averaged.")
+
+
+def say_what_is_left(left: Remaining) -> None:
+    """A paragraph for each promise, with the outputs that it is about."""
+    for one in left.promises:
+        typer.echo(f"{', '.join(one.promise.speech.outputs)}: {one}")
 
 
 def may_write(path: Path, *sources: Path) -> None:

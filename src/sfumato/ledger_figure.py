@@ -42,5 +42,6 @@ def plot_history(remaining: Remaining, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("release")
     ax.set_ylabel("of the tolerance used")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="upper left", frameon=True, framealpha=0.9, edgecolor="none", fontsize="small")
+    ax.text(count + 0.55, 1.02, "broken", color=SPENT, fontsize="small", ha="right", va="bottom")
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False, fontsize="small")
     return ax
