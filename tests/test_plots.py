@@ -108,3 +108,21 @@ def test_two_inputs_are_refused() -> None:
     release = sf.protect(_prior(), X, sf.Points([[0.0, 0.0]]), alpha=0.5, progress=False).release(X[:, 0])
     with pytest.raises(sf.InputError, match="has 2 inputs"):
         plot_release(release)
+
+
+def test_each_of_several_outputs_can_be_drawn():
+    t = np.linspace(0.0, 3.0, 13)
+    joint = sf.JointPrior.of(_prior(), {"r": sf.Value(), "v": sf.Derivative()}, noise={"v": 0.01})
+    release = sf.protect(joint, t, {"v": sf.Box(1.0, 2.0)}, alpha=0.4).release({"r": np.sin(t), "v": np.cos(t)})
+    figure = plot_both(release, (t, np.cos(t)), of="v")
+    assert [ax.get_ylabel() for ax in figure.axes] == ["v", "std of v"]
+    shown = [line for line in figure.axes[0].get_lines() if line.get_label() == "published"][0]
+    assert np.array_equal(shown.get_ydata(), release.rows_of("v")[1])
+    labels = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
+    assert any("worst input" in label for label in labels)
+    assert "promised floor" in labels
+    # nothing is promised of r, so no floor is drawn
+    other = plot_floor(release, of="r")
+    assert "promised floor" not in [text.get_text() for text in other.get_legend().get_texts()]
+    with pytest.raises(sf.InputError, match="choose one of 'r', 'v'"):
+        plot_release(release)

@@ -188,8 +188,12 @@ def protect(
         raise InputError("--output-noise is for several outputs; give --noise, the noise variance of the only one.")
     source, target = data[0], Path(out)
     _check_places(source, target, csv, ledger)
-    replaced = target.exists()
+    replaced, book = target.exists(), None
+    if ledger is not None:
+        from .ledger import SHARE, Ledger
 
+        book = Ledger(ledger)
+        how |= {"share": SHARE if share is None else share, "remeasured": remeasured}
     from .tables import read_table, select_numbers, write_table
 
     more = [] if weights is None or weights in columns else [weights]
@@ -217,15 +221,11 @@ def protect(
             # the rows of several outputs are one below the other
             how["weights"] = table[weights].tolist() * len(outputs.released)
         name = None if outputs.several else output[0]
-        if ledger is None:
+        if book is None:
             from .mechanism import protect as design_noise
 
-            book, mechanism = None, design_noise(prior, X, where, **promise, **how)
+            mechanism = design_noise(prior, X, where, **promise, **how)
         else:
-            from .ledger import SHARE, Ledger
-
-            book = Ledger(ledger)
-            how |= {"share": SHARE if share is None else share, "remeasured": remeasured}
             mechanism = book.protect(prior, X, where, output_name=name or "y", **promise, **how)
         release = mechanism.release(y, output_name=name, resolution=resolution)
         with _counted_by(ledger):
@@ -317,7 +317,6 @@ def _counted_by(ledger: Path | None) -> Iterator[None]:
     except BaseException:
         if ledger is not None:
             typer.echo(
-                f"note: the ledger {ledger} counts this release as published, although it was not written completely.",
-                err=True,
+                f"note: the ledger {ledger} counts this release as published, whatever was written of it.", err=True
             )
         raise

@@ -6,6 +6,8 @@ state is never touched.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 from .errors import InputError
-from .inputs import Array, as_outputs
+from .inputs import Array, as_outputs, place_in_words
+from .prediction import Prediction
 from .release import Release
+from .stacking import known_output
 
 # Okabe and Ito's palette: told apart with any colour vision, and in grey by lightness and line style.
 TRUTH = "#000000"
@@ -29,18 +33,75 @@ BAND = 1.959964
 """Standard deviations on either side of the mean that hold 95 %."""
 
 
+@dataclass(frozen=True, eq=False)
+class _View:
+    """A release over one input, or one of its outputs (``of``) where it has several."""
+
+    release: Release
+    of: str | None
+
+    def __post_init__(self) -> None:
+        rows = self.release.design.inputs
+        if rows.outputs is None:
+            if self.of not in (None, self.release.output_name):
+                raise InputError(f"of is {self.of!r}, but this release is about {self.release.output_name!r}.")
+        else:
+            known_output(rows.outputs, self.of, "of")
+        if rows.features != 1:
+            raise InputError(
+                f"the release has {rows.features} inputs ({', '.join(rows.plain.names)}); "
+                "these pictures are for one. Use release.predict on a line or a plane of your choice."
+            )
+
+    @property
+    def name(self) -> str:
+        return self.of or self.release.output_name
+
+    @property
+    def published(self) -> tuple[Array, Array]:
+        """Inputs and published values."""
+        return self.release.rows_of(self.name)
+
+    @cached_property
+    def sensitive(self) -> Array:
+        """The sensitive inputs."""
+        points = self.release.design.sensitive
+        return points if self.of is None else points[points[:, -1] == self._number]
+
+    @cached_property
+    def grid(self) -> Array:
+        # Sensitive inputs may lie beyond the data; they are where the promise is tight, so the grid goes through them.
+        known = np.concatenate([self.release.inputs[:, 0], self.sensitive[:, 0]])
+        at = np.union1d(np.linspace(known.min(), known.max(), GRID_POINTS), known).reshape(-1, 1)
+        return at if self.of is None else np.column_stack([at, np.full(len(at), float(self._number))])
+
+    @property
+    def _number(self) -> int:
+        return (self.release.design.inputs.outputs or ()).index(self.of or "")
+
+    def seen(self) -> Prediction:
+        """What readers conclude on the grid."""
+        return self.release.predict(self.grid[:, :1], self.of)
+
+
 def plot_release(
-    release: Release, truth: tuple[Any, Any] | None = None, ax: Axes | None = None, label: str | None = None
+    release: Release,
+    truth: tuple[Any, Any] | None = None,
+    ax: Axes | None = None,
+    label: str | None = None,
+    of: str | None = None,
 ) -> Axes:
     """Published points and the reader's posterior with its 95 % band; ``truth`` is ``(inputs, values)``.
 
-    Only the owner has the truth: a picture with it is not for publication.
+    Only the owner has the truth: a picture with it is not for publication. ``of`` is the output to draw, where there
+    are several.
     """
-    grid = _grid(release)
+    view = _View(release, of)
+    grid = view.grid
     at = grid[:, 0]
     ax = _axes(ax)
     _shade_region(ax, release, grid)
-    seen = release.predict(grid)
+    seen = view.seen()
     ax.fill_between(
         at,
         seen.mean - BAND * seen.std,
@@ -61,9 +122,10 @@ def plot_release(
             linestyle=(0, (4, 1.5)),
             label="truth (secret in the region)",
         )
+    where, values = view.published
     ax.plot(
-        release.inputs[:, 0],
-        release.outputs,
+        where[:, 0],
+        values,
         linestyle="none",
         marker="o",
         markersize=3.6,
@@ -72,12 +134,16 @@ def plot_release(
         markeredgewidth=0.5,
         label="published",
     )
-    return _finish(ax, release, label or release.output_name)
+    return _finish(ax, release, label or view.name)
 
 
-def plot_floor(release: Release, ax: Axes | None = None, label: str | None = None) -> Axes:
-    """The reader's standard deviation against the promised floor, with the worst input of the region marked."""
-    grid = _grid(release)
+def plot_floor(release: Release, ax: Axes | None = None, label: str | None = None, of: str | None = None) -> Axes:
+    """The reader's standard deviation against the promised floor, with the worst input of the region marked.
+
+    ``of`` is the output to draw, where there are several.
+    """
+    view = _View(release, of)
+    grid = view.grid
     at = grid[:, 0]
     ax = _axes(ax)
     _shade_region(ax, release, grid)
@@ -89,12 +155,13 @@ def plot_floor(release: Release, ax: Axes | None = None, label: str | None = Non
         linestyle=":",
         label="knows only the prior",
     )
-    ax.plot(at, release.predict(grid).std, color=READER, linewidth=1.6, label="reader's standard deviation")
-    _draw_floor(ax, release, grid)
+    ax.plot(at, view.seen().std, color=READER, linewidth=1.6, label="reader's standard deviation")
+    _draw_floor(ax, view)
     worst = release.certificate
-    if np.size(worst.worst_input) == 1 and np.isfinite(worst.worst_std):
+    here = of is None or place_in_words(worst.columns, worst.worst_input, worst.outputs).endswith(f", {of}")
+    if here and np.isfinite(worst.worst_std):
         ax.plot(
-            np.ravel(worst.worst_input),
+            np.ravel(worst.worst_input)[:1],
             [worst.worst_std],
             linestyle="none",
             marker="v",
@@ -108,7 +175,7 @@ def plot_floor(release: Release, ax: Axes | None = None, label: str | None = Non
     ax.set_ylim(bottom=0.0)
     top = ax.get_ylim()[1]
     ax.set_ylim(0.0, 1.08 * top)
-    return _finish(ax, release, label or f"std of {release.output_name}")
+    return _finish(ax, release, label or f"std of {view.name}")
 
 
 def plot_both(
@@ -117,12 +184,16 @@ def plot_both(
     output: str | None = None,
     over: str | None = None,
     title: str | None = None,
+    of: str | None = None,
 ) -> Figure:
-    """``plot_release`` above ``plot_floor`` in one figure; ``output`` and ``over`` label the axes, with units."""
+    """``plot_release`` above ``plot_floor`` in one figure; ``output`` and ``over`` label the axes, with units.
+
+    ``of`` is the output to draw, where there are several.
+    """
     figure = Figure(figsize=(7.2, 6.2), layout="constrained")
     values, spread = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    plot_release(release, truth, ax=values, label=output)
-    plot_floor(release, ax=spread, label=f"std of {output or release.output_name}")
+    plot_release(release, truth, ax=values, label=output, of=of)
+    plot_floor(release, ax=spread, label=f"std of {output or of or release.output_name}", of=of)
     values.set_xlabel("")
     if over:
         spread.set_xlabel(over)
@@ -130,17 +201,6 @@ def plot_both(
         figure.suptitle(title, fontsize=11)
     figure.align_ylabels()
     return figure
-
-
-def _grid(release: Release) -> Array:
-    if release.inputs.shape[1] != 1:
-        raise InputError(
-            f"the release has {release.inputs.shape[1]} inputs ({', '.join(release.columns)}); "
-            "these pictures are for one. Use release.predict on a line or a plane of your choice."
-        )
-    # Sensitive inputs may lie beyond the data; they are where the promise is tight, so the grid goes through them.
-    known = np.concatenate([release.inputs[:, 0], release.design.sensitive[:, 0]])
-    return np.union1d(np.linspace(known.min(), known.max(), GRID_POINTS), known).reshape(-1, 1)
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -164,7 +224,8 @@ def _shade_region(ax: Axes, release: Release, grid: Array) -> None:
     )
 
 
-def _draw_floor(ax: Axes, release: Release, grid: Array) -> None:
+def _draw_floor(ax: Axes, view: _View) -> None:
+    release, grid = view.release, view.grid
     inside = release.region.contains(grid)
     # Between the rows of cover="rows" nothing is promised, and a matrix or a table knows its own points only.
     everywhere = release.design.cover in ("greedy", "exchange", "everywhere")
@@ -176,7 +237,9 @@ def _draw_floor(ax: Axes, release: Release, grid: Array) -> None:
         ax.fill_between(grid[:, 0], 0, floor, color=FLOOR, alpha=0.25, linewidth=0, label="no reader gets here")
         ax.plot(grid[:, 0], floor, color=FLOOR, linewidth=2.2, linestyle=(0, (2, 1)), label="promised floor")
     except InputError:
-        points = release.design.sensitive
+        points = view.sensitive
+        if not len(points):
+            return
         floor = release.tolerance.floor(release.prior, points)
         ax.plot(points[:, 0], floor, color=FLOOR, linestyle="none", marker="_", markersize=9, label="promised floor")
 
