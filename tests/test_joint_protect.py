@@ -398,3 +398,41 @@ def test_a_release_with_too_few_resolutions_is_refused(both):
     given = both.release({"r": np.sin(T), "v": np.cos(T)}, resolution={"r": 0.001, "v": 0.01})
     assert given.resolution[:2] == (0.001, 0.01)
     assert isinstance(given, Release)
+
+
+def test_a_weaker_promise_about_one_output_never_costs_more_noise():
+    strict = sf.protect(JOINT, X, {"r": REGION, "v": REGION}, alpha=0.3)
+    weaker = sf.protect(JOINT, X, {"r": REGION, "v": REGION}, alpha={"r": 0.5, "v": 0.3})
+    weights = np.repeat([1.0, 0.16], len(T))
+    assert weights @ weaker.noise.variance() <= 1.01 * (weights @ strict.noise.variance())
+    # the mean is held ten times as tight as the values it is made of
+    mean = sf.protect(JOINT, X, {"r": REGION, "m": None}, alpha={"r": 0.5, "m": 0.05}, released=["r"])
+    assert mean.certificate.holds
+    variance = float(k(MEAN_OF[:1], MEAN_OF[:1], "m", "m")[0, 0])
+    assert left(mean, "m", np.zeros(1), ("r",))[0] >= 0.95 * variance * (1 - 1e-9)
+
+
+def test_the_tolerance_by_output_is_a_covariance_with_the_asked_diagonal():
+    from sfumato.tolerance import FractionTolerance, OutputTolerance
+
+    prior = JOINT.prior_on(("t",))
+    rng = np.random.default_rng(1)
+    points = np.column_stack([rng.uniform(0, 3, 30), rng.integers(0, 3, 30)])
+    parts = tuple((number, FractionTolerance(alpha)) for number, alpha in enumerate((0.5, 0.2, 0.05)))
+    tolerance = OutputTolerance.of(parts, prior, points)
+    delta, kernel = tolerance.matrix(prior, points), prior.covariance(points)
+    assert np.diag(delta) == pytest.approx(tolerance.budget(prior, points), rel=1e-12)
+    assert tolerance.common == pytest.approx(0.05)
+    scale = np.sqrt(np.diag(kernel))
+    excess = (delta - 0.05 * kernel) / np.outer(scale, scale)
+    assert np.linalg.eigvalsh(excess)[0] >= -1e-12
+
+
+def test_the_rows_cover_protects_outputs_that_are_never_released():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sf.GuaranteeWarning)
+        mechanism = sf.protect(JOINT, X, {"v": REGION, "m": None}, alpha=0.3, released=["r"], cover="rows")
+    at = T[(T >= 1) & (T <= 2)]
+    assert np.min(left(mechanism, "v", at, ("r",))) >= 0.7 / 0.16 * (1 - 1e-9)
+    variance = float(k(MEAN_OF[:1], MEAN_OF[:1], "m", "m")[0, 0])
+    assert left(mechanism, "m", np.zeros(1), ("r",))[0] >= 0.7 * variance * (1 - 1e-9)

@@ -433,3 +433,50 @@ def test_a_velocity_after_a_position_keeps_the_position_hidden(ledger):
 
     leaked = carried.kept_by((ledger.releases[0], Disclosure(alone.design)))[0]
     assert not leaked.holds
+
+
+def test_regions_are_found_however_their_columns_were_named(tmp_path):
+    import pandas as pd
+
+    ledger = sf.Ledger(tmp_path / "named.ledger")
+    prior = sf.Prior(rbf(0.3), noise=0.01)
+    frame = pd.DataFrame({"t": GRID})
+    ledger.protect(prior, frame, sf.Box({"t": (1.0, 2.0)}), alpha=0.5, share=0.3).release(outputs(GRID))
+    ledger.protect(prior, frame, REGION, alpha=0.5, share=0.3).release(outputs(GRID))
+    assert len(ledger.promises()) == 1
+    assert ledger.certificate(REGION).holds
+    assert ledger.certificate(sf.Box({"t": (1.0, 2.0)})).holds
+
+
+def test_several_outputs_go_through_the_ledger(ledger):
+    prior = sf.Prior(rbf(0.4), noise=0.01)
+    places = np.linspace(1.0, 2.0, 6)[:, None]
+    joint = sf.JointPrior.of(prior, {"r": sf.Value(), "v": sf.Derivative(), "m": sf.Average(places)})
+    for share in (0.5, 0.5, 0.5):
+        mechanism = ledger.protect(joint, GRID, {"v": REGION, "m": None}, alpha={"v": 0.1, "m": 0.5}, share=share)
+        mechanism.release({"r": np.sin(GRID), "v": np.cos(GRID)})
+    assert ledger.certificate({"v": REGION, "m": None}).holds
+    assert ledger.remaining({"v": REGION, "m": None}).left > 0.05
+    with pytest.raises(sf.InputError, match="no promise"):
+        ledger.certificate({"m": None})
+
+
+def test_outputs_in_very_different_units_go_through_the_ledger(ledger):
+    joint = sf.JointPrior.independent({"a": sf.Prior(rbf(0.3, 1e-9), noise=1e-11), "b": sf.Prior(matern(0.5, 1e8))})
+    for share in (0.4, 0.6):
+        mechanism = ledger.protect(joint, GRID, REGION, alpha=0.4, share=share)
+        assert mechanism.certificate.holds
+        mechanism.release({"a": 3e-5 * np.sin(GRID), "b": 1e4 * np.cos(GRID)})
+    assert ledger.certificate(REGION).holds
+    assert 0.05 < ledger.remaining(REGION).left < 0.4
+
+
+def test_an_unsafe_release_counts_as_if_it_had_no_noise(ledger):
+    prior = sf.Prior(rbf(0.3), noise=0.01)
+    release = sf.protect(prior, GRID, REGION, alpha=0.5).release(outputs(GRID), unsafe_seed=1)
+    with pytest.warns(sf.GuaranteeWarning, match="a promise is broken"):
+        ledger.record(release)
+    assert not ledger.certificate().holds
+    mechanism = sf.Ledger(str(ledger.path) + "2").protect(prior, GRID, REGION, alpha=0.5)
+    with pytest.raises(sf.InputError, match="unsafe_seed"):
+        mechanism.release(outputs(GRID), unsafe_seed=1)

@@ -235,7 +235,7 @@ def _rows_of_region(design: Design, moved: bool) -> Iterator[Array]:
     for part in parts_of(design.inputs):
         rows = part.inputs()
         rows = np.asarray(design.region.project(rows, design.lookout) if moved else rows)
-        rows = rows[design.region.contains(rows)]
+        rows = design.region.rows_of(rows)
         for start in range(0, len(rows), ROWS_AT_ONCE):
             yield rows[start : start + ROWS_AT_ONCE]
 

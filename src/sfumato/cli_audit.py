@@ -97,7 +97,8 @@ def true_values(release: Release, truth: Path, output: str | None) -> Array:
     table = select_numbers(read_table(truth), [*names, *asked], truth)
     if rows.outputs is None and len(table) != len(rows):
         raise InputError(
-            f"--truth {truth} has {len(table)} rows, but the release has {len(rows)}; give the table that was protected."
+            f"--truth {truth} has {len(table)} rows, but the release has {len(rows)}; give the table that was "
+            "protected."
         )
     found = np.empty(len(rows))
     for column, own in asked.items():

@@ -17,20 +17,27 @@ from .noise import CorrelatedNoise, Noise
 class Shown:
     """Values that were published at measurements with these numbers, with ``noise`` on them.
 
-    ``uncertain`` is what round-off could hide of the noise, as a multiple of I.
+    ``uncertain`` is what round-off could hide of the noise on each row.
     """
 
     measurements: Index
     noise: Noise
-    uncertain: float = 0.0
+    uncertain: Array | float = 0.0
 
     def again(self, other: Shown) -> Shown:
         """The same measurements shown twice, as one showing that tells as much."""
         mine, theirs = np.argsort(self.measurements), np.argsort(other.measurements)
         first = self.noise.covariance()[np.ix_(mine, mine)]
         second = other.noise.covariance()[np.ix_(theirs, theirs)]
-        factor, error = parallel_sum_factor(first, second)
-        return Shown(self.measurements[mine], CorrelatedNoise(factor), self.uncertain + other.uncertain + error)
+        # rows may be in different units; powers of two round nothing
+        scale = np.exp2(np.round(np.log2(np.maximum(np.diag(first + second), np.finfo(np.float64).tiny)) / 2.0))
+        both = np.outer(scale, scale)
+        factor, error = parallel_sum_factor(first / both, second / both)
+        uncertain = (
+            np.broadcast_to(self.uncertain, mine.shape)[mine] + np.broadcast_to(other.uncertain, mine.shape)[theirs]
+        )
+        noise = CorrelatedNoise(factor * scale[:, None])
+        return Shown(self.measurements[mine], noise, uncertain + error * scale**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +90,7 @@ class ComposedNoise(Noise):
 
     def covariance(self) -> Array:
         """All that stands between f and the published values; what round-off could hide of it is taken off."""
-        blocks = [part.noise.covariance() - part.uncertain * np.eye(part.noise.rows) for part in self.parts]
+        blocks = [part.noise.covariance() - np.eye(part.noise.rows) * part.uncertain for part in self.parts]
         total = np.asarray(scipy.linalg.block_diag(*blocks), dtype=np.float64)
         return total + same_measurement(self.measurements, self.measurements) * self.levels[self.measurements]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -102,15 +103,18 @@ class Composition:
         return len(self.inputs)
 
 
-def compose(prior: Prior, speech: Speech, disclosures: Sequence[Disclosure]) -> Composition:
+def compose(
+    prior: Prior, speech: Speech, disclosures: Sequence[Disclosure], taken_together: bool = True
+) -> Composition:
     """What readers with ``prior`` see of ``disclosures`` together.
 
-    Releases of the very same measurements are taken together first: to a reader they are one release, with the
-    parallel sum of their noises.
+    Releases of the very same measurements are ``taken_together`` first: to a reader they are one release, with the
+    parallel sum of their noises. That is quicker, but where one noise is far larger than another its round-off may
+    hide the smaller one.
     """
     latest: dict[bytes, int] = {}
     levels: list[float] = []
-    shown: dict[frozenset[int], Shown] = {}
+    shown: dict[Any, Shown] = {}
     rows: dict[int, Array] = {}
     total = 0.0
     for disclosure in disclosures:
@@ -126,8 +130,8 @@ def compose(prior: Prior, speech: Speech, disclosures: Sequence[Disclosure]) -> 
             numbers.append(latest[name])
         rows |= dict(zip(numbers, own, strict=True))
         part = Shown(np.array(numbers, dtype=np.intp), _restricted(disclosure.design.noise, which))
-        known = shown.get(frozenset(numbers))
-        shown[frozenset(numbers)] = part if known is None else known.again(part)
+        key = frozenset(numbers) if taken_together else len(shown)
+        shown[key] = part if key not in shown else shown[key].again(part)
         total += disclosure.design.noise.trace
     noise = ComposedNoise(tuple(shown.values()), np.array(levels, dtype=np.float64), total)
     stacked = np.array([rows[int(number)] for number in noise.measurements]).reshape(-1, speech.inputs.dimension)

@@ -88,7 +88,7 @@ class Design:
     def rows_inside(self) -> Array:
         """The rows of the data that lie in the region."""
         inside = (part.inputs() for part in parts_of(self.inputs))
-        return np.vstack([rows[self.region.contains(rows)] for rows in inside])
+        return np.vstack([self.region.rows_of(rows) for rows in inside])
 
     def rows_in_reach(self) -> Array:
         """The inputs of the region next to the rows of the data."""

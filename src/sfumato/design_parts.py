@@ -105,7 +105,7 @@ def describe_tolerance(design: Design) -> tuple[dict[str, Any], Tensors]:
         return {"kind": "table"}, {"floor_inputs": tolerance.inputs, "floor_values": tolerance.values}
     if isinstance(tolerance, OutputTolerance):
         parts = [[number, describe_tolerance(replace(design, tolerance=part))[0]] for number, part in tolerance.parts]
-        return {"kind": "outputs", "parts": parts}, {}
+        return {"kind": "outputs", "outputs": {"common": tolerance.common, "parts": parts}}, {}
     if isinstance(tolerance, KernelTolerance):
         return {"kind": "kernel", "kernel": describe_kernel(tolerance.kernel)}, {}
     if isinstance(tolerance, MatrixTolerance):
@@ -287,7 +287,7 @@ def build_tolerance(tree: dict[str, Any], tensors: Tensors, region: Region) -> T
         "fraction": ("alpha", lambda value: FractionTolerance(number(value, "alpha"))),
         "floor": ("value", lambda value: FloorTolerance(number(value, "floor"))),
         "kernel": ("kernel", lambda value: KernelTolerance(build_kernel(value))),
-        "outputs": ("parts", lambda value: _output_tolerance(value, tensors, region)),
+        "outputs": ("outputs", lambda value: _output_tolerance(value, tensors, region)),
         "matrix": (None, lambda _: _matrix_tolerance(tensors["tolerance_matrix"], region)),
         "table": (None, lambda _: TabulatedFloor.from_table(tensors["floor_inputs"], tensors["floor_values"])),
     }
@@ -300,9 +300,14 @@ def build_tolerance(tree: dict[str, Any], tensors: Tensors, region: Region) -> T
     return build(tree.get(key or ""))
 
 
-def _output_tolerance(listed: Any, tensors: Tensors, region: Region) -> Tolerance:
+def _output_tolerance(tree: Any, tensors: Tensors, region: Region) -> Tolerance:
     parts: dict[int, FractionTolerance | FloorTolerance] = {}
-    for entry in listed if isinstance(listed, list) else [None]:
+    if not isinstance(tree, dict) or tree.keys() != {"common", "parts"} or not isinstance(tree["parts"], list):
+        raise FormatError("the file's tolerances of several outputs are damaged.")
+    common = number(tree["common"], "common tolerance")
+    if not 0.0 <= common <= 1.0:
+        raise FormatError("the file's tolerances of several outputs are damaged.")
+    for entry in tree["parts"]:
         if (
             not isinstance(entry, list)
             or len(entry) != 2
@@ -314,7 +319,7 @@ def _output_tolerance(listed: Any, tensors: Tensors, region: Region) -> Toleranc
         if not isinstance(part, (FractionTolerance, FloorTolerance)) or entry[0] in parts:
             raise FormatError("the file's tolerances of several outputs are damaged.")
         parts[entry[0]] = part
-    return OutputTolerance(tuple(sorted(parts.items())))
+    return OutputTolerance(tuple(sorted(parts.items())), common)
 
 
 def _matrix_tolerance(delta: Array, region: Region) -> Tolerance:

@@ -21,11 +21,12 @@ from .joint_prior import JointPrior
 from .ledger_problem import LedgerProblem
 from .mechanism import Mechanism
 from .noise import no_noise
+from .outputs_kernel import OutputsKernel
 from .prior import Prior
 from .progress import progress as show_progress
-from .promises import Promise, distinct_promises, promises_of
+from .promises import Promise, distinct_promises, promises_of, region_key
 from .protect_arguments import asked_problem, check_choice
-from .regions import OutputRegion, Region
+from .regions import OutputRegion, Points, Region
 from .related_outputs import one_by_one
 from .release import Release, noise_in_words, why_not
 from .release_record import describe_record, digest_outputs, record_design
@@ -149,6 +150,12 @@ class Ledger:
                     "nothing is left of some combination of the sensitive values, or they tell almost the same: "
                     f"{error}. Publish nothing more about it."
                 ) from error
+        if not certificate.holds and disclosed:
+            raise BudgetError(
+                f"too little is left for another release: {problem.left_in_words()} No noise was found that keeps the "
+                f"promise of all together (joint ratio {certificate.joint_ratio:.6g}, floor ratio "
+                f"{certificate.promised_ratio:.6g}). Publish nothing more about it."
+            )
         notes = one_by_one(asked.prior, asked.inputs, output_name, disclosed)
         for note in notes:
             warnings.warn(note, GuaranteeWarning, stacklevel=2)
@@ -286,23 +293,30 @@ def _same(first: dict[str, Any], second: dict[str, Any]) -> bool:
 
 def _is_about(promise: Promise, region: Any) -> bool:
     design = promise.design
+    rows, outputs = design.inputs, design.inputs.outputs
+    asked: Region
+    if isinstance(region, Mapping):
+        kernel = promise.prior.kernel
+        if outputs is None or not isinstance(kernel, OutputsKernel):
+            return False
+        parts = {}
+        for name, part in region.items():
+            number = outputs.index(known_output(outputs, name, "region"))
+            parts[number] = part if kernel.takes_input(number) else Points(kernel.place(number)[None])
+        asked = OutputRegion(parts)
+    elif isinstance(design.region, OutputRegion) and isinstance(region, Region):
+        # a region of the inputs stands for that region of every sensitive output
+        takes = [number for number, part in design.region.parts if part.points is None or region.points is not None]
+        asked = region if isinstance(region, OutputRegion) else OutputRegion(dict.fromkeys(takes or [0], region))
+    elif isinstance(region, Region):
+        asked = region
+    else:
+        raise InputError(f"region is {region!r}; give a region such as sf.Box(1, 2).")
     try:
-        if isinstance(region, Mapping):
-            outputs = design.inputs.outputs or ()
-            parts = {outputs.index(known_output(outputs, name, "region")): part for name, part in region.items()}
-            bound: Region = OutputRegion(parts).bind(design.inputs)
-        elif isinstance(design.region, OutputRegion) and isinstance(region, Region):
-            plain = design.inputs.plain
-            return all(part == region.bind(plain) for _, part in design.region.parts)
-        elif isinstance(region, Region):
-            bound = region.bind(design.inputs)
-        else:
-            raise InputError(f"region is {region!r}; give a region such as sf.Box(1, 2).")
+        bound = asked.bind(rows)
     except InputError:
-        if not isinstance(region, (Region, Mapping)):
-            raise
         return False
-    return bound.to_tree() == design.region.to_tree()
+    return bool(region_key(bound, rows.dimension) == region_key(design.region, rows.dimension))
 
 
 def _in_words(promise: Promise) -> str:

@@ -20,8 +20,8 @@ from .problem import Problem, Solution
 from .promises import Promise, check_composable, distinct_promises, promises_of
 from .regions import OutputRegion
 from .search import AskedCover
-from .units import UnitsProblem, design_in, in_units, output_units
 from .tolerance import OutputTolerance
+from .units import UnitsProblem, design_in, in_units, output_units
 
 #: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
 NOTHING = 1e-12
@@ -126,6 +126,11 @@ class LedgerProblem(Problem):
             if audience.joint and len(design.sensitive):
                 left.check_together(audience.prior, design.sensitive)
 
+    @property
+    def least_spare(self) -> float:
+        """More than for one release: later ones, whose noise is larger, must not hide this one's in their round-off."""
+        return 1024.0
+
     def left_in_words(self) -> str:
         """How much of the tightest promise is left."""
         least = 1.0
@@ -225,7 +230,7 @@ def translated(promise: Promise, prior: Prior, speech: Speech) -> Promise:
     elif old.joint:
         raise InputError("a promise about rows of several outputs cannot be carried over to another prior.")
     if isinstance(tolerance, OutputTolerance):
-        tolerance = OutputTolerance(tuple((number[place], part) for place, part in tolerance.parts))
+        tolerance = OutputTolerance(tuple((number[place], part) for place, part in tolerance.parts), tolerance.common)
     carried = replace(
         design,
         prior=prior,

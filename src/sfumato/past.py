@@ -32,7 +32,7 @@ from .tolerance import Tolerance
 _UNIT = float(np.finfo(np.float64).eps)
 
 #: A tolerance of which less than this share is left is used up.
-LEAST_LEFT = 1e-6
+LEAST_LEFT = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +41,24 @@ class Published:
 
     composition: Composition
 
+    @classmethod
+    def by(cls, prior: Prior, speech: Speech, disclosures: Sequence[Disclosure]) -> Published:
+        """What ``disclosures`` tell readers with ``prior``, composed in whichever way round-off allows."""
+        for taken_together in (True, False):
+            published = cls(compose(prior, speech, disclosures, taken_together))
+            if not len(published.composition) or published._root is not None:
+                return published
+        raise GuaranteeError(
+            "what was published before is singular to working precision, so that nothing more can be certified; "
+            "publish nothing more about this secret."
+        )
+
     @cached_property
-    def _root(self) -> tuple[Array, Array]:
-        """L and scale with ``L Lᵀ = M/scale − allowance``: what round-off could hide is given to the reader."""
+    def _root(self) -> tuple[Array, Array] | None:
+        """L and scale with ``L Lᵀ = M/scale − allowance``: what round-off could hide is given to the reader.
+
+        None where M is singular to working precision.
+        """
         composed = self.composition
         total = composed.prior.covariance(composed.inputs) + composed.noise.covariance()
         scale = units(np.diag(total))
@@ -52,10 +67,7 @@ class Published:
         try:
             return np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False)), scale
         except np.linalg.LinAlgError:
-            raise GuaranteeError(
-                "what was published before is singular to working precision, so that nothing more can be certified; "
-                "publish nothing more about this secret."
-            ) from None
+            return None
 
     def about(self, points: Array) -> Array:
         """``M^{-1/2} Cov(W_past, f(points))``: its squared column norms are what the past explains."""
@@ -69,6 +81,7 @@ class Published:
     def _whitened(self, block: Array) -> Array:
         if not len(block):
             return block
+        assert self._root is not None
         lower, scale = self._root
         return np.asarray(scipy.linalg.solve_triangular(lower, block / scale[:, None], lower=True, check_finite=False))
 
@@ -90,7 +103,7 @@ class Past(Published):
         """``following`` is the next release; its noise is of no account."""
         rows, which = speech.rows_of(following)
         errors = error_variances(prior, speech, following)[which]
-        composition = compose(prior, speech, disclosures)
+        composition = Published.by(prior, speech, disclosures).composition
         again = [-1 if following.remeasured else composition.latest.get(name, -1) for name in row_names(rows)]
         return cls(composition, rows, np.array(again, dtype=np.intp), errors)
 

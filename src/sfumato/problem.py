@@ -85,7 +85,12 @@ class Problem:
 
     @cached_property
     def rows_inside(self) -> Array:
-        return np.asarray(self.inputs.values[self.region.contains(self.inputs.values)])
+        return self.region.rows_of(self.inputs.values)
+
+    @property
+    def least_spare(self) -> float:
+        """How much of the round-off in B must stay positive in A for no shift to be needed."""
+        return 64.0
 
     @property
     def given(self) -> Array:
@@ -138,7 +143,8 @@ class Problem:
             squares = root**2
             largest = max(largest, float(np.max(np.sum(squares, axis=1) if audience.joint else squares, initial=0.0)))
         level = self.audiences[0].size * float(np.finfo(float).eps) * largest
-        shift = 0.0 if all(audience.positive_without(64 * level) for audience in self.audiences) else 256 * level
+        safe = all(audience.positive_without(self.least_spare * level) for audience in self.audiences)
+        shift = 0.0 if safe else 4 * self.least_spare * level
         if self.joint and self.structure == "full" and len(roots) == 1:
             return Solution(self.closed_form.noise(roots[0], level, shift))
         accuracy = max(accuracy, ACCURACY[self.structure])

@@ -91,8 +91,8 @@ def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_rati
         )
     if design.weights is not None and design.inputs.outputs is not None and design.weights.ndim == 1:
         notes.append(
-            "noise was counted relative to the weights of the rows (by themselves: the prior variance of their output), "
-            "and so are the gap and the spill"
+            "noise was counted relative to the weights of the rows (if none were given: to the prior variance of their "
+            "output), and so are the gap and the spill"
         )
     elif design.weights is not None:
         notes.append("rows were weighted: the gap is that of the weighted sum of variances, not of the trace")
@@ -111,8 +111,7 @@ def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_rati
 
 
 def _promised_rows(design: Design) -> Array:
-    rows = design.lookout.values
-    return np.asarray(rows[design.region.contains(rows)])
+    return design.region.rows_of(design.lookout.values)
 
 
 def notes_on_compression(design: Design, summary: Summary, cost: float) -> tuple[str, ...]:

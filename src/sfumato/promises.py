@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,10 @@ from .composition import Disclosure, Speech, compose
 from .design import Design
 from .design_parts import describe_prior, describe_tolerance
 from .errors import InputError
-from .inputs import Array, among
+from .inputs import Array, Inputs, among
 from .prior import Prior
 from .reader import TOLERANCE, Reader
-from .regions import Everywhere, Points
+from .regions import Box, Everywhere, Intersection, OutputRegion, Points, Region, Union
 from .tolerance import FloorTolerance, TabulatedFloor
 
 
@@ -37,7 +38,8 @@ class Promise:
         """The same for promises that are the same but for the sensitive inputs that stand for their region."""
         design = self.design
         tolerance, arrays = describe_tolerance(design)
-        parts = [describe_prior(self.prior), design.region.to_tree(), tolerance, design.guarantee, self.speech.outputs]
+        region = region_key(design.region, design.inputs.dimension)
+        parts = [describe_prior(self.prior), region, tolerance, design.guarantee, self.speech.outputs]
         listed = {name: array.tolist() for name, array in arrays.items()}
         noise = None if isinstance(self.prior.noise, float) else self.prior.noise.tolist()
         return json.dumps([parts, listed, noise], sort_keys=True)
@@ -47,7 +49,13 @@ class Promise:
 
         Guarantee: the certificate is that of certificate.py, for all published values as one set of data.
         """
-        composed = compose(self.prior, self.speech, disclosures)
+        together = self._kept_by(disclosures, taken_together=True)
+        if together[0].holds or np.isfinite(together[0].joint_ratio):
+            return together
+        return self._kept_by(disclosures, taken_together=False)
+
+    def _kept_by(self, disclosures: Sequence[Disclosure], taken_together: bool) -> tuple[Certificate, Array]:
+        composed = compose(self.prior, self.speech, disclosures, taken_together)
         if not len(composed):
             raise InputError("the ledger has no release that this promise is about.")
         whole = replace(
@@ -77,7 +85,8 @@ def promises_of(disclosure: Disclosure) -> list[Promise]:
     check_composable(design)
     if design.cover == "rows":
         # between the rows nothing was promised
-        points = Points(design.inputs.select(design.region.contains(design.inputs.values)))
+        rows = design.region.rows_of(design.inputs.values)
+        points = Points(Inputs(rows, design.inputs.columns))
         design = replace(design, region=points.resolve(design.inputs), cover="points")
     return [Promise(design, prior, Speech.of(disclosure)) for prior in design.priors]
 
@@ -92,6 +101,20 @@ def check_composable(design: Design) -> None:
         isinstance(design.tolerance, FloorTolerance) and callable(design.tolerance.value)
     ):
         raise InputError("floor is a function, which a ledger cannot hold; give a number, or alpha.")
+
+
+def region_key(region: Region, dimension: int) -> Any:
+    """The same for bound regions that are the same, in whichever way their columns were named."""
+    if isinstance(region, Box):
+        lower, upper = region.limits(dimension)
+        return ["box", lower.tolist(), upper.tolist(), region.free]
+    if isinstance(region, OutputRegion):
+        return ["outputs", [[number, region_key(part, dimension - 1)] for number, part in region.parts]]
+    if isinstance(region, (Union, Intersection)):
+        return [type(region).__name__, [region_key(member, dimension) for member in region.members]]
+    if isinstance(region, Points):
+        return ["points", region.values.tolist()]
+    return region.to_tree()
 
 
 def distinct_promises(promises: Sequence[Promise]) -> list[Promise]:

@@ -45,8 +45,7 @@ def asked_problem(
     check_choice("method", method, get_args(Method))
     if isinstance(prior, JointPrior):
         task = joint_task(prior, X, region, released, _listed(priors))
-        chosen = tolerance_by_output(prior, task.region, alpha, floor) if tolerance is None else None
-        prior, others, inputs, region = task.prior, task.others, task.inputs, task.region
+        joint, prior, others, inputs, region = prior, task.prior, task.others, task.inputs, task.region
     else:
         if not isinstance(prior, Prior):
             raise InputError(f"prior is {prior!r}; give a sf.Prior, for example from sf.fit_prior(X, y).")
@@ -55,12 +54,15 @@ def asked_problem(
                 "released, or a dict of inputs or regions, is for several outputs that are one process; give a "
                 "sf.JointPrior, which says how they belong together."
             )
-        others, inputs, chosen = other_priors(prior, priors), as_inputs(X), None
+        joint, others, inputs = None, other_priors(prior, priors), as_inputs(X)
     if not isinstance(region, Region):
         raise InputError(
             f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."
         )
     bound = region.bind(inputs)
+    chosen = None
+    if joint is not None and tolerance is None:
+        chosen = tolerance_by_output(joint, prior, inputs, bound, alpha, floor)
     chosen = chosen or chosen_tolerance(alpha, floor, tolerance, bound)
     for one in (prior, *others):
         check_prior(one, inputs)

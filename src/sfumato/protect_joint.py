@@ -19,6 +19,9 @@ from .regions import Everywhere, OutputRegion, Points, Region
 from .stacking import known_output, stacked_inputs
 from .tolerance import FloorTolerance, FractionTolerance, OutputTolerance, Tolerance
 
+#: At how many inputs of a region it is looked how much of each output may be learnt.
+LOOKS = 512
+
 
 @dataclass(frozen=True, eq=False)
 class JointTask:
@@ -116,16 +119,22 @@ def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
     return OutputRegion(parts)
 
 
-def tolerance_by_output(joint: JointPrior, region: Region, alpha: Any, floor: Any) -> Tolerance | None:
-    """The tolerance where ``alpha`` or ``floor`` is a dict with one for each sensitive output; else None."""
-    given = alpha if isinstance(alpha, Mapping) else floor if isinstance(floor, Mapping) else None
-    if given is None:
-        return None
+def tolerance_by_output(
+    joint: JointPrior, prior: Prior, inputs: Inputs, region: Region, alpha: Any, floor: Any
+) -> Tolerance | None:
+    """The tolerance where each sensitive output has its own: a dict of them, or a floor, whose meaning is its own.
+
+    None where there is one ``alpha`` for all, or none was given. ``region`` is bound to ``inputs``.
+    """
     if alpha is not None and floor is not None:
         raise InputError("give exactly one of alpha, floor and tolerance; alpha and floor was given.")
-    word, make = ("alpha", FractionTolerance) if isinstance(alpha, Mapping) else ("floor", FloorTolerance)
-    sensitive = region.sensitive if isinstance(region, OutputRegion) else range(len(joint.outputs))
-    names = [joint.outputs[number] for number in sensitive]
+    numbers = region.sensitive if isinstance(region, OutputRegion) else range(len(joint.outputs))
+    names = [joint.outputs[number] for number in numbers]
+    word, given = ("alpha", alpha) if alpha is not None else ("floor", floor)
+    if floor is not None and not isinstance(floor, Mapping):
+        given = dict.fromkeys(names, floor)
+    if not isinstance(given, Mapping):
+        return None
     for name in given:
         known_output(names, name, word)
     missing = [name for name in names if name not in given]
@@ -133,4 +142,10 @@ def tolerance_by_output(joint: JointPrior, region: Region, alpha: Any, floor: An
         raise InputError(f"{word} has no value for {missing[0]!r}, which is sensitive; give one for each of {names}.")
     if any(callable(value) for value in given.values()):
         raise InputError(f"{word} has a function for an output; give a number for each output.")
-    return OutputTolerance(tuple((number, make(given[joint.outputs[number]])) for number in sensitive))
+    make = FractionTolerance if word == "alpha" else FloorTolerance
+    parts = tuple((number, make(given[joint.outputs[number]])) for number in numbers)
+    look = region.points if region.points is not None else region.candidates(LOOKS, inputs, turn=0)
+    for number, part in parts:
+        # first, so that a floor above the prior's own spread is named as such
+        part.check(prior, look[look[:, -1] == number], inputs)
+    return OutputTolerance.of(parts, prior, look)

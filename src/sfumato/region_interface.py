@@ -57,6 +57,10 @@ class Region(ABC):
     def project(self, A: Array, inputs: Inputs) -> Array:
         """The rows of ``A`` moved into the region, or near it where that is not simple: check with ``contains``."""
 
+    def rows_of(self, A: Array) -> Array:
+        """The inputs at which the region is promised where only the rows ``A`` of the data are."""
+        return np.asarray(A[self.contains(A)])
+
     def surrounds(self, A: Array) -> Mask:
         """Which rows of ``A`` have inputs that lie in the region, whichever output they are about."""
         return self.contains(A)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import InputError
 from .inputs import Array, Inputs, Mask
-from .region_interface import Region, at_least_one, rows, shown
+from .region_interface import Region, at_least_one, distinct, rows, shown
 from .region_sets import Intersection, Union
 
 MOST_OUTPUTS = 64
@@ -96,6 +96,14 @@ class OutputRegion(Region):
             if own.size:
                 values[own, :-1] = part.project(values[own, :-1], plain)
         return values
+
+    def rows_of(self, A: Array) -> Array:
+        """Every sensitive output at the inputs of all rows, whichever output these are about."""
+        plain, found = distinct(A[:, :-1]), []
+        for number, part in self.parts:
+            points = part.points if part.points is not None else plain[part.contains(plain)]
+            found.append(_about(points, number))
+        return np.vstack(found)
 
     def surrounds(self, A: Array) -> Mask:
         return np.asarray(np.any([part.contains(A[:, :-1]) for _, part in self.parts], axis=0), dtype=np.bool_)

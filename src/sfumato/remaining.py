@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from .certificate import Certificate
-from .composition import Disclosure, compose
+from .composition import Disclosure
 from .inputs import Array, place_in_words
 from .past import LEAST_LEFT, Published
 from .promises import Promise
@@ -116,11 +116,10 @@ def left_of(promise: Promise, disclosures: Sequence[Disclosure]) -> Left:
     budgets = design.tolerance.budget(prior, points)
     history, explained = [], np.zeros(len(points))
     for count in range(1, len(disclosures) + 1):
-        composed = compose(prior, promise.speech, disclosures[:count])
-        if not len(composed):
+        published = Published.by(prior, promise.speech, disclosures[:count])
+        if not len(published.composition):
             history.append(0.0)
             continue
-        published = Published(composed)
         explained = np.sum(published.about(points) ** 2, axis=0)
         used = float(np.max(explained / budgets))
         if design.guarantee == "joint" and len(design.sensitive):

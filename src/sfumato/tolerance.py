@@ -189,10 +189,22 @@ class TabulatedFloor(Tolerance):
 class OutputTolerance(Tolerance):
     """A tolerance of its own for each sensitive output, by its number: a fraction or a floor.
 
-    Δ = D K_SS D with D = diag √α(s), where α(s) is that of the output that s is about.
+    With α(s) that of the output that s is about and ``common`` what may be learnt of all of them, m(s) = min(α(s),
+    common), ``Δ(s, s′) = √(m(s) m(s′)) K(s, s′) + [same output] √((α(s) − m(s))(α(s′) − m(s′))) K(s, s′)``: what all
+    may tell together is held to the least, and each output by itself to its own. (√α(s) √α(s′) K(s, s′) would ask for
+    far more noise: where outputs determine each other it allows nothing of their difference.)
     """
 
     parts: tuple[tuple[int, FractionTolerance | FloorTolerance], ...]
+    common: float
+
+    @classmethod
+    def of(
+        cls, parts: tuple[tuple[int, FractionTolerance | FloorTolerance], ...], prior: Prior, look: Array
+    ) -> OutputTolerance:
+        """With the least of all fractions at the inputs ``look`` in common."""
+        alone = cls(parts, 1.0)
+        return cls(parts, float(np.min(alone.fractions(prior, look))))
 
     def fractions(self, prior: Prior, S: Array) -> Array:
         """α(s) at each row of ``S``."""
@@ -206,8 +218,11 @@ class OutputTolerance(Tolerance):
         return fractions
 
     def matrix(self, prior: Prior, S: Array) -> Array:
-        root = np.sqrt(self.fractions(prior, S))
-        return root[:, None] * prior.covariance(S) * root[None, :]
+        fractions = self.fractions(prior, S)
+        shared = np.sqrt(np.minimum(fractions, self.common))
+        own = np.sqrt(np.maximum(fractions - self.common, 0.0))
+        same = S[:, -1][:, None] == S[:, -1][None, :]
+        return np.asarray((np.outer(shared, shared) + np.outer(own, own) * same) * prior.covariance(S))
 
     def budget(self, prior: Prior, S: Array) -> Array:
         return self.fractions(prior, S) * prior.variance(S)

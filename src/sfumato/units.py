@@ -19,7 +19,6 @@ from .outputs_kernel import OutputsKernel, Term
 from .prior import Prior
 from .problem import Problem, Solution
 from .reader import units
-from .regions import OutputRegion
 from .tolerance import FloorTolerance, FractionTolerance, MatrixTolerance, OutputTolerance, Tolerance
 
 #: At how many inputs the variance of each output is looked at.
@@ -60,15 +59,12 @@ def prior_in(unit: Mapping[str, float], prior: Prior, inputs: Inputs, rows: Arra
     return Prior(kernel, "zero", float(noise[0]) if np.ptp(noise) == 0 else noise)
 
 
-def tolerance_in(unit: Mapping[str, float], tolerance: Tolerance, region: object, inputs: Inputs) -> Tolerance | None:
+def tolerance_in(unit: Mapping[str, float], tolerance: Tolerance, inputs: Inputs) -> Tolerance | None:
     """``tolerance`` in other units; None where it has none that is known."""
     assert inputs.outputs is not None
     by_number = [unit.get(output, 1.0) for output in inputs.outputs]
     if isinstance(tolerance, FractionTolerance):
         return tolerance
-    if isinstance(tolerance, FloorTolerance) and not callable(tolerance.value):
-        numbers = region.sensitive if isinstance(region, OutputRegion) else range(len(by_number))
-        return OutputTolerance(tuple((k, FloorTolerance(tolerance.value / by_number[k])) for k in numbers))
     if isinstance(tolerance, OutputTolerance):
         parts: list[tuple[int, FractionTolerance | FloorTolerance]] = []
         for number, part in tolerance.parts:
@@ -76,7 +72,7 @@ def tolerance_in(unit: Mapping[str, float], tolerance: Tolerance, region: object
                 assert not callable(part.value)
                 part = FloorTolerance(part.value / by_number[number])
             parts.append((number, part))
-        return OutputTolerance(tuple(parts))
+        return OutputTolerance(tuple(parts), tolerance.common)
     if isinstance(tolerance, MatrixTolerance) and tolerance.points is not None:
         scale = np.array([by_number[int(number)] for number in tolerance.points[:, -1]])
         return MatrixTolerance(tolerance.delta / np.outer(scale, scale), tolerance.points)
@@ -100,7 +96,7 @@ def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | 
     rows = of_rows(unit, design.inputs, name)
     tolerance: Tolerance | None = design.tolerance
     if design.inputs.outputs is not None:
-        tolerance = tolerance_in(unit, design.tolerance, design.region, design.inputs)
+        tolerance = tolerance_in(unit, design.tolerance, design.inputs)
     if tolerance is None:
         return None
     return replace(
@@ -143,7 +139,7 @@ def in_units(problem: Problem) -> Problem:
     if len(set(unit.values())) < 2:
         return problem
     rows = of_rows(unit, problem.inputs)
-    tolerance = tolerance_in(unit, problem.tolerance, problem.region, problem.inputs)
+    tolerance = tolerance_in(unit, problem.tolerance, problem.inputs)
     if tolerance is None:
         return problem
     weights = problem.weights

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..certificate import Certificate
-from ..composition import Disclosure, Speech, compose
+from ..composition import Disclosure, Speech
 from ..design import Design
 from ..functionals import Derivative, Value
 from ..inputs import Array
@@ -113,7 +113,7 @@ def _alone(joint: JointPrior, state: str) -> Prior:
 
 def _left(prior: Prior, speech: Speech, disclosures: Sequence[Disclosure]) -> dict[str, Array]:
     """The share of each state's prior variance that readers with ``prior`` keep, from the safe side."""
-    published = Published(compose(prior, speech, disclosures))
+    published = Published.by(prior, speech, disclosures)
     left = {}
     for number, state in enumerate(speech.outputs):
         points = np.column_stack([SHOWN, np.full(len(SHOWN), float(number))])
