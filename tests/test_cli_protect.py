@@ -223,10 +223,6 @@ def test_predict_of_a_plain_release_takes_its_own_name_only(protect: Run, run: R
         ([*DERIVATIVE, "--region", "v", "--alpha", 0.1], ["does not say where 'v'", '"v: 1 <= t <= 2"']),
         ([*DERIVATIVE, *MEAN, "--region", "m: t <= 1", "--alpha", 0.1], ["'m' is one number", "--region 'm'"]),
         ([*DERIVATIVE, "--region", "v: 1 <= t <=", "--alpha", 0.1], ["the region text is wrong"]),
-        (
-            ["--output", "r", *MEAN, "--region", "m", "--alpha", 0.1, "--cover", "rows"],
-            ["--cover rows", "'m' has none"],
-        ),
         ([*DERIVATIVE, *INSIDE, "--alpha", "v=0.1"], ["alpha has no value for 'r'"]),
         ([*DERIVATIVE, "--region", "v: t <= 1", "--alpha", "r=0.1"], ["alpha is 'r'", "'v'"]),
         ([*DERIVATIVE, *INSIDE, "--alpha", "u=0.1"], ["--alpha names the output 'u'"]),

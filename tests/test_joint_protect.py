@@ -23,9 +23,7 @@ X = pd.DataFrame({"t": T})
 REGION = sf.Box(1.0, 2.0)
 PRIOR = sf.Prior(rbf(0.4), noise=0.01)
 MEAN_OF = np.linspace(1.0, 2.0, 6)[:, None]
-JOINT = sf.JointPrior.of(
-    PRIOR, {"r": sf.Value(), "v": sf.Derivative("t"), "m": sf.Average(MEAN_OF)}, noise={"v": 0.05}
-)
+JOINT = sf.JointPrior.of(PRIOR, {"r": sf.Value(), "v": sf.Derivative("t"), "m": sf.Average(MEAN_OF)}, noise={"v": 0.05})
 
 
 def k(a, b, first="r", second="r", lengthscale=0.4):
@@ -328,9 +326,8 @@ def test_units_of_one_output_change_nothing_but_its_own_noise():
 
 
 def _two(unit):
-    return sf.JointPrior.coregionalised(
-        sf.Prior(rbf(0.4)), [[1.0, 0.6 * unit], [0.6 * unit, unit**2]], ("a", "b"), noise={"a": 0.01, "b": 0.01 * unit**2}
-    )
+    B = [[1.0, 0.6 * unit], [0.6 * unit, unit**2]]
+    return sf.JointPrior.coregionalised(sf.Prior(rbf(0.4)), B, ("a", "b"), noise={"a": 0.01, "b": 0.01 * unit**2})
 
 
 def test_coregionalised_outputs_know_of_each_other():
@@ -386,7 +383,7 @@ def test_a_region_of_outputs_can_be_written_and_read():
     assert inside.tolist() == [True, False, True, False]
     points = region.candidates(100, inputs)
     assert np.all(region.contains(points))
-    assert np.all(region.contains(region.project(points + [[0.3, 0.0]], inputs)))
+    assert np.all(region.contains(region.project(points + np.array([[0.3, 0.0]]), inputs)))
     assert set(region.reach(inputs.values[:2], inputs)[:, -1]) == {0.0, 1.0}
     assert not region.moves(2)[-1]
 

@@ -116,7 +116,7 @@ def test_each_of_several_outputs_can_be_drawn():
     release = sf.protect(joint, t, {"v": sf.Box(1.0, 2.0)}, alpha=0.4).release({"r": np.sin(t), "v": np.cos(t)})
     figure = plot_both(release, (t, np.cos(t)), of="v")
     assert [ax.get_ylabel() for ax in figure.axes] == ["v", "std of v"]
-    shown = [line for line in figure.axes[0].get_lines() if line.get_label() == "published"][0]
+    shown = next(line for line in figure.axes[0].get_lines() if line.get_label() == "published")
     assert np.array_equal(shown.get_ydata(), release.rows_of("v")[1])
     labels = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
     assert any("worst input" in label for label in labels)

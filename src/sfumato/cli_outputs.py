@@ -143,7 +143,7 @@ def read_regions(texts: Sequence[str], outputs: Named, inputs: Sequence[str]) ->
     return {name: regions[name] for name in outputs.names if name in regions}
 
 
-def check_use(outputs: Outputs, regions: Regions, cover: str) -> None:
+def check_use(outputs: Outputs, regions: Regions) -> None:
     """Refuse a quantity that nothing is done about, although its owner may think so."""
     for relation in outputs.relations:
         name = relation.name
@@ -152,11 +152,6 @@ def check_use(outputs: Outputs, regions: Regions, cover: str) -> None:
                 f"--relation {relation.text!r}: {name!r} is neither released nor sensitive; protect it with "
                 f'--region "{name}{": …" if relation.takes_input else ""}", or leave the relation out.'
             )
-    unseen = [name for name in regions if name not in outputs.released]
-    if cover == "rows" and unseen:
-        raise InputError(
-            f"--cover rows protects rows that are released only, and {unseen[0]!r} has none; choose --cover auto."
-        )
 
 
 def is_named(text: str, names: Sequence[str]) -> bool:

@@ -25,7 +25,7 @@ PROTECT_EXAMPLES = (
     'sfumato protect orbit.csv --inputs t --output r --output v --relation "v = d(r)/d(t)" --region "v: 1 <= t <= 2" '
     "--alpha 0.1 --out orbit.sfumato",
     'sfumato protect orbit.csv --inputs t --output r --relation "m = mean(r where 1 <= t <= 2)" '
-    '--region "1 <= t <= 2" --region m --alpha r=0.5 --alpha m=0.1 --guarantee pointwise --out orbit.sfumato',
+    '--region "1 <= t <= 2" --region m --alpha r=0.5 --alpha m=0.1 --out orbit.sfumato',
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.5 --ledger orbit.ledger '
     "--share 0.4 --out first.sfumato",
     'sfumato protect big.parquet --inputs a,b --output y --region "a <= 1" --alpha 0.3 --out big-release/',
@@ -199,7 +199,7 @@ def protect(
     more = [] if weights is None or weights in columns else [weights]
     table = select_numbers(read_table(source), [*columns, *outputs.columns, *more], source, drop_missing)
     regions = read_regions(region, outputs, columns)
-    check_use(outputs, regions, cover)
+    check_use(outputs, regions)
     own_noise = numbers("--output-noise", output_noise or [], outputs)
     if isinstance(own_noise, float):
         raise InputError(f"--output-noise is {own_noise:g}; say of which output, as in {outputs.names[-1]}=0.01.")
