@@ -77,6 +77,7 @@ LAYERS = [
     ["centres", "compressed_reader", "optimality"],
     ["reader", "virtual_rows"],
     ["composition"],
+    ["measurements"],
     ["design", "gathering", "summary"],
     ["functional_noise"],
     ["covariances", "features"],

@@ -480,3 +480,157 @@ def test_an_unsafe_release_counts_as_if_it_had_no_noise(ledger):
     mechanism = sf.Ledger(str(ledger.path) + "2").protect(prior, GRID, REGION, alpha=0.5)
     with pytest.raises(sf.InputError, match="unsafe_seed"):
         mechanism.release(outputs(GRID), unsafe_seed=1)
+
+
+# What an adversary found, one test each.
+
+
+def kept_by_the_same_measurements(releases, noise, lengthscale, points):
+    """The share of the variance that is left if all releases show the same measurements; unit variance."""
+    n = len(releases[0].inputs)
+    rows = releases[0].inputs[:, 0]
+    with mpmath.workdps(DIGITS):
+        K = rbf50(rows, rows, lengthscale, 1.0)
+        for i in range(n):
+            K[i, i] += mpmath.mpf(noise)
+        M = mpmath.zeros(n * len(releases), n * len(releases))
+        for first, one in enumerate(releases):
+            for second in range(len(releases)):
+                M[first * n : (first + 1) * n, second * n : (second + 1) * n] = K
+            factor = exact(one.noise.factor)
+            own = slice(first * n, (first + 1) * n)
+            M[own, own] = M[own, own] + factor * factor.T + mpmath.mpf(one.noise.shift) * mpmath.eye(n)
+        for i in range(len(M)):
+            M[i, i] += mpmath.mpf(10) ** -35
+        stacked = np.tile(rows, len(releases))
+        return 1 - explained_variances50(M, rbf50(stacked, points, lengthscale, 1.0))
+
+
+@pytest.mark.parametrize("how", ["linspace", "digits", "float32"])
+def test_inputs_that_differ_in_the_last_digits_show_the_same_measurements(ledger, how):
+    t = np.cumsum(np.full(13, 0.25)) - 0.25
+    again = {
+        "linspace": np.linspace(0.0, 3.0, 13) + 1e-15,
+        "digits": np.array([float(f"{x:.11g}") for x in t]) + 1e-12,
+        "float32": t.astype(np.float32).astype(float) + 1e-8,
+    }[how]
+    prior = sf.Prior(rbf(1.0), noise=0.1)
+    releases = [ledger.protect(prior, x, REGION, alpha=0.3, share=0.6).release(outputs(t)) for x in (t, again)]
+    assert np.min(kept_by_the_same_measurements(releases, 0.1, 1.0, DENSE[::40])) >= 0.7 * (1 - 1e-5)
+
+
+def test_saying_wrongly_that_rows_were_measured_anew_breaks_nothing(ledger):
+    prior = sf.Prior(rbf(1.0), noise=0.1)
+    t = np.linspace(0.0, 3.0, 13)
+    first = ledger.protect(prior, t, REGION, alpha=0.3, share=0.6).release(outputs(t))
+    second = ledger.protect(prior, t, REGION, alpha=0.3, share=0.6, remeasured=True).release(outputs(t))
+    assert np.min(kept_by_the_same_measurements([first, second], 0.1, 1.0, DENSE[::40])) >= 0.7 * (1 - 1e-9)
+    joint, floor = promise50([first, second], ledger.promises()[0].design.sensitive, 0.3, 1.0, 1.0, 0.1, shared=False)
+    assert joint <= 1 + 1e-9
+    assert floor >= 1 - 1e-9
+
+
+def test_columns_in_another_order_are_the_same_columns(ledger):
+    import pandas as pd
+
+    axis = np.linspace(0.0, 3.0, 5)
+    table = pd.DataFrame(np.stack(np.meshgrid(axis, 2 * axis), axis=-1).reshape(-1, 2), columns=["lon", "lat"])
+    prior = sf.Prior(rbf(1.0), noise=0.01)
+    region = sf.Box({"lon": (1.0, 2.0), "lat": (2.0, 3.0)})
+    y = np.sin(table["lon"].to_numpy())
+    first = ledger.protect(prior, table, region, alpha=0.3, share=0.8).release(y)
+    second = ledger.protect(prior, table[["lat", "lon"]], region, alpha=0.3, share=0.8).release(y)
+    X = table.to_numpy()
+    gap = X[:, None, :] - X[None, :, :]
+    K = np.exp(-0.5 * np.sum(gap**2, axis=2)) + 0.01 * np.eye(len(X))
+    M = np.block([[K + first.noise.covariance(), K], [K, K + second.noise.covariance()]])
+    at = np.array([[1.0, 2.0], [1.5, 2.5], [2.0, 3.0], [1.5, 3.0]])
+    cross = np.exp(-0.5 * np.sum((X[:, None, :] - at[None, :, :]) ** 2, axis=2))
+    cross = np.vstack([cross, cross])
+    assert np.min(1 - np.sum(cross * np.linalg.solve(M, cross), axis=0)) >= 0.7 * (1 - 1e-6)
+    with pytest.raises(sf.InputError, match="by the same names"):
+        ledger.protect(prior, table.to_numpy(), sf.Box([1.0, 2.0], [2.0, 3.0]), alpha=0.3)
+
+
+@pytest.mark.parametrize("kind", ["joint", "array"])
+def test_larger_errors_in_a_later_release_do_not_hide_an_earlier_one(ledger, kind):
+    def prior(noise):
+        if kind == "array":
+            return sf.Prior(rbf(1.0), noise=np.full(len(GRID), noise))
+        return sf.JointPrior.of(sf.Prior(rbf(1.0), noise=noise), {"y": sf.Value()})
+
+    ledger.protect(prior(1e-4), GRID, REGION, alpha=0.3, share=0.5).release(outputs(GRID))
+    mechanism = ledger.protect(prior(100.0), GRID + 0.05, REGION, alpha=0.3, share=0.9)
+    assert mechanism.noise.trace > 1.0
+    mechanism.release(outputs(GRID))
+    assert all(promise.kept_by(ledger.releases)[0].holds for promise in ledger.promises())
+
+
+def test_each_of_several_priors_has_its_own_errors(ledger):
+    first, second = sf.Prior(rbf(1.0), noise=4.0), sf.Prior(rbf(1.0), noise=np.full(len(GRID), 1e-4))
+    alone = sf.protect(first, GRID, REGION, alpha=0.3, priors=[second])
+    mechanism = ledger.protect(first, GRID, REGION, alpha=0.3, priors=[second], share=1.0)
+    assert mechanism.noise.trace == pytest.approx(alone.noise.trace, rel=1e-2)
+
+
+def test_a_promise_is_not_forgotten_because_a_look_misses_it(ledger):
+    prior = sf.Prior(rbf(1.0), noise=0.01)
+    x = np.linspace(0.0, 20_000.0, 40)
+    ledger.protect(prior, x, sf.Box(0.0, 20_000.0), alpha=0.3, share=0.5).release(outputs(x))
+    between = x[:-1] + 251.3
+    mechanism = ledger.protect(prior, between, sf.Points([[between[3]]]), alpha=0.3, share=0.5)
+    assert mechanism.certificate.holds
+    mechanism.release(outputs(between))
+    assert all(promise.kept_by(ledger.releases)[0].holds for promise in ledger.promises())
+
+
+def test_readers_who_know_more_outputs_are_not_forgotten(ledger):
+    prior = sf.Prior(rbf(1.0), noise=0.01)
+    both = sf.JointPrior.of(prior, {"r": sf.Value(), "v": sf.Derivative()}, noise={"v": 0.01})
+    one = sf.JointPrior.of(prior, {"r": sf.Value()})
+    ledger.protect(both, GRID, {"r": REGION}, alpha=0.3, released=["v"], share=1.0).release({"v": np.cos(GRID)})
+    with pytest.raises(sf.BudgetError):
+        ledger.protect(one, GRID, {"r": REGION}, alpha=0.3, share=1.0)
+    plain = sf.Ledger(str(ledger.path) + "2")
+    plain.protect(both, GRID, {"r": REGION}, alpha=0.5, share=0.3).release({"r": np.sin(GRID), "v": np.cos(GRID)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sf.GuaranteeWarning)
+        plain.protect(prior, GRID, REGION, alpha=0.5, share=0.3, output_name="r").release(np.sin(GRID))
+    assert all(promise.kept_by(plain.releases)[0].holds for promise in plain.promises())
+
+
+def test_a_ledger_stays_where_it_is_and_does_not_lose_lines(ledger, monkeypatch, tmp_path):
+    import os
+    import shutil
+
+    monkeypatch.chdir(tmp_path)
+    here = sf.Ledger("relative.ledger")
+    prior = sf.Prior(rbf(0.3), noise=0.01)
+    here.protect(prior, GRID, REGION, alpha=0.5, share=0.3).release(outputs(GRID))
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert len(here) == 1
+    old = tmp_path / "old.ledger"
+    shutil.copy(here.path, old)
+    mechanism = here.protect(prior, GRID, REGION, alpha=0.5, share=0.3)
+    mechanism.release(outputs(GRID))
+    shutil.copy(old, here.path)
+    with pytest.raises(sf.FormatError, match="has lost lines"):
+        len(here)
+    fresh = sf.Ledger(old)
+    designed = fresh.protect(prior, GRID, REGION, alpha=0.5, share=0.3)
+    os.remove(old)
+    with pytest.raises(sf.FormatError, match="has lost lines"):
+        designed.release(outputs(GRID))
+
+
+def test_a_broken_promise_does_not_hold_up_what_has_nothing_to_do_with_it(ledger):
+    prior = sf.Prior(rbf(0.05), noise=0.01)
+    release = sf.protect(prior, GRID, REGION, alpha=0.5).release(outputs(GRID), unsafe_seed=3)
+    with pytest.warns(sf.GuaranteeWarning, match="a promise is broken"):
+        ledger.record(release)
+    with pytest.raises(sf.BudgetError):
+        ledger.protect(prior, GRID, REGION, alpha=0.5)
+    far = GRID + 100.0
+    mechanism = ledger.protect(prior, far, sf.Box(101.0, 102.0), alpha=0.5)
+    assert mechanism.certificate.holds

@@ -73,9 +73,12 @@ def _no_more_than_joint(
     quick = problem.region.points is not None or cover == "rows" or len(problem.inputs) <= FEW_ROWS
     if certificate.holds and not quick and certificate.gap <= WORTH_COMPARING:
         return design, certificate
+    jointly = problem.jointly()
+    if jointly is None:
+        return design, certificate
     say("comparing with the joint promise")
     try:
-        joint, _ = _attempts(replace(problem, guarantee="joint"), cover, examine, say, margins)
+        joint, _ = _attempts(jointly, cover, examine, say, margins)
     except (InputError, np.linalg.LinAlgError):
         return design, certificate
     if certificate.holds and problem.objective(joint.noise) >= problem.objective(design.noise):

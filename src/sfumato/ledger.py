@@ -72,17 +72,31 @@ class Ledger:
     def __post_init__(self) -> None:
         if not isinstance(self.path, (str, os.PathLike)):
             raise InputError(f"path is {self.path!r}; give the name of the ledger's file.")
+        # wherever the program goes, the ledger stays
+        object.__setattr__(self, "path", os.path.abspath(self.path))
         self.chain()
 
     def chain(self) -> Chain:
-        """The file, checked line by line; ``FormatError`` where it was changed."""
-        return ChainedFile(self.path).read()
+        """The file, checked line by line; ``FormatError`` where it was changed, or lost lines that were read before."""
+        chain = ChainedFile(self.path).read()
+        self._remember(chain)
+        return chain
 
     def verify(self, head: str | None = None) -> Chain:
         """Check every line, and that an earlier ``head`` that was kept elsewhere is among their hashes."""
         chain = ChainedFile(self.path).verify(head)
+        self._remember(chain)
         self._disclosed(chain)
         return chain
+
+    def _remember(self, chain: Chain) -> None:
+        seen = self._read.get("seen")
+        if seen is not None and not chain.has(seen):
+            raise FormatError(
+                f"{self.path} has lost lines that were there when it was read last: it was deleted, or an old copy was "
+                "put in its place; restore the newest one."
+            )
+        self._read["seen"] = chain.head
 
     @property
     def head(self) -> str:
@@ -244,6 +258,9 @@ class Ledger:
         )
 
         def line(chain: Chain) -> dict[str, Any]:
+            self._remember(chain)
+            if head is not None and not chain.has(head):
+                raise FormatError(f"{self.path} is not the ledger any more that this release was designed with.")
             for entry in chain.entries:
                 if _same(entry.body["record"], record):
                     raise _Recorded
@@ -252,7 +269,7 @@ class Ledger:
             return {"record": record, "remeasured": made.remeasured}
 
         try:
-            ChainedFile(self.path).update(line)
+            self._read["seen"] = ChainedFile(self.path).update(line).hash
         except _Recorded:
             return
 
@@ -304,9 +321,9 @@ def _is_about(promise: Promise, region: Any) -> bool:
             number = outputs.index(known_output(outputs, name, "region"))
             parts[number] = part if kernel.takes_input(number) else Points(kernel.place(number)[None])
         asked = OutputRegion(parts)
-    elif isinstance(design.region, OutputRegion) and isinstance(region, Region):
+    elif isinstance(promise.asked, OutputRegion) and isinstance(region, Region):
         # a region of the inputs stands for that region of every sensitive output
-        takes = [number for number, part in design.region.parts if part.points is None or region.points is not None]
+        takes = [number for number, part in promise.asked.parts if part.points is None or region.points is not None]
         asked = region if isinstance(region, OutputRegion) else OutputRegion(dict.fromkeys(takes or [0], region))
     elif isinstance(region, Region):
         asked = region
@@ -316,7 +333,8 @@ def _is_about(promise: Promise, region: Any) -> bool:
         bound = asked.bind(rows)
     except InputError:
         return False
-    return bool(region_key(bound, rows.dimension) == region_key(design.region, rows.dimension))
+    known = [region_key(one, rows.dimension) for one in (design.region, promise.asked) if one is not None]
+    return region_key(bound, rows.dimension) in known
 
 
 def _in_words(promise: Promise) -> str:

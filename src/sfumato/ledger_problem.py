@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from .certificate import Certificate
-from .composition import Disclosure, Speech
-from .design import Cover, Design
+from .composition import Disclosure, Speech, readings
+from .design import Cover, Design, rows_in_reach
 from .errors import InputError
 from .inputs import Array, Inputs
 from .noise import no_noise
@@ -18,9 +18,10 @@ from .past import LeftOver, Past, PastAudience
 from .prior import Prior
 from .problem import Problem, Solution
 from .promises import Promise, check_composable, distinct_promises, promises_of
+from .region_shapes import bound_points
 from .regions import OutputRegion
 from .search import AskedCover
-from .tolerance import OutputTolerance
+from .tolerance import KernelTolerance, MatrixTolerance, OutputTolerance
 from .units import UnitsProblem, design_in, in_units, output_units
 
 #: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
@@ -42,6 +43,7 @@ class LedgerProblem(Problem):
     following: Disclosure = field(kw_only=True)
     disclosed: tuple[Disclosure, ...] = field(kw_only=True)
     promises: tuple[Promise, ...] = field(kw_only=True)
+    watched: tuple[Promise, ...] = field(kw_only=True)
     share: float = field(kw_only=True)
     whole: LedgerProblem | None = field(default=None, kw_only=True)
 
@@ -59,13 +61,13 @@ class LedgerProblem(Problem):
         design = Problem.published(asked, kind, asked.inputs.values[:0], Solution(no_noise(len(asked.inputs))))
         check_composable(design)
         following = Disclosure(design, name, remeasured)
+        made = promises_of(following)
         earlier = distinct_promises([promise for one in disclosed for promise in promises_of(one)])
-        new = promises_of(following)
-        keys = {promise.key for promise in new}
+        known = {promise.key: promise for promise in earlier}
+        keys = {promise.key for promise in made}
+        new = [_with_sensitive(promise, known.get(promise.key)) for promise in made]
         told = [spoken for promise in earlier if (spoken := spoken_to(promise, new[0], following)) is not None]
         others = [promise for promise in distinct_promises(told) if promise.key not in keys]
-        known = {promise.key: promise for promise in earlier}
-        new = [_with_sensitive(promise, known.get(promise.key)) for promise in new]
         given = {part.name: getattr(asked, part.name) for part in fields(Problem)}
         problem = cls(
             **given,
@@ -73,18 +75,28 @@ class LedgerProblem(Problem):
             following=following,
             disclosed=tuple(disclosed),
             promises=(*new, *others),
+            watched=(),
             share=share,
         )
-        kept = problem.promises[: len(new)] + tuple(
+        kept = [promise for promise in others if problem.tells_of(promise)]
+        # those, too, that no noise is designed for: their readers may see some of the rows
+        watched = [
             promise
-            for promise, audience in zip(others, problem.audiences[len(new) :], strict=True)
-            if audience.most_told(_look(promise)) > NOTHING
-        )
-        region = kept[0].design.region
-        for promise in kept[1:]:
+            for promise in earlier
+            if promise.key not in keys
+            and len(promise.speech.rows_of(following)[1])
+            and (problem.tells_of(promise) or promise.kept_by(disclosed)[0].holds)
+        ]
+        region = new[0].design.region
+        for promise in (*new[1:], *kept):
             if promise.design.region != region:
                 region = region | promise.design.region
-        return replace(problem, promises=kept, region=region)
+        return replace(problem, promises=(*new, *kept), watched=tuple(watched), region=region)
+
+    def tells_of(self, promise: Promise) -> bool:
+        """Whether this release could tell anything about what was promised, even without noise."""
+        look = _look(promise, self.following)
+        return any(one.most_told(look) > NOTHING for one in self.hearers(promise))
 
     def in_units(self) -> LedgerProblem:
         """The same problem in units that suit the outputs; itself where they have the same ones."""
@@ -105,16 +117,19 @@ class LedgerProblem(Problem):
 
     @cached_property
     def audiences(self) -> tuple[PastAudience, ...]:
-        return tuple(self._audience(promise) for promise in self.promises)
+        return tuple(one for promise in self.promises for one in self.hearers(promise))
 
-    def _audience(self, promise: Promise) -> PastAudience:
-        rows, _ = promise.speech.rows_of(self.following)
-        past = Past.of(promise.prior, promise.speech, self.disclosed, self.following)
-        design = promise.design
-        left = LeftOver(design.tolerance, design.region, past, self.share)
-        prior = replace(promise.prior, noise=past.errors)
-        inputs = promise.speech.stacked(rows)
-        return PastAudience(prior, inputs, left, None, design.guarantee == "joint", promise, past)
+    def hearers(self, promise: Promise) -> list[PastAudience]:
+        """Readers to whom ``promise`` was made: those who think that rows were measured anew, and those who do not."""
+        audiences = []
+        for *disclosed, following in readings((*self.disclosed, self.following)):
+            past = Past.of(promise.prior, promise.speech, disclosed, following)
+            design = promise.design
+            left = LeftOver(design.tolerance, design.region, past, self.share)
+            prior = replace(promise.prior, noise=past.errors)
+            inputs = promise.speech.stacked(past.rows)
+            audiences.append(PastAudience(prior, inputs, left, None, design.guarantee == "joint", promise, past))
+        return audiences
 
     def check_budget(self) -> None:
         """Raise ``BudgetError`` where the past has left nothing of a promise that this release would tell of."""
@@ -122,7 +137,7 @@ class LedgerProblem(Problem):
             assert audience.promise is not None
             design, left = audience.promise.design, audience.tolerance
             assert isinstance(left, LeftOver)
-            left.check(audience.prior, _look(audience.promise), audience.inputs)
+            left.check(audience.prior, _look(audience.promise, self.following), audience.inputs)
             if audience.joint and len(design.sensitive):
                 left.check_together(audience.prior, design.sensitive)
 
@@ -131,12 +146,15 @@ class LedgerProblem(Problem):
         """More than for one release: later ones, whose noise is larger, must not hide this one's in their round-off."""
         return 1024.0
 
+    def jointly(self) -> None:
+        return None
+
     def left_in_words(self) -> str:
         """How much of the tightest promise is left."""
         least = 1.0
         for audience in self.audiences:
             assert audience.promise is not None
-            points, left = _look(audience.promise), audience.tolerance
+            points, left = _look(audience.promise, self.following), audience.tolerance
             whole = audience.promise.design.tolerance.budget(audience.prior, points)
             least = min(least, float(np.min(left.budget(audience.prior, points) / (self.share * whole))))
         return f"At most {max(least, 0.0):.2%} of the tolerance is left."
@@ -163,6 +181,8 @@ class LedgerProblem(Problem):
         made = [replace(promise, earlier=self.promises[place].earlier) for place, promise in enumerate(made)]
         results = [promise.kept_by(together) for promise in (*made, *self.promises[len(made) :])]
         main, short = results[0][0], [found for _, found in results]
+        keys = {promise.key for promise in self.promises}
+        results += [promise.kept_by(together) for promise in self.watched if promise.key not in keys]
         worst = min((certificate for certificate, _ in results), key=lambda one: one.holds)
         own = f"this is about all {len(together)} releases of the ledger together"
         certificate = replace(
@@ -181,10 +201,14 @@ def _with_sensitive(promise: Promise, known: Promise | None) -> Promise:
     return replace(promise, design=design, earlier=known.earlier)
 
 
-def _look(promise: Promise) -> Array:
+def _look(promise: Promise, following: Disclosure) -> Array:
+    """Inputs of a promise's region, those next to the rows of the next release among them."""
     region, rows = promise.design.region, promise.design.inputs
-    points = region.points if region.points is not None else region.candidates(LOOKS, rows, turn=0)
-    return np.vstack([points, promise.design.sensitive])
+    if region.points is not None:
+        return np.vstack([region.points, promise.design.sensitive])
+    new = promise.speech.stacked(promise.speech.rows_of(following)[0])
+    near = rows_in_reach(region, new) if len(new) else new.values
+    return np.vstack([region.candidates(LOOKS, rows, turn=0), near, promise.design.sensitive])
 
 
 def spoken_to(promise: Promise, new: Promise, following: Disclosure) -> Promise | None:
@@ -223,14 +247,20 @@ def translated(promise: Promise, prior: Prior, speech: Speech) -> Promise:
     design, old = promise.design, promise.speech
     number = {place: speech.outputs.index(name) for place, name in enumerate(old.outputs) if name in speech.outputs}
     region, tolerance = design.region, design.tolerance
-    if isinstance(region, OutputRegion):
-        region = OutputRegion({number[place]: part for place, part in region.parts}, speech.outputs)
-    elif not old.joint and speech.joint:
-        region = OutputRegion({number[0]: region}, speech.outputs)
-    elif old.joint:
-        raise InputError("a promise about rows of several outputs cannot be carried over to another prior.")
     if isinstance(tolerance, OutputTolerance):
-        tolerance = OutputTolerance(tuple((number[place], part) for place, part in tolerance.parts), tolerance.common)
+        parts = tuple((number[place], part) for place, part in tolerance.parts)
+        tolerance = OutputTolerance(parts, tolerance.common) if speech.joint else parts[0][1]
+    elif isinstance(tolerance, MatrixTolerance) and tolerance.points is not None:
+        tolerance = MatrixTolerance(tolerance.delta, _renumbered(tolerance.points, old, speech, number))
+    elif isinstance(tolerance, KernelTolerance):
+        raise InputError("a promise with a tolerance kernel cannot be carried over to a prior with other outputs.")
+    if region.points is not None:
+        region = bound_points(_renumbered(region.points, old, speech, number), speech.inputs.columns)
+    elif isinstance(region, OutputRegion):
+        parts_of_region = {number[place]: part for place, part in region.parts}
+        region = OutputRegion(parts_of_region, speech.outputs) if speech.joint else parts_of_region[0]
+    else:
+        region = OutputRegion({number[0]: region}, speech.outputs)
     carried = replace(
         design,
         prior=prior,
@@ -240,7 +270,7 @@ def translated(promise: Promise, prior: Prior, speech: Speech) -> Promise:
         sensitive=_renumbered(design.sensitive, old, speech, number),
     )
     earlier = tuple(_renumbered(one, old, speech, number) for one in promise.earlier)
-    return Promise(carried, prior, speech, earlier)
+    return Promise(carried, prior, speech, earlier, promise.asked)
 
 
 def _renumbered(points: Array, old: Speech, new: Speech, number: dict[int, int]) -> Array:

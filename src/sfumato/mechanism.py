@@ -116,7 +116,7 @@ class Mechanism:
             self.certificate,
             self._key,
             y,
-            output_name=output_name or self._own_name(),
+            output_name=self._own_name() if output_name is None else output_name,
             resolution=resolution,
             unsafe_seed=unsafe_seed,
             device=self._device,

@@ -18,9 +18,9 @@ import torch
 
 from .audience import Audience
 from .composed_noise import same_measurement
-from .composition import Composition, Disclosure, Speech, compose, error_variances, row_names
+from .composition import Composition, Disclosure, Speech, compose, error_variances
 from .covariances import Covariances
-from .errors import BudgetError, GuaranteeError
+from .errors import BudgetError
 from .inputs import Array, Index, Inputs, Mask, place_in_words
 from .prior import Prior
 from .promises import Promise
@@ -48,9 +48,9 @@ class Published:
             published = cls(compose(prior, speech, disclosures, taken_together))
             if not len(published.composition) or published._root is not None:
                 return published
-        raise GuaranteeError(
-            "what was published before is singular to working precision, so that nothing more can be certified; "
-            "publish nothing more about this secret."
+        raise BudgetError(
+            "what was published before is singular to working precision (some of it has no noise, or that of a known "
+            "seed), so that nothing more can be certified; publish nothing more about this secret."
         )
 
     @cached_property
@@ -104,14 +104,31 @@ class Past(Published):
         rows, which = speech.rows_of(following)
         errors = error_variances(prior, speech, following)[which]
         composition = Published.by(prior, speech, disclosures).composition
-        again = [-1 if following.remeasured else composition.latest.get(name, -1) for name in row_names(rows)]
-        return cls(composition, rows, np.array(again, dtype=np.intp), errors)
+        again = composition.measurements.known(rows)
+        if following.remeasured:
+            again = np.full(len(rows), -1, dtype=np.intp)
+        if np.any(again >= 0):
+            rows = np.where((again >= 0)[:, None], composition.measurements.rows[again], rows)
+        return cls(composition, rows, again, errors)
 
     @cached_property
     def about_rows(self) -> Array:
         """The same for the measurements of the next release: some of them may be out already."""
         shown = same_measurement(self.composition.noise.measurements, self.again)
         return self._whitened(self._cross(self.rows) + shown * self.errors)
+
+
+def most_used(known: Array, whole: Array) -> float:
+    """The largest share of Δ = ``whole`` that ``known``ᵀ ``known`` is, over all combinations.
+
+    All of it (1) where Δ is too close to singular to be sure.
+    """
+    scale = units(np.diag(whole))
+    try:
+        delta = whole / np.outer(scale, scale)
+        return float(scipy.linalg.eigh(known.T @ known / np.outer(scale, scale), delta, eigvals_only=True)[-1])
+    except np.linalg.LinAlgError:
+        return 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +170,7 @@ class LeftOver(Tolerance):
     def check_together(self, prior: Prior, S: Array) -> None:
         """Raise ``BudgetError`` where some combination of the values at ``S`` has nothing left."""
         known, whole = self.past.about(S), self.tolerance.matrix(prior, S)
-        try:
-            used = float(scipy.linalg.eigh(known.T @ known, whole, eigvals_only=True)[-1])
-        except np.linalg.LinAlgError:
-            return
+        used = most_used(known, whole)
         if used > 1.0 - LEAST_LEFT:
             raise BudgetError(
                 f"nothing is left: what was published before tells a weighted average of the {len(S)} sensitive "

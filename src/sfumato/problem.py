@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -86,6 +86,10 @@ class Problem:
     @cached_property
     def rows_inside(self) -> Array:
         return self.region.rows_of(self.inputs.values)
+
+    def jointly(self) -> Problem | None:
+        """The same problem with the joint promise; None where it cannot be compared with."""
+        return replace(self, guarantee="joint")
 
     @property
     def least_spare(self) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .certificate import Certificate, examine
-from .composition import Disclosure, Speech, compose
+from .composition import Disclosure, Speech, compose, readings
 from .design import Design
 from .design_parts import describe_prior, describe_tolerance
 from .errors import InputError
@@ -25,13 +25,15 @@ from .tolerance import FloorTolerance, TabulatedFloor
 class Promise:
     """What was promised to readers with ``prior``: the region, tolerance and sensitive inputs of ``design``.
 
-    ``earlier`` are other sensitive inputs that the same promise was made for before.
+    ``earlier`` are other sensitive inputs that the same promise was made for before, ``asked`` is the region that was
+    asked for, where only rows or points of it are promised.
     """
 
     design: Design
     prior: Prior
     speech: Speech
     earlier: tuple[Array, ...] = ()
+    asked: Region | None = None
 
     @property
     def key(self) -> str:
@@ -47,8 +49,15 @@ class Promise:
     def kept_by(self, disclosures: Sequence[Disclosure]) -> tuple[Certificate, Array]:
         """Whether all of ``disclosures`` together keep it, and the inputs where they do not.
 
-        Guarantee: the certificate is that of certificate.py, for all published values as one set of data.
+        Guarantee: the certificate is that of certificate.py, for all published values as one set of data, and the
+        worst one where it matters whether rows were measured anew (``readings``).
         """
+        results = [self._read_as(reading) for reading in readings(disclosures)]
+        worst = min(results, key=lambda one: (one[0].holds, one[0].promised_ratio))
+        joint = max(certificate.joint_ratio for certificate, _ in results)
+        return replace(worst[0], joint_ratio=joint), np.vstack([short for _, short in results])
+
+    def _read_as(self, disclosures: Sequence[Disclosure]) -> tuple[Certificate, Array]:
         together = self._kept_by(disclosures, taken_together=True)
         if together[0].holds or np.isfinite(together[0].joint_ratio):
             return together
@@ -81,14 +90,14 @@ class Promise:
 
 def promises_of(disclosure: Disclosure) -> list[Promise]:
     """The promises that a release came with: one for each prior that readers may hold."""
-    design = disclosure.design
+    design, asked = disclosure.design, disclosure.design.region
     check_composable(design)
     if design.cover == "rows":
         # between the rows nothing was promised
         rows = design.region.rows_of(design.inputs.values)
         points = Points(Inputs(rows, design.inputs.columns))
         design = replace(design, region=points.resolve(design.inputs), cover="points")
-    return [Promise(design, prior, Speech.of(disclosure)) for prior in design.priors]
+    return [Promise(design, prior, Speech.of(disclosure), (), asked) for prior in design.priors]
 
 
 def check_composable(design: Design) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg
 
 from .certificate import Certificate
-from .composition import Disclosure
+from .composition import Disclosure, readings
+from .errors import BudgetError
 from .inputs import Array, place_in_words
-from .past import LEAST_LEFT, Published
+from .past import LEAST_LEFT, Published, most_used
 from .promises import Promise
 
 if TYPE_CHECKING:
@@ -113,26 +113,36 @@ def left_of(promise: Promise, disclosures: Sequence[Disclosure]) -> Left:
     region = design.region
     points = region.points if region.points is not None else region.candidates(LOOKS, design.inputs, turn=0)
     points = np.vstack([points, certificate.worst_input[None]])
+    worst: tuple[float, tuple[float, ...], Array] | None = None
+    for reading in readings(disclosures):
+        history, explained = _used(promise, reading, points)
+        if worst is None or history[-1] > worst[0]:
+            worst = history[-1], history, explained
+    assert worst is not None
+    deviations = np.sqrt(np.maximum(prior.variance(points) - worst[2], 0.0))
+    return Left(promise, certificate, worst[1], points, deviations, design.tolerance.floor(prior, points))
+
+
+def _used(promise: Promise, disclosures: Sequence[Disclosure], points: Array) -> tuple[tuple[float, ...], Array]:
+    """The share that was used after each release, and what is explained at ``points`` after all of them."""
+    design, prior = promise.design, promise.prior
     budgets = design.tolerance.budget(prior, points)
     history, explained = [], np.zeros(len(points))
     for count in range(1, len(disclosures) + 1):
-        published = Published.by(prior, promise.speech, disclosures[:count])
+        try:
+            published = Published.by(prior, promise.speech, disclosures[:count])
+        except BudgetError:
+            # some of it has no noise at all
+            history.append(np.inf)
+            explained = prior.variance(points)
+            continue
         if not len(published.composition):
             history.append(0.0)
             continue
         explained = np.sum(published.about(points) ** 2, axis=0)
         used = float(np.max(explained / budgets))
         if design.guarantee == "joint" and len(design.sensitive):
-            used = max(used, _together(promise, published.about(design.sensitive)))
+            delta = design.tolerance.matrix(prior, design.sensitive)
+            used = max(used, most_used(published.about(design.sensitive), delta))
         history.append(used)
-    deviations = np.sqrt(np.maximum(prior.variance(points) - explained, 0.0))
-    return Left(promise, certificate, tuple(history), points, deviations, design.tolerance.floor(prior, points))
-
-
-def _together(promise: Promise, known: Array) -> float:
-    design = promise.design
-    delta = design.tolerance.matrix(promise.prior, design.sensitive)
-    try:
-        return float(scipy.linalg.eigh(known.T @ known, delta, eigvals_only=True)[-1])
-    except np.linalg.LinAlgError:
-        return 0.0
+    return tuple(history), explained

@@ -14,6 +14,7 @@ import numpy as np
 
 from .design import Cover, Design
 from .inputs import Array, Inputs
+from .model_tree import build_kernel, describe_kernel
 from .noise import CorrelatedNoise, IndependentNoise, Noise
 from .outputs_kernel import OutputsKernel, Term
 from .prior import Prior
@@ -56,6 +57,9 @@ def prior_in(unit: Mapping[str, float], prior: Prior, inputs: Inputs, rows: Arra
             for term in kernel.terms
         ]
         kernel = OutputsKernel(terms)
+    elif np.any(rows != 1.0):
+        tree = {"kind": "scale", "variance": 1.0 / float(rows[0]) ** 2, "kernel": describe_kernel(kernel)}
+        kernel = build_kernel(tree)
     return Prior(kernel, "zero", float(noise[0]) if np.ptp(noise) == 0 else noise)
 
 
@@ -94,9 +98,11 @@ def noise_in(noise: Noise, scale: Array) -> Noise:
 def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | None:
     """``design`` in other units; None where its tolerance has none that is known."""
     rows = of_rows(unit, design.inputs, name)
-    tolerance: Tolerance | None = design.tolerance
+    tolerance: Tolerance | None
     if design.inputs.outputs is not None:
         tolerance = tolerance_in(unit, design.tolerance, design.inputs)
+    else:
+        tolerance = _plain_tolerance_in(unit.get(name, 1.0), design.tolerance)
     if tolerance is None:
         return None
     return replace(
@@ -110,6 +116,16 @@ def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | 
     )
 
 
+def _plain_tolerance_in(unit: float, tolerance: Tolerance) -> Tolerance | None:
+    if isinstance(tolerance, FractionTolerance):
+        return tolerance
+    if isinstance(tolerance, FloorTolerance) and not callable(tolerance.value):
+        return FloorTolerance(tolerance.value / unit)
+    if isinstance(tolerance, MatrixTolerance):
+        return MatrixTolerance(tolerance.delta / unit**2, tolerance.points)
+    return None
+
+
 @dataclass(frozen=True, eq=False)
 class UnitsProblem(Problem):
     """``whole`` in units in which every output has a prior variance of about 1; ``rows`` is the unit of each row."""
@@ -120,6 +136,9 @@ class UnitsProblem(Problem):
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
         """The design in the owner's units."""
         return self.whole.published(cover, sensitive, self.owners(solution))
+
+    def jointly(self) -> Problem | None:
+        return replace(self, guarantee="joint", whole=replace(self.whole, guarantee="joint"))
 
     def owners(self, solution: Solution) -> Solution:
         """A solution in the owner's units."""
