@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+DOCS_INSTALLED := $(VENV)/.installed-docs
 # Only errors are shown: where pip looks for packages is the machine's business.
 PIP := $(BIN)/pip -qq --disable-pip-version-check
 
@@ -10,7 +11,7 @@ export MPLBACKEND := Agg
 # Two test workers on two cores: one thread each is faster than four that fight.
 TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/sfumato demo --out demo
@@ -34,9 +35,17 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.subspace
 	$(BIN)/python -m benchmarks.compressed --region
 	$(BIN)/python -m benchmarks.on_dask
+	$(BIN)/python -m benchmarks.startup
+
+# Tutorials are run to see that they work; their pages show the pictures that are in the repository.
+docs: $(DOCS_INSTALLED)
+	$(BIN)/python docs/tutorials/orbits.py build/tutorials
+	$(BIN)/python docs/tutorials/census.py build/tutorials
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "site/index.html"
 
 clean:
-	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch comes first and alone, so that a CPU build that is at hand is taken and no CUDA libraries are fetched.
@@ -44,4 +53,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install -c constraints.txt torch
 	$(PIP) install -c constraints.txt -e ".[test,parquet,data,dask]"
+	touch $@
+
+$(DOCS_INSTALLED): $(INSTALLED)
+	$(PIP) install -c constraints.txt -e ".[docs]"
 	touch $@

@@ -349,7 +349,7 @@ def test_demo_writes_all_its_files_and_its_commands_work(tmp_path: Path, run: Ru
     result = run("demo", "--out", folder)
     assert result.exit_code == 0, result.output
     assert "The promise holds." in result.stdout
-    names = ["new.csv", "orbit.csv", "orbit.png", "orbit.sfumato", "truth.csv"]
+    names = ["new.csv", "orbit.csv", "orbit.png", "orbit.sfumato", "report.html", "truth.csv"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "orbit.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert len(pd.read_csv(folder / "orbit.csv")) == 61

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from sfumato.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
+# The tutorials are run as programs: tests/test_docs.py.
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -30,9 +31,9 @@ def test_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
         exec(compile(block, f"{page.name}, block {number + 1}", "exec"), names)
 
 
-def test_readme_has_a_python_example_of_about_ten_lines() -> None:
+def test_readme_has_a_python_example_of_under_twenty_lines() -> None:
     (example,) = blocks(ROOT / "README.md", "python")
-    assert 8 <= sum(bool(line.strip()) for line in example.splitlines()) <= 14
+    assert 8 <= sum(bool(line.strip()) for line in example.splitlines()) < 20
 
 
 def test_readme_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

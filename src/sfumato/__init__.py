@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .certificate import Certificate
     from .dask_rows import rows_of_dask
     from .errors import BudgetError, FitWarning, FormatError, GuaranteeError, GuaranteeWarning, InputError
+    from .estimator import PrivateGPRegressor
     from .fit import fit_prior
     from .functionals import Average, Derivative, Integral, Value
     from .joint_prior import JointPrior
@@ -29,13 +30,17 @@ if TYPE_CHECKING:
     from .region_text import parse_region
     from .regions import Ball, Box, Everywhere, Points
     from .release import Prediction, Release, load
+    from .report_page import report
     from .tolerance import KernelTolerance, MatrixTolerance
+    from .tradeoff_result import Tradeoff
+    from .tradeoffs import tradeoff
 
 # Names are fetched when they are first asked for: PyTorch takes seconds to import, `sfumato --help` must not.
 _HOMES = {
     "attacks.audit": ("audit",),
     "certificate": ("Certificate",),
     "errors": ("BudgetError", "FitWarning", "FormatError", "GuaranteeError", "GuaranteeWarning", "InputError"),
+    "estimator": ("PrivateGPRegressor",),
     "fit": ("fit_prior",),
     "ledger": ("Ledger",),
     "functionals": ("Average", "Derivative", "Integral", "Value"),
@@ -47,7 +52,10 @@ _HOMES = {
     "region_text": ("parse_region",),
     "regions": ("Ball", "Box", "Everywhere", "Points"),
     "release": ("Prediction", "Release", "load"),
+    "report_page": ("report",),
     "tolerance": ("KernelTolerance", "MatrixTolerance"),
+    "tradeoff_result": ("Tradeoff",),
+    "tradeoffs": ("tradeoff",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -73,7 +81,9 @@ __all__ = [
     "Points",
     "Prediction",
     "Prior",
+    "PrivateGPRegressor",
     "Release",
+    "Tradeoff",
     "Value",
     "__version__",
     "audit",
@@ -81,8 +91,10 @@ __all__ = [
     "load",
     "parse_region",
     "protect",
+    "report",
     "rows_of_dask",
     "rows_of_parquet",
+    "tradeoff",
 ]
 
 

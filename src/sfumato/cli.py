@@ -1,4 +1,4 @@
-"""The command ``sfumato``: demo, protect, predict, certify, audit, ledger, reproduce, data.
+"""The command ``sfumato``: demo, protect, predict, certify, report, audit, tradeoff, ledger, reproduce, data.
 
 Exit codes: 0 done; 1 the guarantee does not hold, or a ledger has nothing left; 2 wrong use. PyTorch is imported
 inside the commands, so that ``sfumato --help`` answers at once.
@@ -19,6 +19,8 @@ from .cli_audit import AUDIT_EXAMPLES, audit, open_release
 from .cli_ledger import ledger_app
 from .cli_paper import DATA_EXAMPLES, REPRODUCE_EXAMPLES, prepare_data, reproduce
 from .cli_protect import PROTECT_EXAMPLES, DropMissing, may_write, protect
+from .cli_report import REPORT_EXAMPLES, report
+from .cli_tradeoff import TRADEOFF_EXAMPLES, tradeoff
 from .speech import Json, as_json, examples, show_certificate, show_warnings_as_notes, speaking
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ def demo(
             "published data",
             "the picture",
             "new times",
+            "the report, to be read and signed",
         ),
         strict=True,
     ):
@@ -224,7 +227,9 @@ def _own_name() -> str:
     return os.path.relpath(here)
 
 
+app.command(epilog=examples(*REPORT_EXAMPLES))(speaking(report))
 app.command(epilog=examples(*AUDIT_EXAMPLES))(speaking(audit))
+app.command(epilog=examples(*TRADEOFF_EXAMPLES))(speaking(tradeoff))
 app.add_typer(ledger_app)
 app.command(epilog=examples(*REPRODUCE_EXAMPLES))(speaking(reproduce))
 app.command(name="data", epilog=examples(*DATA_EXAMPLES))(speaking(prepare_data))

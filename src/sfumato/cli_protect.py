@@ -134,6 +134,9 @@ def protect(
     ] = False,
     resolution: Annotated[float | None, typer.Option(help="Round published outputs to multiples of this.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write the published data as a table.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write a page for the person who signs off the publication, .html.")
+    ] = None,
     drop_missing: DropMissing = False,
     json: Json = False,
 ) -> None:
@@ -156,7 +159,7 @@ def protect(
     how: dict[str, Any] = {"guarantee": guarantee, "structure": structure, "cover": cover, "accuracy": accuracy}
     if is_stream(data, out):
         asked: dict[str, Any] = {"--csv": csv, "--weights": weights, "--drop-missing": drop_missing or None}
-        asked["--ledger"] = ledger
+        asked["--ledger"], asked["--report"] = ledger, report
         asked["--relation"], asked["--output-noise"] = relation or None, output_noise or None
         asked["--output more than once"] = len(output) > 1 or None
         asked["--region more than once"] = len(region) > 1 or None
@@ -187,7 +190,7 @@ def protect(
     if output_noise and not outputs.several:
         raise InputError("--output-noise is for several outputs; give --noise, the noise variance of the only one.")
     source, target = data[0], Path(out)
-    _check_places(source, target, csv, ledger)
+    _check_places(source, target, csv, ledger, report)
     replaced, book = target.exists(), None
     if ledger is not None:
         from .ledger import SHARE, Ledger
@@ -233,6 +236,10 @@ def protect(
             if csv is not None:
                 write_table(release.to_frame(), csv)
             left = None if book is None else book.remaining()
+            if report is not None:
+                from .report_page import report as write_report
+
+                write_report(release, report, ledger=book, file=target, progress=not json)
     certificate = mechanism.certificate
     if json:
         made = {
@@ -240,6 +247,7 @@ def protect(
             "holds": certificate.holds,
             "outputs": list(outputs.released),
             "csv": None if csv is None else str(csv),
+            "report": None if report is None else str(report),
             "rows": len(table),
             "rows_inside": len(mechanism.design.rows_inside()),
             "resolution": release.resolution,
@@ -251,7 +259,8 @@ def protect(
         return
     places = mechanism.region.in_words(mechanism.design.inputs.names)
     show_certificate(certificate, f"{', '.join(outputs.released)}, protected where {places}")
-    typer.echo(f"\nWritten: {out}" + (f" and {csv}" if csv is not None else ""))
+    more_files = [str(path) for path in (csv, report) if path is not None]
+    typer.echo(f"\nWritten: {' and '.join([out, *more_files])}")
     if book is not None and left is not None:
         typer.echo(f"\nLedger {ledger}: {len(book)} release(s), head {book.head}")
         say_what_is_left(left)
@@ -294,14 +303,19 @@ def _check_ledger_options(ledger: Path | None, share: float | None, remeasured: 
         raise InputError(f"{option} is about the releases of a ledger; name it with --ledger FILE, or leave it out.")
 
 
-def _check_places(source: Path, target: Path, csv: Path | None, ledger: Path | None) -> None:
+def _check_places(
+    source: Path, target: Path, csv: Path | None, ledger: Path | None, report: Path | None = None
+) -> None:
     """Every file that is written has its own place."""
     from .errors import InputError
+    from .report_file import check_page
 
+    if report is not None:
+        check_page(report, source, argument="--report")
     for path in (target, csv, ledger):
         if path is not None:
             may_write(path, source)
-    named = [("--out", target), ("--csv", csv), ("--ledger", ledger)]
+    named = [("--out", target), ("--csv", csv), ("--ledger", ledger), ("--report", report)]
     given = [(option, path) for option, path in named if path is not None]
     for place, (option, path) in enumerate(given):
         for other, same in given[:place]:

@@ -16,10 +16,11 @@ from .plots import plot_both
 from .progress import progress
 from .regions import Box
 from .release import Release
+from .report_page import report
 from .tables import write_table
 
 ALPHA = 0.1
-FILES = ("truth.csv", "orbit.sfumato", "orbit.csv", "orbit.png", "new.csv")
+FILES = ("truth.csv", "orbit.sfumato", "orbit.csv", "orbit.png", "new.csv", "report.html")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,14 @@ def run_demo(folder: Path, show_progress: bool = False) -> Demo:
         write_table(release.to_frame(), folder / "orbit.csv")
         write_table(pd.DataFrame({"t": np.arange(1, 12) / 4 + 0.025}), folder / "new.csv")
         _draw(release, folder / "orbit.png")
+        step.stage("writing the report")
+        report(
+            release,
+            folder / "report.html",
+            title="The radius of a satellite, hidden during its second orbit",
+            file=folder / "orbit.sfumato",
+            progress=False,
+        )
     return Demo(folder, release)
 
 

@@ -100,7 +100,7 @@ def fit_prior(
     21
     """
     inputs = as_inputs(X)
-    outputs = as_outputs(y, len(inputs))
+    outputs = as_outputs(y, inputs)
     kernel, mean = checked_kernel(kernel, inputs), checked_mean(mean, inputs)
     noise = checked_noise(noise, len(inputs))
     lengthscales = checked_lengthscale(lengthscale, kernel, inputs)

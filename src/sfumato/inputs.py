@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from .column_types import advice_for
 from .errors import InputError
+from .row_labels import in_row_order
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -33,11 +35,15 @@ class Inputs:
 
     Where several outputs are one process (joint_prior.py), ``outputs`` has their names, and the last column says which
     of them a row is about: 0, 1, …
+
+    ``index`` has the labels of the rows of a DataFrame. It is there to bring values into the order of the rows, and
+    is no part of a release, a file or a digest: labels may be names.
     """
 
     values: Array
     columns: tuple[str, ...] | None = None
     outputs: tuple[str, ...] | None = None
+    index: pd.Index[Any] | None = None
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -61,10 +67,12 @@ class Inputs:
         """The rows without the column that says which output they are about."""
         if self.outputs is None:
             return self
-        return Inputs(_frozen(self.values[:, :-1]), None if self.columns is None else self.columns[:-1])
+        columns = None if self.columns is None else self.columns[:-1]
+        return Inputs(_frozen(self.values[:, :-1]), columns, index=self.index)
 
     def select(self, keep: Mask | npt.NDArray[np.intp]) -> Inputs:
-        return Inputs(_frozen(self.values[keep]), self.columns, self.outputs)
+        index = None if self.index is None else self.index[keep]
+        return Inputs(_frozen(self.values[keep]), self.columns, self.outputs, index)
 
     @cached_property
     def sample(self) -> Inputs:
@@ -115,9 +123,11 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
             return X
         X = X.values
     columns: tuple[str, ...] | None = None
+    index: pd.Index[Any] | None = None
     if isinstance(X, pd.Series):
         X = X.to_frame()
     if isinstance(X, pd.DataFrame):
+        index = X.index
         X, columns = _from_frame(X, name, like)
     values = _as_float64(X, name)
     if values.ndim == 0:
@@ -139,13 +149,20 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
         )
     if like is not None:
         columns = like.columns
-    return Inputs(_frozen(values), columns, None if like is None else like.outputs)
+    return Inputs(_frozen(values), columns, None if like is None else like.outputs, index)
 
 
-def as_outputs(y: Any, rows: int, name: str = "y") -> Array:
-    """Check that ``y`` holds one finite number for each of the ``rows`` inputs."""
+def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
+    """Check that ``y`` holds one finite number for each of the ``rows`` inputs.
+
+    Where ``rows`` are the inputs themselves, values with labels are brought into the order of theirs.
+    """
     if isinstance(y, pd.DataFrame) and y.shape[1] != 1:
         raise InputError(f"{name} has {y.shape[1]} columns; give one output column, for example y['income'].")
+    if isinstance(rows, Inputs):
+        y, rows = in_row_order(y, rows.index, name), len(rows)
+    if isinstance(y, (pd.Series, pd.DataFrame)):
+        y = _from_column(y, name)
     values = _as_float64(y, name)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -172,12 +189,21 @@ def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[An
         frame = frame.set_axis(list(columns), axis=1)[list(like.columns)]
         columns = like.columns
     for column, dtype in zip(columns, frame.dtypes, strict=True):
-        if not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
-            raise InputError(
-                f"{name} column {column!r} is not numeric (dtype {dtype}); encode it as numbers first, "
-                "for example one 0/1 column for each category, or leave it out."
-            )
+        advice = advice_for(dtype, f"{name}[{column!r}]")
+        if advice is not None:
+            raise InputError(f"{name} column {column!r} is not numeric (dtype {dtype}); {advice}")
     return frame.to_numpy(dtype=np.float64, na_value=np.nan), columns
+
+
+def _from_column(column: pd.Series[Any] | pd.DataFrame, name: str) -> Any:
+    """The values of one output column, NaN where they are missing."""
+    dtype = column.dtype if isinstance(column, pd.Series) else column.dtypes.iloc[0]
+    if pd.api.types.is_object_dtype(dtype):
+        return column.to_numpy()  # numbers, perhaps: whoever reads them finds out
+    advice = advice_for(dtype, name)
+    if advice is not None:
+        raise InputError(f"{name} is not numeric (dtype {dtype}); {advice}")
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _as_float64(values: Any, name: str) -> Array:

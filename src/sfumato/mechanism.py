@@ -71,18 +71,22 @@ class Mechanism:
 
     @property
     def prior(self) -> Prior:
+        """What readers are assumed to believe beforehand."""
         return self.design.prior
 
     @property
     def inputs(self) -> Array:
+        """X, one row for each output; with several outputs the last column is the number of the output."""
         return self.design.inputs.values
 
     @property
     def region(self) -> Region:
+        """Where f is sensitive."""
         return self.design.region
 
     @property
     def tolerance(self) -> Tolerance:
+        """How much may be learnt there."""
         return self.design.tolerance
 
     @property

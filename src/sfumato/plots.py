@@ -1,5 +1,6 @@
 """Pictures of a release over one input: what was published, what readers conclude, and what they cannot know.
 
+Those of other kinds (maps, slices, paths, ledgers, comparisons) have files of their own and are all found here.
 Every function draws on the axes it is given, or on a new figure of its own, and returns the axes; pyplot's global
 state is never touched.
 """
@@ -17,20 +18,38 @@ from matplotlib.ticker import ScalarFormatter
 
 from .errors import InputError
 from .inputs import Array, as_outputs, place_in_words
+from .ledger_figure import plot_history
+from .plot_maps import plot_covariance, plot_noise_map, plot_std_map
+from .plot_slices import plot_floor_along, plot_partial, plot_slices
+from .plot_style import BAND, FLOOR, PUBLISHED, READER, REGION, TRUTH
+from .plot_trajectory import plot_trajectory
 from .prediction import Prediction
 from .release import Release
 from .stacking import known_output
+from .tradeoff_figure import plot_tradeoff
 
-# Okabe and Ito's palette: told apart with any colour vision, and in grey by lightness and line style.
-TRUTH = "#000000"
-PUBLISHED = "#D55E00"
-READER = "#0072B2"
-FLOOR = "#009E73"
-REGION = "0.91"
+__all__ = [
+    "BAND",
+    "FLOOR",
+    "PUBLISHED",
+    "READER",
+    "REGION",
+    "TRUTH",
+    "plot_both",
+    "plot_covariance",
+    "plot_floor",
+    "plot_floor_along",
+    "plot_history",
+    "plot_noise_map",
+    "plot_partial",
+    "plot_release",
+    "plot_slices",
+    "plot_std_map",
+    "plot_tradeoff",
+    "plot_trajectory",
+]
 
 GRID_POINTS = 601
-BAND = 1.959964
-"""Standard deviations on either side of the mean that hold 95 %."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +69,7 @@ class _View:
         if rows.features != 1:
             raise InputError(
                 f"the release has {rows.features} inputs ({', '.join(rows.plain.names)}); "
-                "these pictures are for one. Use release.predict on a line or a plane of your choice."
+                "this picture is for one. Use plot_std_map (two inputs), plot_floor_along or plot_slices."
             )
 
     @property

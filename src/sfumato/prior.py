@@ -46,7 +46,7 @@ class GaussianProcess(ABC):
         ``noise_covariance`` is a number, a diagonal or a matrix; left out, it is the noise V of the prior.
         """
         inputs = as_inputs(X)
-        outputs = as_outputs(w, len(inputs), "w")
+        outputs = as_outputs(w, inputs, "w")
         noise = noise_matrix(self._own_noise() if noise_covariance is None else noise_covariance, len(inputs))
         return Posterior(self, inputs, outputs, noise)
 
@@ -90,17 +90,47 @@ class Prior(GaussianProcess):
         object.__setattr__(self, "mean", _as_mean(self.mean))
         object.__setattr__(self, "noise", _as_noise(self.noise))
 
+    @classmethod
+    def from_sklearn(cls, gpr: Any) -> Prior:
+        """The prior of a fitted scikit-learn ``GaussianProcessRegressor``, in the units of its y.
+
+        Its ``WhiteKernel`` and ``alpha`` are the noise, and ``normalize_y=True`` is undone, so that ``condition(X, y)``
+        on its data predicts what it predicts. (Where it has a ``WhiteKernel``, its ``return_std`` is about a new
+        measurement; ours is about f.) What it learnt from y becomes public with the prior.
+        """
+        from .sklearn_models import read_regressor  # scikit-learn takes a second to import
+
+        model = read_regressor(gpr)
+        return cls(model.kernel, model.mean, model.noise)
+
+    @classmethod
+    def from_gpytorch(cls, model: Any) -> Prior:
+        """The prior of a trained ``gpytorch.models.ExactGP`` or ``botorch.models.SingleTaskGP``, in your own units.
+
+        An ``input_transform`` (Normalize, InputStandardize) and an ``outcome_transform`` (Standardize) are undone, so
+        that the prior is about X and y as you gave them to the model. The data of the model have no part in it.
+
+        What becomes public: kernel, mean and noise are published with every release, and if the model was fitted to
+        sensitive values they tell of them (see ``exclude=`` of ``sf.fit_prior``).
+        """
+        from .gpytorch_models import parts_of_model  # BoTorch takes seconds to import
+
+        return cls(*parts_of_model(model))
+
     def mean_at(self, A: Any) -> Array:
+        """The prior mean at the rows of ``A``."""
         with torch.no_grad():
             return np.asarray(self.mean(_tensor(A)).numpy(), dtype=np.float64)
 
     def covariance(self, A: Any, B: Any | None = None) -> Array:
+        """K_AB, the prior covariance between the rows of ``A`` and of ``B`` (of ``A`` with itself if left out)."""
         first = self._checked(A)
         with torch.no_grad():
             block = kernel_matrix(self.kernel, first, first if B is None else self._checked(B)).numpy()
         return _symmetric(block) if B is None else np.asarray(block, dtype=np.float64)
 
     def variance(self, A: Any) -> Array:
+        """The prior variance of f at the rows of ``A``."""
         with torch.no_grad():
             return np.asarray(kernel_diagonal(self.kernel, self._checked(A)).numpy(), dtype=np.float64)
 
@@ -145,7 +175,7 @@ class Prior(GaussianProcess):
         parameters = [f"{float(value):.6g}" for value in self.mean.parameters() if value.numel() == 1]
         mean = " ".join([type(self.mean).__name__.replace("Mean", "").lower(), *parameters])
         noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"
-        return f"prior {kernel_in_words(self.kernel, ())}; mean {mean}; noise variance {noise}"
+        return f"prior {kernel_in_words(self.kernel, names)}; mean {mean}; noise variance {noise}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,8 @@ import functools
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,6 +32,7 @@ from .release_file import LONGEST_NAME, Contents, read_release, write_release
 from .row_files import released_name
 from .stacking import at_output, known_output, present_outputs, rows_about, stacked_outputs
 from .stored_inputs import StoredColumn
+from .tables import CSV, PARQUET, write_table
 from .tolerance import Tolerance
 
 #: The step of published outputs: one, or one for each of several outputs.
@@ -46,7 +48,8 @@ class Release:
     ``outputs`` are multiples of ``resolution`` (of several outputs, each has its own); ``unsafe`` says that the noise
     came from a known seed, so that anyone can take it off.
 
-    Guarantee: a release holds nothing that is not meant for readers. Neither y nor Z nor the key is a part of it.
+    Guarantee: a release holds nothing that is not meant for readers. Neither y nor Z nor the key is a part of it, nor
+    the row labels of X, which may be names.
     """
 
     design: Design
@@ -64,9 +67,14 @@ class Release:
         _check_name(self.output_name)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "resolution", resolution)
+        rows = self.design.inputs
+        if rows.index is not None:
+            unlabelled = Inputs(rows.values, rows.columns, rows.outputs)
+            object.__setattr__(self, "design", replace(self.design, inputs=unlabelled))
 
     @property
     def inputs(self) -> Array:
+        """X, one row for each output; with several outputs the last column is the number of the output."""
         return self.design.inputs.values
 
     @property
@@ -76,18 +84,22 @@ class Release:
 
     @property
     def prior(self) -> Prior:
+        """What readers are assumed to believe beforehand."""
         return self.design.prior
 
     @property
     def noise(self) -> Noise:
+        """Σ, the covariance of the noise that was added, as in ``mechanism.noise``."""
         return self.design.noise
 
     @property
     def region(self) -> Region:
+        """Where f is sensitive."""
         return self.design.region
 
     @property
     def tolerance(self) -> Tolerance:
+        """How much may be learnt there."""
         return self.design.tolerance
 
     def predict(self, X_new: Any, output: str | None = None) -> Prediction:
@@ -101,7 +113,7 @@ class Release:
         """
         new = self._asked(X_new, output)
         if isinstance(self.noise, FunctionalNoise):
-            return self._compressed.predict(new)
+            return replace(self._compressed.predict(new), index=new.index)
         return predict_with(self._posterior, new, len(self.design.inputs))
 
     def _asked(self, X_new: Any, output: str | None) -> Inputs:
@@ -125,11 +137,15 @@ class Release:
 
     @functools.cached_property
     def _posterior(self) -> Posterior:
+        return self.prior.condition(self.design.inputs, self.outputs, self._blur())
+
+    def _blur(self) -> Array:
+        """The covariance of the outputs about f at their inputs: V, the noise that was added, and the rounding."""
         rows = len(self.design.inputs)
         blur = self.noise.covariance()
         # Rounding adds an error of variance resolution²/12: honest in error bars, never counted in the certificate.
         blur[np.diag_indices(rows)] += self.prior.noise_variance(rows) + self.steps**2 / 12
-        return self.prior.condition(self.design.inputs, self.outputs, blur)
+        return blur
 
     @property
     def steps(self) -> Array:
@@ -151,14 +167,72 @@ class Release:
             step.stage("checking the promise")
             return certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)))
 
-    def to_frame(self) -> pd.DataFrame:
-        """Inputs and published outputs as one table."""
+    def to_frame(self, index: Any = None) -> pd.DataFrame:
+        """Inputs and published outputs as one table.
+
+        A release does not hold the row labels of the table that was protected; ``index=X.index`` puts them back.
+        """
         frame = pd.DataFrame(self.inputs.copy(), columns=list(self.columns))
         outputs = self.design.inputs.outputs
         if outputs is not None:
             frame[self.columns[-1]] = [outputs[int(number)] for number in self.inputs[:, -1]]
         frame[released_name(self.output_name, self.columns)] = np.asarray(self.outputs)
-        return frame
+        if index is None:
+            return frame
+        if len(index) != len(frame):
+            raise InputError(f"index has {len(index)} labels, but the release has {len(frame)} rows; give one a row.")
+        return frame.set_axis(pd.Index(index), axis=0)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write ``to_frame()`` as CSV; numbers keep all their digits, an interrupted write keeps the old file."""
+        self._write_table(path, CSV)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write ``to_frame()`` as Parquet; an interrupted write keeps the old file."""
+        self._write_table(path, PARQUET)
+
+    def _write_table(self, path: str | os.PathLike[str], endings: tuple[str, ...]) -> None:
+        target = Path(path)
+        if target.suffix.lower() not in endings:
+            raise InputError(f"path is {str(target)!r}; give a name that ends in {' or '.join(endings)}.")
+        try:
+            write_table(self.to_frame(), target)
+        except OSError as error:
+            raise InputError(f"path is {str(target)!r}, which cannot be written: {error.strerror or error}.") from error
+
+    def to_gpytorch(self) -> Any:
+        """What a reader knows as a ``gpytorch.models.ExactGP`` that BoTorch can optimise with (``posterior``).
+
+        It predicts what ``predict`` does, in the units of the release, with gradients. Its likelihood holds the whole
+        noise covariance of the published rows; a new measurement has the noise V. Its parameters are fixed.
+        """
+        if isinstance(self.noise, FunctionalNoise):
+            raise InputError(
+                f"this release is compressed: a GPyTorch model of its {len(self.design.inputs)} rows would need their "
+                "whole noise matrix; use release.predict instead."
+            )
+        if self.design.inputs.outputs is not None:
+            raise InputError(
+                "this release has several outputs that know of each other, and a GPyTorch model of one of them would "
+                "forget what the others tell; use release.predict(X, output=...) instead."
+            )
+        from .gpytorch_reader import ReleasedGP  # BoTorch takes seconds to import
+
+        return ReleasedGP(self.prior, self.inputs, np.asarray(self.outputs), self._blur())
+
+    def to_sklearn(self) -> Any:
+        """A plain fitted scikit-learn ``GaussianProcessRegressor`` that predicts what ``predict`` does.
+
+        It knows the correlations of the noise from this release alone, so do not fit it again. Compressed releases,
+        several outputs and kernels that scikit-learn lacks are refused.
+        """
+        if isinstance(self.noise, FunctionalNoise):
+            raise InputError("this release is compressed, which scikit-learn cannot hold; use release.predict instead.")
+        if self.design.inputs.outputs is not None:
+            raise InputError("this release has several outputs, which scikit-learn lacks; use release.predict instead.")
+        from .sklearn_reader import as_regressor  # scikit-learn takes a second to import
+
+        return as_regressor(self._posterior)
 
     def rows_of(self, output: str) -> tuple[Array, Array]:
         """The inputs and the published values of one of several outputs."""

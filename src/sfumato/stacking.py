@@ -29,7 +29,13 @@ def stacked_inputs(rows: Mapping[str, Inputs], outputs: Sequence[str]) -> Inputs
         blocks.append(np.column_stack([inputs.values, np.full(len(inputs), number)]))
     values = np.vstack(blocks)
     values.setflags(write=False)
-    return Inputs(values, (*first.names, column_name(first.names)), tuple(outputs))
+    return Inputs(values, (*first.names, column_name(first.names)), tuple(outputs), _labels(list(rows.values())))
+
+
+def _labels(blocks: Sequence[Inputs]) -> Any:
+    """The row labels of ``blocks``, one below the other, if all have some."""
+    labels = [block.index for block in blocks if block.index is not None]
+    return labels[0].append(labels[1:]) if len(labels) == len(blocks) else None
 
 
 def column_name(names: Sequence[str]) -> str:
@@ -74,16 +80,17 @@ def at_output(X_new: Any, inputs: Inputs, output: Any, place_of: Callable[[int],
         place = place_of(number)
         if place is None:
             raise InputError(f"X_new is missing; {output!r} is a function of the inputs, so say where.")
-        plain = place[None]
+        plain = Inputs(place[None])
     else:
-        plain = as_inputs(X_new, "X_new", like=inputs.plain).values
-    return Inputs(np.column_stack([plain, np.full(len(plain), float(number))]), inputs.columns, inputs.outputs)
+        plain = as_inputs(X_new, "X_new", like=inputs.plain)
+    values = np.column_stack([plain.values, np.full(len(plain), float(number))])
+    return Inputs(values, inputs.columns, inputs.outputs, plain.index)
 
 
 def stacked_outputs(inputs: Inputs, y: Any) -> Array:
     """One value for each row: from a dict or DataFrame with a column for each output, a matrix, or a plain vector."""
     if inputs.outputs is None:
-        return as_outputs(y, len(inputs))
+        return as_outputs(y, inputs)
     present = present_outputs(inputs)
     if isinstance(y, (Mapping, pd.DataFrame)):
         given = {str(name): y[name] for name in y}
@@ -101,5 +108,5 @@ def stacked_outputs(inputs: Inputs, y: Any) -> Array:
     values = np.empty(len(inputs))
     for name in present:
         own = rows_about(inputs, name)
-        values[own] = as_outputs(given[name], len(own), f"y[{name!r}]")
+        values[own] = as_outputs(given[name], inputs.select(own), f"y[{name!r}]")
     return as_outputs(values, len(inputs))

@@ -1,0 +1,61 @@
+"""Make the pictures of the documentation again: ``python docs/pictures.py``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import gpytorch
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+
+import sfumato as sf
+from sfumato.plots import plot_noise_map, plot_std_map, plot_tradeoff
+
+IMAGES = Path(__file__).parent / "images"
+
+
+def matern(lengthscales: list[float], std: float) -> gpytorch.kernels.Kernel:
+    kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=2.5, ard_num_dims=len(lengthscales)))
+    kernel = kernel.double()
+    kernel.outputscale, kernel.base_kernel.lengthscale = std**2, torch.tensor([lengthscales])
+    return kernel
+
+
+def tradeoff_of_incomes() -> Figure:
+    """Incomes over age, those of the oldest protected: what each level costs elsewhere."""
+    ages = pd.DataFrame({"age": np.arange(20.0, 91.0, 0.5)})
+    prior = sf.Prior(matern([5.0], 12_000.0), mean=35_000.0, noise=8_000.0**2)
+    found = replace(sf.tradeoff(prior, ages, sf.Box({"age": (75, 90)})), output="income ($)")
+    print(found)
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    plot_tradeoff(found, ax=figure.subplots())
+    return figure
+
+
+def maps_of_incomes() -> Figure:
+    """The same over age and place: what readers know of the mean income, and how much each row is blurred."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"age": rng.uniform(20, 90, 300), "place": rng.uniform(0, 10, 300)})
+    income = 30 + 0.2 * people["age"] + 3 * np.sin(people["place"]) + rng.normal(0, 2, 300)
+    prior = sf.Prior(matern([12.0, 2.0], 10.0), mean=45.0, noise=4.0)
+    region = sf.Box({"age": (60, 80), "place": (3, 7)})
+    release = sf.protect(prior, people, region, alpha=0.3).release(income, output_name="income")
+    figure = Figure(figsize=(9.4, 3.7), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    plot_std_map(release, ax=left, label="reader's std of income (1000 $)")
+    plot_noise_map(release, ax=right, label="std of the noise (1000 $)")
+    return figure
+
+
+def main() -> None:
+    for name, figure in (("tradeoff", tradeoff_of_incomes()), ("maps", maps_of_incomes())):
+        path = IMAGES / f"{name}.png"
+        figure.savefig(path, dpi=100)
+        print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()
