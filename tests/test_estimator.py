@@ -478,3 +478,27 @@ def test_the_remedy_works_in_a_pipeline():
     assert np.array_equal(model["gp"].release_.region.contains(as_inputs(PEOPLE).values), OLD)
     search = GridSearchCV(model, {"gp__preprocess": [StandardScaler(), MinMaxScaler()]}, cv=2)
     assert search.fit(PEOPLE, INCOME).best_estimator_["gp"].certificate_.holds
+
+
+def test_values_are_never_put_on_other_rows_than_their_own():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"age": rng.uniform(20, 90, 40)})
+    income = pd.Series(np.where(frame["age"] >= 75, 500.0, 30.0), name="income")
+    model = sf.PrivateGPRegressor(region="75 <= age <= 90", floor=20.0, noise=1.0, lengthscale=5.0)
+    with pytest.raises(sf.InputError, match="same row labels in different orders"):
+        model.fit(frame.sort_values("age"), income)
+    labels = [f"p{i}" for i in range(40)]
+    named, shuffled = frame.set_axis(labels), income.set_axis(labels).sample(frac=1.0, random_state=1)
+    one, other = model.fit(named, shuffled).release_, model.fit(named, income.set_axis(labels)).release_
+    assert np.array_equal(one.outputs, other.outputs)
+    with pytest.raises(sf.InputError, match="some row labels in common"):
+        model.fit(frame.iloc[1:], income.iloc[:-1])
+
+
+def test_other_values_for_the_same_rows_are_warned_of():
+    t = np.linspace(0.0, 3.0, 17)[:, None] + 0.123
+    model = sf.PrivateGPRegressor(region=sf.Box(1.0, 2.0), alpha=0.5, noise=0.01, lengthscale=0.5)
+    model.fit(t, np.sin(t[:, 0]))
+    model.fit(t, np.sin(t[:, 0]))
+    with pytest.warns(sf.GuaranteeWarning, match="publish one of the releases only"):
+        model.fit(t, np.sin(t[:, 0]) + 1e-12)

@@ -299,3 +299,40 @@ def test_selected_rows_keep_their_labels():
     mask[[2, 5]] = True
     for keep in (mask, np.array([2, 5])):
         assert list(inputs.select(keep).index) == ["person 2", "person 5"]
+
+
+def test_noise_and_weights_with_labels_go_to_their_own_rows():
+    labels = [f"r{i}" for i in range(20)]
+    X = pd.DataFrame({"t": np.linspace(0.0, 3.0, 20)}, index=labels)
+    y = pd.Series(np.sin(X["t"]), index=labels)
+    V = pd.Series(np.linspace(0.01, 1.0, 20), index=labels)
+    shuffled = V.sample(frac=1.0, random_state=0)
+    one, other = (sf.fit_prior(X, y, noise=noise, lengthscale=0.3) for noise in (V, shuffled))
+    assert np.array_equal(one.noise, other.noise)
+    with pytest.raises(sf.InputError, match="noise is a Series with row labels"):
+        sf.Prior(one.kernel, noise=shuffled)
+    weighted = [sf.protect(one, X, sf.Box(1.0, 2.0), alpha=0.5, weights=w).noise.trace for w in (V, shuffled)]
+    assert weighted[0] == weighted[1]
+
+
+def test_the_owners_checks_refuse_labels_that_a_release_does_not_have():
+    labels = [f"r{i}" for i in range(12)]
+    X = pd.DataFrame({"t": np.linspace(0.0, 3.0, 12)}, index=labels)
+    y = pd.Series(np.sin(X["t"]), index=labels)
+    prior = sf.fit_prior(X, y, noise=0.01, lengthscale=0.4)
+    release = sf.protect(prior, X, sf.Box(1.0, 2.0), alpha=0.5).release(y)
+    with pytest.raises(sf.InputError, match="y has row labels, and a release does not"):
+        sf.audit(release, y)
+
+
+def test_one_of_several_outputs_as_a_series_goes_to_its_own_rows():
+    from sfumato.stacking import stacked_outputs
+
+    labels = [f"r{i}" for i in range(12)]
+    X = pd.DataFrame({"t": np.linspace(0.0, 3.0, 12)}, index=labels)
+    y = pd.Series(np.sin(X["t"]), index=labels)
+    prior = sf.fit_prior(X, y, noise=0.01, lengthscale=0.4)
+    joint = sf.JointPrior.of(prior, {"r": sf.Value(), "v": sf.Derivative("t")})
+    mechanism = sf.protect(joint, X, {"r": sf.Box(1.0, 2.0)}, alpha=0.5, released=["r"])
+    shuffled = y.sample(frac=1.0, random_state=0)
+    assert np.array_equal(stacked_outputs(mechanism.design.inputs, shuffled), y.to_numpy())

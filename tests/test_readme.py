@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,16 @@ def test_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
 def test_readme_has_a_python_example_of_under_twenty_lines() -> None:
     (example,) = blocks(ROOT / "README.md", "python")
     assert 8 <= sum(bool(line.strip()) for line in example.splitlines()) < 20
+
+
+def test_the_readme_example_blurs_what_it_should_and_little_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "example"}
+    exec(compile(blocks(ROOT / "README.md", "python")[0], "README.md", "exec"), names)
+    outside, inside = names["reader"].predict([0.2, 1.5]).std
+    assert inside > 1.5 * outside
 
 
 def test_readme_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

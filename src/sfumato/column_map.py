@@ -115,11 +115,22 @@ def _places(columns: Any, names: tuple[str, ...]) -> list[int]:
     """Where the columns that a ColumnTransformer names, numbers, slices or marks are."""
     if isinstance(columns, str) or (np.ndim(columns) == 0 and not isinstance(columns, slice)):
         columns = [columns]
+    if isinstance(columns, slice) and any(isinstance(end, str) for end in (columns.start, columns.stop)):
+        # as pandas has it: a slice of names includes its end
+        first = 0 if columns.start is None else _place(columns.start, names)
+        last = len(names) - 1 if columns.stop is None else _place(columns.stop, names)
+        return list(range(first, last + 1))
     if not isinstance(columns, slice) and any(isinstance(column, str) for column in columns):
-        return [names.index(column) for column in columns]
+        return [_place(column, names) for column in columns]
     places = np.arange(len(names))
     chosen = places[columns] if isinstance(columns, slice) else places[np.asarray(columns, dtype=_kind(columns))]
     return [int(place) for place in chosen]
+
+
+def _place(column: Any, names: tuple[str, ...]) -> int:
+    if column not in names:
+        raise InputError(f"preprocess names the column {column!r}; the columns are {', '.join(map(repr, names))}.")
+    return names.index(column)
 
 
 def _kind(columns: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -21,12 +22,18 @@ from .mechanism import protect
 from .prior import Prior
 from .region_text import parse_region
 from .regions import Everywhere, Region
+from .release import Release
+from .release_record import digest_outputs
+from .row_labels import in_row_order
 
 #: What is promised where nothing at all is said: everywhere, readers learn at most half of the variance.
 DEFAULT_ALPHA = 0.5
 
 #: One for this process: the same data with the same settings get the same noise, so fits cannot be averaged.
 _KEY = SecretKey.fresh()
+
+#: What was released for which rows in this process, as digests.
+_RELEASED: dict[bytes, set[str]] = {}
 
 _HINT = (
     "A region is in the units of the X that this estimator is given: if a step before it scales X, take that step out "
@@ -107,12 +114,16 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> PrivateGPRegressor:
         """Fit the prior, protect the region and release ``y``."""
         named = y.name if isinstance(y, pd.Series) and isinstance(y.name, str) and y.name else None
+        labels = X.index if isinstance(X, (pd.DataFrame, pd.Series)) else None
+        # before scikit-learn takes the labels off: values on other rows than their own would be published as they are
+        y = in_row_order(y, labels, "y")
+        noise = in_row_order(self.noise, labels, "noise")
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
         rows = self._rows(X)
         region = self._asked_region(rows)
         inside = np.asarray(region.contains(rows.values), dtype=np.bool_)
-        prior = self._fitted_prior(rows, y, inside)
+        prior = self._fitted_prior(rows, y, inside, noise)
         mechanism = protect(
             prior,
             rows,
@@ -127,6 +138,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         )
         mechanism = replace(mechanism, _key=_KEY)
         self.release_ = mechanism.release(y, output_name=named, unsafe_seed=self.unsafe_seed)
+        _warn_of_another(rows, self.release_)
         self.certificate_ = self.release_.certificate
         self.prior_ = self.release_.prior
         return self
@@ -186,7 +198,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             )
         return bound
 
-    def _fitted_prior(self, rows: Inputs, y: Array, inside: Mask) -> Prior:
+    def _fitted_prior(self, rows: Inputs, y: Array, inside: Mask, noise: Any) -> Prior:
         if not isinstance(self.fit_outside, (bool, np.bool_)):
             raise InputError(f"fit_outside is {self.fit_outside!r}; give True or False.")
         keep = ~inside if self.fit_outside else np.ones(len(rows), dtype=np.bool_)
@@ -198,14 +210,14 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         scaling: ColumnMap = fitted_map(self.preprocess, rows)
         scaled = scaling.apply(rows.values)
         names = [rows.names[place] for place in scaling.sources]
-        noise = self.noise
         one_a_row = np.ndim(noise) == 1 and len(noise) == len(rows)
+        noise = np.asarray(noise) if one_a_row else noise
         prior = fit_prior(
             pd.DataFrame(scaled[keep], columns=names),
             y[keep],
             self.kernel,
             self.mean,
-            np.asarray(noise)[keep] if one_a_row else noise,
+            noise[keep] if one_a_row else noise,
             lengthscale=self.lengthscale,
         )
         prior = in_original_units(prior, scaling, rows.dimension)
@@ -218,6 +230,20 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         tags.non_deterministic = True
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def _warn_of_another(rows: Inputs, release: Release) -> None:
+    """Warn, once for the same rows, when other values or settings were released for them before."""
+    ordered = rows.values[np.lexsort(rows.values.T)] + 0.0
+    seen = _RELEASED.setdefault(hashlib.sha256(ordered.tobytes()).digest(), set())
+    seen.add(digest_outputs(np.asarray(release.outputs)))
+    if len(seen) == 2:
+        warnings.warn(
+            "this process has fitted these rows before, with other values or settings, and with other noise: publish "
+            "one of the releases only, for the noise of releases that are almost the same averages out",
+            GuaranteeWarning,
+            stacklevel=3,
+        )
 
 
 def _is_standardised(values: Array) -> bool:

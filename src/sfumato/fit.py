@@ -102,7 +102,7 @@ def fit_prior(
     inputs = as_inputs(X)
     outputs = as_outputs(y, inputs)
     kernel, mean = checked_kernel(kernel, inputs), checked_mean(mean, inputs)
-    noise = checked_noise(noise, len(inputs))
+    noise = checked_noise(noise, inputs)
     lengthscales = checked_lengthscale(lengthscale, kernel, inputs)
     adam = checked_adam(optimizer, epochs, learning_rate, decay, weight_decay)
     require(

@@ -72,7 +72,7 @@ def checked_mean(mean: Any, inputs: Inputs) -> str | float | Mean:
     return mean
 
 
-def checked_noise(noise: Any, rows: int) -> str | Array:
+def checked_noise(noise: Any, rows: Inputs) -> str | Array:
     if isinstance(noise, str):
         require(noise == "learn", f'noise is {noise!r}; give "learn", a variance ≥ 0, or one for each row of X.')
         return noise

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import gpytorch
 import numpy as np
+import pandas as pd
 import scipy.linalg
 import torch
 
@@ -23,6 +24,7 @@ from .dense_kernel import kernel_diagonal, kernel_matrix, require_features, with
 from .errors import InputError
 from .inputs import Array, Inputs, as_inputs, as_outputs
 from .kernel_words import kernel_in_words
+from .row_labels import is_plain
 
 
 class GaussianProcess(ABC):
@@ -281,6 +283,11 @@ def _as_mean(mean: Any) -> gpytorch.means.Mean:
 
 
 def _as_noise(noise: Any) -> float | Array:
+    if isinstance(noise, pd.Series) and not is_plain(noise.index):
+        raise InputError(
+            "noise is a Series with row labels, and a prior does not know the rows of X; give noise.loc[X.index]"
+            ".to_numpy(), in the order of X."
+        )
     try:
         values = np.array(np.nan if isinstance(noise, (str, bool)) else noise, dtype=np.float64)
     except (TypeError, ValueError):

@@ -19,6 +19,7 @@ from .problem import Problem
 from .protect_joint import joint_task, tolerance_by_output
 from .regions import Everywhere, Region
 from .release_file import MOST_PRIORS, SMALLEST_WEIGHT
+from .row_labels import in_row_order
 from .tolerance import FloorTolerance, FractionTolerance, MatrixTolerance, Tolerance
 
 
@@ -71,7 +72,7 @@ def asked_problem(
         inputs,
         bound,
         chosen,
-        checked_weights(weights, len(inputs)),
+        checked_weights(in_row_order(weights, inputs.index, "weights"), len(inputs)),
         guarantee,
         structure,
         others,

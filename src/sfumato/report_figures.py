@@ -178,6 +178,8 @@ def _what_is_seen(facts: Facts, name: str) -> str:
     if floor is None:
         return f"Nothing is promised about {name} itself."
     certificate = facts.certificate
+    if facts.release.unsafe:
+        return "The noise came from a known seed: anyone can take it off, and then knows the values themselves."
     if not certificate.holds:
         return "The promise does not hold: readers get below the floor."
     between = " at the rows" if facts.design.cover == "rows" else ""

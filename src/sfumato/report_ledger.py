@@ -100,8 +100,12 @@ def ledger_section(account: Account) -> list[Html]:
         tag(
             "p",
             f"The ledger {account.name} accounts for {counted(account.releases, 'release')} of these values; this one "
-            f"is {'among them' if account.recorded else 'NOT among them'}. The promise is kept for all of them "
-            "together, as long as nothing is published beside the ledger.",
+            f"is {'among them' if account.recorded else 'NOT among them'}. "
+            + (
+                "The promise is kept for all of them together, as long as nothing is published beside the ledger."
+                if account.remaining.holds and account.recorded
+                else "NOT everything that was promised is kept by all that is published."
+            ),
         ),
         table("Promises of the ledger", ["Promise about", "Kept", "Left", "Closest to the floor"], rows, numbers=(2,)),
         *shown(drawn),

@@ -11,9 +11,11 @@ from .audit_figure import plot_audit
 from .errors import InputError
 from .inputs import Array
 from .plots import plot_both
+from .release_record import digest_outputs
 from .report_facts import Facts
 from .report_figures import MOST_OUTPUTS, MOST_POINTS, Picture, picture, shown
 from .report_html import Html, number, table, tag
+from .row_labels import without_labels
 from .stacking import rows_about, stacked_outputs
 
 BANNER = "OWNER ONLY: this report contains the truth. Do not publish it."
@@ -22,7 +24,7 @@ BANNER = "OWNER ONLY: this report contains the truth. Do not publish it."
 def true_outputs(facts: Facts, truth: Any) -> Array:
     """One true value for each row of the release."""
     try:
-        return stacked_outputs(facts.design.inputs, truth)
+        return stacked_outputs(facts.design.inputs, without_labels(truth, "truth"))
     except InputError as error:
         raise InputError(f"truth does not fit the release: {error}") from error
 
@@ -32,6 +34,8 @@ def check_audit(audit: Any, facts: Facts) -> Audit:
         raise InputError(f"audit is {str(audit)[:60]!r}; give what sf.audit(release, y) gave.")
     if audit.output != facts.release.output_name:
         raise InputError(f"audit is about {audit.output!r}, but the release is about {facts.release.output_name!r}.")
+    if audit.digest != digest_outputs(np.asarray(facts.release.outputs)):
+        raise InputError("audit is about another release; give what sf.audit made of this one.")
     return audit
 
 

@@ -198,6 +198,7 @@ def _checked_file(file: str | os.PathLike[str] | None, release: Release) -> Path
     if file is None:
         return None
     stored = load(file)
-    if not np.array_equal(np.asarray(stored.outputs), np.asarray(release.outputs)):
+    same = np.array_equal(np.asarray(stored.outputs), np.asarray(release.outputs))
+    if not same or stored.design.digest() != release.design.digest():
         raise InputError(f"file is {str(file)!r}, which holds another release; save this one there first.")
     return Path(file)

@@ -22,7 +22,8 @@ def in_row_order(y: Any, index: pd.Index[Any] | None, name: str) -> Any:
     are equal, in one order    taken as it stands
     are equal, in other orders brought into the order of X; refused where one is just 0, 1, 2, …,
                                which may mean "the rows I labelled so" or "not labelled"
-    differ                     refused; taken as it stands where one is just 0, 1, 2, …
+    overlap, or differ         refused; taken as it stands where one is just 0, 1, 2, … and the
+                               other has none of these
     ========================== ==================================================================
     """
     if index is None or not isinstance(y, (pd.Series, pd.DataFrame)):
@@ -31,12 +32,17 @@ def in_row_order(y: Any, index: pd.Index[Any] | None, name: str) -> Any:
     if len(own) != len(index) or own.equals(index):
         return y
     same = own.is_unique and index.is_unique and bool(own.isin(index).all())
-    if _is_plain(own) or _is_plain(index):
+    if is_plain(own) or is_plain(index):
         if same:
             raise InputError(
                 f"{name} and X have the same row labels in different orders, and those of "
-                f"{name if _is_plain(own) else 'X'} are just 0, 1, 2, …, so it is not clear which values belong "
+                f"{name if is_plain(own) else 'X'} are just 0, 1, 2, …, so it is not clear which values belong "
                 f"together; give {name}.loc[X.index] to go by labels, or {name}.to_numpy() to go by position."
+            )
+        if bool(own.isin(index).any()):
+            raise InputError(
+                f"{name} and X have some row labels in common and others not, so that values may be on other rows than "
+                f"their own; give {name}.loc[X.index] to go by labels, or {name}.to_numpy() to go by position."
             )
         return y
     if same:
@@ -53,6 +59,17 @@ def in_row_order(y: Any, index: pd.Index[Any] | None, name: str) -> Any:
     )
 
 
-def _is_plain(index: pd.Index[Any]) -> bool:
+def without_labels(y: Any, name: str) -> Any:
+    """``y`` for rows whose labels are not known (a release has none): refused where it has labels of its own."""
+    tables = [y] if isinstance(y, (pd.Series, pd.DataFrame)) else list(y.values()) if isinstance(y, dict) else []
+    if any(isinstance(one, (pd.Series, pd.DataFrame)) and not is_plain(one.index) for one in tables):
+        raise InputError(
+            f"{name} has row labels, and a release does not (they may be names); give {name}.to_numpy(), in the order "
+            "of the rows that were released."
+        )
+    return y
+
+
+def is_plain(index: pd.Index[Any]) -> bool:
     """Whether these are the labels 0, 1, 2, … that pandas gives to rows without labels."""
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1

@@ -104,7 +104,7 @@ def stacked_outputs(inputs: Inputs, y: Any) -> Array:
         table = np.asarray(y, dtype=np.float64)
         given = {name: table[:, place] for place, name in enumerate(present)}
     else:
-        return as_outputs(y, len(inputs))
+        return as_outputs(y, inputs)
     values = np.empty(len(inputs))
     for name in present:
         own = rows_about(inputs, name)

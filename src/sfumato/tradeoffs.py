@@ -86,7 +86,7 @@ def tradeoff(
     inputs, bound = checked_problem(prior, X, region)
     levels = asked_levels(alphas, floors)
     asked = asked_ways(ways)
-    values = None if y is None else as_outputs(y, len(inputs))
+    values = None if y is None else as_outputs(y, inputs)
     name = getattr(y, "name", None)
     study = _Study(prior, inputs, bound, places_to_look(inputs, bound, X_test), values, cover)
     with warnings.catch_warnings(record=True) as caught, show_progress(progress) as step:

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..inputs import Array
 from ..progress import progress as show_progress
 from ..release import Release
+from ..release_record import digest_outputs
 from .averaging import averaging, joins
 from .bayes import bayes, bayes_with, looks_between_rows
 from .better_prior import better_priors
@@ -33,13 +36,14 @@ class Audit:
     """What every adversary achieved, and which could not be tried. It was made with the truth: for the owner only.
 
     ``holds``: no adversary that the promise covers knows f better than promised, under the owner's prior.
-    ``below``: all others that got below the floor.
+    ``below``: all others that got below the floor. ``digest`` is that of the published values it is about.
     """
 
     output: str
     judged: int
     outcomes: tuple[Outcome, ...]
     skipped: tuple[Skipped, ...]
+    digest: str = ""
 
     @property
     def holds(self) -> bool:
@@ -165,7 +169,8 @@ def audit(
                     where, attempt = tried if isinstance(tried, tuple) else (target, tried)
                     outcomes.append(judge(where, attempt))
     outcomes.sort(key=lambda outcome: not outcome.covered)
-    return Audit(release.output_name, len(target.inputs), tuple(outcomes), tuple(skipped))
+    digest = digest_outputs(np.asarray(release.outputs))
+    return Audit(release.output_name, len(target.inputs), tuple(outcomes), tuple(skipped), digest)
 
 
 def _other_priors(target: Target) -> list[_Tried]:

@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..inputs import Array, Mask, among, as_inputs
 from ..prior import GaussianProcess, Posterior, Prior
 from ..release import Release, steps_of
+from ..row_labels import without_labels
 from ..stacking import stacked_outputs
 from ..tolerance import TabulatedFloor
 
@@ -157,7 +158,7 @@ def target_for(release: Release, y: Any, sensitive: Any = None) -> Target:
             f"release has {len(design.inputs)} rows; attacks need matrices of that size and work up to {MOST_ROWS} "
             "rows. Protect some of the rows in the same way and audit that release."
         )
-    values = stacked_outputs(design.inputs, y)
+    values = stacked_outputs(design.inputs, without_labels(y, "y"))
     if sensitive is None:
         chosen = judged_inputs(design)
     else:
