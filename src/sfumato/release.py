@@ -38,6 +38,9 @@ from .tolerance import Tolerance
 #: The step of published outputs: one, or one for each of several outputs.
 Resolution: TypeAlias = float | tuple[float, ...]
 
+#: What the noise of a release with a known seed depends on, besides the seed.
+UNSAFE_MESSAGE = b"sfumato unsafe release 1"
+
 __all__ = ["Prediction", "Release", "load", "make_release"]
 
 
@@ -309,7 +312,7 @@ def make_release(
     if unsafe_seed is None:
         message = release_digest(design, values)
     else:
-        key, message = SecretKey.from_unsafe_seed(unsafe_seed), b"sfumato unsafe release 1"
+        key, message = SecretKey.from_unsafe_seed(unsafe_seed), UNSAFE_MESSAGE
     normals, noise = key.normals(message, design.noise.normals_needed), design.noise
     drawn = noise.draw(normals, device) if isinstance(noise, FunctionalNoise) else noise.draw(normals)
     return Release(

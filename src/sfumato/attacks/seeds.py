@@ -11,12 +11,10 @@ from ..entropy import SecretKey
 from ..functional_noise import FunctionalNoise
 from ..inputs import Array, Index
 from ..noise import Noise
+from ..release import UNSAFE_MESSAGE
 from .bayes import bayes
 from .outcome import Attempt
 from .target import Evidence, Target
-
-#: What ``make_release`` draws for when it is given an ``unsafe_seed``.
-MESSAGE = b"sfumato unsafe release 1"
 
 GUESSES = 10_000
 
@@ -74,7 +72,7 @@ def _noise(target: Target, seed: int) -> Array:
 
 
 def _normals(target: Target, seed: int) -> Array:
-    return SecretKey.from_unsafe_seed(seed).normals(MESSAGE, target.design.noise.normals_needed)
+    return SecretKey.from_unsafe_seed(seed).normals(UNSAFE_MESSAGE, target.design.noise.normals_needed)
 
 
 def _drawer(noise: Noise, rows: Index) -> Callable[[Array], Array]:
