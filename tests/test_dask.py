@@ -55,8 +55,14 @@ def cluster() -> Iterator[Any]:
 @pytest.fixture
 def client(cluster: Any) -> Iterator[Any]:
     with distributed.Client(cluster, set_as_default=False) as client:
-        # one that was killed by the test before is started again
-        client.wait_for_workers(2, timeout=60)
+        try:
+            # one that was killed by the test before is started again
+            client.wait_for_workers(2, timeout=30)
+        except (TimeoutError, asyncio.TimeoutError):
+            # now and then its nanny goes with it: then both are started anew
+            cluster.scale(0)
+            cluster.scale(2)
+            client.wait_for_workers(2, timeout=120)
         yield client
 
 
