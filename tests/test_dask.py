@@ -41,28 +41,49 @@ def kernel_of(lengthscale: float) -> gpytorch.kernels.Kernel:
     return kernel
 
 
+class Clusters:
+    """One cluster of two workers for all tests, and another one where a test before has ruined it."""
+
+    def __init__(self) -> None:
+        self.running: Any = None
+
+    def whole(self) -> Any:
+        if self.running is not None:
+            try:
+                # a worker that was killed by the test before is started again
+                self.running.wait_for_workers(2, timeout=30)
+                return self.running
+            except TimeoutError:
+                # now and then its nanny goes with it
+                self.close()
+        self.running = distributed.LocalCluster(
+            processes=True, n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
+        )
+        self.running.wait_for_workers(2, timeout=120)
+        return self.running
+
+    def close(self) -> None:
+        # on a busy machine a process can take longer to go than Dask waits for it
+        with contextlib.suppress(asyncio.TimeoutError):
+            self.running.close()
+
+
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    cluster = distributed.LocalCluster(
-        processes=True, n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
-    )
-    yield cluster
-    # on a busy machine a process can take longer to go than Dask waits for it
-    with contextlib.suppress(asyncio.TimeoutError):
-        cluster.close()
+def clusters() -> Iterator[Clusters]:
+    clusters = Clusters()
+    yield clusters
+    clusters.close()
+
+
+@pytest.fixture
+def cluster(clusters: Clusters) -> Any:
+    return clusters.whole()
 
 
 @pytest.fixture
 def client(cluster: Any) -> Iterator[Any]:
     with distributed.Client(cluster, set_as_default=False) as client:
-        try:
-            # one that was killed by the test before is started again
-            client.wait_for_workers(2, timeout=30)
-        except (TimeoutError, asyncio.TimeoutError):
-            # now and then its nanny goes with it: then both are started anew
-            cluster.scale(0)
-            cluster.scale(2)
-            client.wait_for_workers(2, timeout=120)
+        client.wait_for_workers(2, timeout=120)
         yield client
 
 
