@@ -11,6 +11,7 @@ import scipy.linalg
 from .inputs import Array, Index
 from .linalg.parallel_sum import parallel_sum_factor
 from .noise import CorrelatedNoise, Noise
+from .power_units import units
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +30,7 @@ class Shown:
         mine, theirs = np.argsort(self.measurements), np.argsort(other.measurements)
         first = self.noise.covariance()[np.ix_(mine, mine)]
         second = other.noise.covariance()[np.ix_(theirs, theirs)]
-        # rows may be in different units; powers of two round nothing
-        scale = np.exp2(np.round(np.log2(np.maximum(np.diag(first + second), np.finfo(np.float64).tiny)) / 2.0))
+        scale = units(np.diag(first + second))  # rows may be in different ones
         both = np.outer(scale, scale)
         factor, error = parallel_sum_factor(first / both, second / both)
         uncertain = (

@@ -21,9 +21,10 @@ from .functional_noise import FunctionalNoise, RandomFunction
 from .inputs import Array
 from .parts import Part
 from .progress import progress as show_progress
-from .release import resolution_for, why_not
+from .release import why_not
 from .release_file import Contents, encode, read_release
 from .release_folder import abandon, locked, prepare_folder, publish
+from .resolution import resolution_for
 from .row_files import RowFile, file_name, released_name, write_rows
 from .stored_inputs import StoredColumn, StoredInputs
 

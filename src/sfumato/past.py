@@ -22,9 +22,9 @@ from .composition import Composition, Disclosure, Speech, compose, error_varianc
 from .covariances import Covariances
 from .errors import BudgetError
 from .inputs import Array, Index, Inputs, Mask, place_in_words
+from .power_units import units
 from .prior import Prior
 from .promises import Promise
-from .reader import units
 from .regions import Region
 from .tensors import as_array, as_tensor
 from .tolerance import Tolerance
@@ -71,14 +71,16 @@ class Published:
 
     def about(self, points: Array) -> Array:
         """``M^{-1/2} Cov(W_past, f(points))``: its squared column norms are what the past explains."""
-        return self._whitened(self._cross(points))
+        return self.whitened(self.cross(points))
 
-    def _cross(self, points: Array) -> Array:
+    def cross(self, points: Array) -> Array:
+        """Cov(W_past, f(points))."""
         if not len(self.composition):
             return np.zeros((0, len(points)))
         return self.composition.prior.covariance(self.composition.inputs, points)
 
-    def _whitened(self, block: Array) -> Array:
+    def whitened(self, block: Array) -> Array:
+        """``M^{-1/2}`` ``block``."""
         if not len(block):
             return block
         assert self._root is not None
@@ -87,13 +89,14 @@ class Published:
 
 
 @dataclass(frozen=True, eq=False)
-class Past(Published):
-    """What was published before a release whose ``rows`` these are.
+class Past:
+    """What was ``published`` before a release whose ``rows`` these are.
 
     ``again`` has the numbers of those of its measurements that are out already (−1: new), ``errors`` the variances of
     all their errors.
     """
 
+    published: Published
     rows: Array
     again: Index
     errors: Array
@@ -103,19 +106,24 @@ class Past(Published):
         """``following`` is the next release; its noise is of no account."""
         rows, which = speech.rows_of(following)
         errors = error_variances(prior, speech, following)[which]
-        composition = Published.by(prior, speech, disclosures).composition
-        again = composition.measurements.known(rows)
+        published = Published.by(prior, speech, disclosures)
+        measurements = published.composition.measurements
+        again = measurements.known(rows)
         if following.remeasured:
             again = np.full(len(rows), -1, dtype=np.intp)
         if np.any(again >= 0):
-            rows = np.where((again >= 0)[:, None], composition.measurements.rows[again], rows)
-        return cls(composition, rows, again, errors)
+            rows = np.where((again >= 0)[:, None], measurements.rows[again], rows)
+        return cls(published, rows, again, errors)
+
+    def about(self, points: Array) -> Array:
+        """What is out about f at ``points`` (``Published.about``)."""
+        return self.published.about(points)
 
     @cached_property
     def about_rows(self) -> Array:
         """The same for the measurements of the next release: some of them may be out already."""
-        shown = same_measurement(self.composition.noise.measurements, self.again)
-        return self._whitened(self._cross(self.rows) + shown * self.errors)
+        shown = same_measurement(self.published.composition.noise.measurements, self.again)
+        return self.published.whitened(self.published.cross(self.rows) + shown * self.errors)
 
 
 def most_used(known: Array, whole: Array) -> float:

@@ -15,6 +15,7 @@ import torch
 from .covariances import Covariances, add_noise
 from .design import Design
 from .inputs import Array
+from .power_units import units
 from .prior import Prior
 from .programs.everywhere import needed_everywhere
 from .tensors import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, squared_norms
@@ -168,9 +169,3 @@ class Reader:
             least = float(torch.linalg.eigvalsh(excess)[0])
         spare = least - self._slack
         return 1.0 - spare / trace if spare >= 0 else 1.0 - spare / self.least
-
-
-def units(variances: Array) -> Array:
-    """Powers of two, one for each variance, near its square root: dividing by them rounds nothing."""
-    exponents = np.round(np.log2(np.maximum(variances, np.finfo(np.float64).tiny)) / 2.0)
-    return np.asarray(np.exp2(exponents))

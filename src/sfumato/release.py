@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,25 +17,23 @@ from .compressed_posterior import CompressedPosterior
 from .design import Design
 from .engine.here import Here
 from .engine.on_dask import as_engine
-from .entropy import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
+from .entropy import SecretKey
 from .errors import FormatError, GuaranteeError, InputError
 from .functional_noise import FunctionalNoise
 from .inputs import Array, Inputs, as_inputs, as_outputs, place_in_words
-from .noise import IndependentNoise, Noise
+from .noise import Noise
 from .outputs_kernel import OutputsKernel
 from .prediction import Prediction, predict_with
 from .prior import Posterior, Prior
 from .progress import progress as show_progress
 from .regions import Region
 from .release_file import LONGEST_NAME, Contents, read_release, write_release
+from .resolution import Resolution, checked_resolution, resolution_for, resolution_in_words, rounded, steps_of
 from .row_files import released_name
 from .stacking import at_output, known_output, present_outputs, rows_about, stacked_outputs
 from .stored_inputs import StoredColumn
 from .tables import CSV, PARQUET, write_table
 from .tolerance import Tolerance
-
-#: The step of published outputs: one, or one for each of several outputs.
-Resolution: TypeAlias = float | tuple[float, ...]
 
 #: What the noise of a release with a known seed depends on, besides the seed.
 UNSAFE_MESSAGE = b"sfumato unsafe release 1"
@@ -66,7 +63,7 @@ class Release:
         outputs: Any = self.outputs
         if not isinstance(outputs, StoredColumn):  # those are checked whenever they are read
             outputs = as_outputs(outputs, len(self.design.inputs), "outputs")
-        resolution = _checked_resolution(self.resolution, self.design)
+        resolution = checked_resolution(self.resolution, self.design)
         _check_name(self.output_name)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "resolution", resolution)
@@ -154,12 +151,6 @@ class Release:
     def steps(self) -> Array:
         """The resolution of each row."""
         return steps_of(self.resolution, self.design)
-
-    def _resolution_in_words(self) -> str:
-        if isinstance(self.resolution, float):
-            return f"{self.resolution:g}"
-        outputs = self.design.inputs.outputs or ()
-        return ", ".join(f"{step:g} ({name})" for step, name in zip(self.resolution, outputs, strict=True))
 
     def certify(self, *, engine: Any = None, device: str | None = None, progress: bool = True) -> Certificate:
         """The certificate, computed again from the public design alone; it trusts no claim of the owner.
@@ -270,7 +261,7 @@ class Release:
             f"  promise      {self.tolerance.in_words(self.design.inputs.outputs)}",
             f"  certificate  {'holds, as claimed by the owner' if self.certificate.holds else 'DOES NOT HOLD'}",
             f"  noise        {self.noise.rank} sources, {noise_in_words(self.design)} root mean square a row",
-            f"  resolution   {self._resolution_in_words()}",
+            f"  resolution   {resolution_in_words(self.resolution, self.design)}",
         ]
         if self.unsafe:
             lines.append("  UNSAFE       the noise came from a known seed: for experiments, it protects no one")
@@ -339,67 +330,6 @@ def noise_in_words(design: Design) -> str:
     variance = design.noise.variance()
     each = [(name, np.sqrt(np.mean(variance[rows_about(rows, name)]))) for name in present_outputs(rows)]
     return ", ".join(f"{size:.4g} ({name})" for name, size in each)
-
-
-def rounded(values: Array, resolution: Resolution, design: Design) -> Array:
-    """``values`` to multiples of the resolution of their output."""
-    steps, result = steps_of(resolution, design), np.empty(len(values))
-    for step in np.unique(steps):
-        result[steps == step] = round_outputs(values[steps == step], float(step))
-    return result
-
-
-def steps_of(resolution: Resolution, design: Design) -> Array:
-    """The resolution of each row."""
-    if isinstance(resolution, float):
-        return np.full(len(design.inputs), resolution)
-    return np.array(resolution)[design.inputs.values[:, -1].astype(np.intp)]
-
-
-def _checked_resolution(resolution: Any, design: Design) -> Resolution:
-    outputs = design.inputs.outputs
-    if not isinstance(resolution, (tuple, list)):
-        check_resolution(resolution)
-        return float(resolution)
-    if outputs is None or len(resolution) != len(outputs):
-        raise InputError(f"resolution has {len(resolution)} entries; give one number, or one for each output.")
-    for step in resolution:
-        check_resolution(step)
-    return tuple(float(step) for step in resolution)
-
-
-def resolution_for(design: Design, asked: Any) -> Resolution:
-    """The step to round to, from public things only; ``asked`` may be a dict with one for each of several outputs."""
-    outputs = design.inputs.outputs
-    if outputs is None:
-        return _resolution_of(design, asked, design.lookout, design.noise, float(np.mean(design.prior.noise)))
-    given = asked if isinstance(asked, Mapping) else dict.fromkeys(outputs, asked)
-    for name in given:
-        known_output(outputs, name, "resolution")
-    steps, variances, errors = [], design.noise.variance(), design.prior.noise_variance(len(design.inputs))
-    for number, name in enumerate(outputs):
-        own = np.flatnonzero(design.inputs.values[:, -1] == number)
-        rows = design.inputs.select(own) if own.size else design.inputs
-        noise = IndependentNoise(variances[own] if own.size else variances)
-        error = float(np.mean(errors[own])) if own.size else 0.0
-        steps.append(_resolution_of(design, given.get(name), rows, noise, error))
-    return tuple(steps)
-
-
-def _resolution_of(design: Design, asked: Any, rows: Inputs, noise: Noise, error: float) -> float:
-    prior = design.prior
-    std = float(np.sqrt(np.mean(prior.variance(rows)) + error))
-    scale = float(np.mean(np.abs(prior.mean_at(rows))))
-    if asked is None:
-        return default_resolution(noise, std, scale)
-    check_resolution(asked)
-    finest = finest_resolution(std, scale)
-    if asked < finest:
-        raise InputError(
-            f"resolution is {asked:g}, finer than doubles can hold for outputs of this size; give at least "
-            f"{finest:.2g}, or leave it out."
-        )
-    return float(asked)
 
 
 def _check_name(name: Any) -> None:

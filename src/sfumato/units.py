@@ -17,9 +17,9 @@ from .inputs import Array, Inputs
 from .model_tree import build_kernel, describe_kernel
 from .noise import CorrelatedNoise, IndependentNoise, Noise
 from .outputs_kernel import OutputsKernel, Term
+from .power_units import units
 from .prior import Prior
 from .problem import Problem, Solution
-from .reader import units
 from .tolerance import FloorTolerance, FractionTolerance, MatrixTolerance, OutputTolerance, Tolerance
 
 #: At how many inputs the variance of each output is looked at.

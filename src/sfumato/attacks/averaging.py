@@ -10,7 +10,8 @@ import numpy as np
 from ..entropy import SecretKey
 from ..errors import InputError
 from ..inputs import Array
-from ..release import Release, rounded
+from ..release import Release
+from ..resolution import rounded
 from .outcome import Attempt
 from .target import MOST_ROWS, Evidence, Target
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..entropy import round_outputs
 from ..inputs import Array, Mask
-from ..release import rounded
+from ..resolution import rounded
 from .bayes import bayes
 from .grid import SURE, attempt_with, beliefs
 from .outcome import Attempt

@@ -13,7 +13,8 @@ from ..design import Design
 from ..errors import InputError
 from ..inputs import Array, Mask, among, as_inputs
 from ..prior import GaussianProcess, Posterior, Prior
-from ..release import Release, steps_of
+from ..release import Release
+from ..resolution import steps_of
 from ..row_labels import without_labels
 from ..stacking import stacked_outputs
 from ..tolerance import TabulatedFloor
