@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from benchmarks.design import RESULTS, problem, timed
-from sfumato.rivals.ellipsoid import smallest_ellipsoid
-from sfumato.rivals.prediction_map import prediction_map
+from sfumato.evaluate.baselines import prediction_map
+from sfumato.linalg.ellipsoid import smallest_ellipsoid
 
 ROWS, NEW, PRIVATE, RANK = 1325, 331, 24, 12
 BAR = 100.0

@@ -23,8 +23,8 @@ import numpy as np
 import torch
 
 import sfumato as sf
-from sfumato.inputs import Inputs
-from sfumato.stored_inputs import StoredInputs
+from sfumato.data.inputs import Inputs
+from sfumato.data.parts import StoredInputs
 
 from .sizes import ALPHA, GeneratedPart, box, machine, peak_memory, prior, rows, sensitive
 

@@ -22,8 +22,7 @@ import numpy as np
 import scipy.linalg
 import torch
 
-from sfumato.linalg.positive_part import positive_part_factor
-from sfumato.linalg.sign_positive_part import positive_part_by_sign
+from sfumato.linalg.positive_part import positive_part_by_sign, positive_part_factor
 from sfumato.programs.demand import Demand
 from sfumato.programs.diagonal import DiagonalSolution, diagonal_noise
 from sfumato.programs.joint import explaining_root

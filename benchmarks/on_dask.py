@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import sfumato as sf
-from sfumato.functional_noise import FunctionalNoise
+from sfumato.noise.functional import FunctionalNoise
 
 from .compressed import generated
 from .sizes import ALPHA, machine, prior, sensitive

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 
 import sfumato as sf
-from sfumato.cover import greedy_order
-from sfumato.inputs import Array, as_inputs
-from sfumato.parts import Part
+from sfumato.arrays import Array
+from sfumato.data.inputs import as_inputs
+from sfumato.data.parts import Part
+from sfumato.design.search import greedy_order
 
 ALPHA, NOISE, LENGTHSCALE, SIDE = 0.3, 0.01, 0.1, float(np.sqrt(0.15))
 

@@ -24,12 +24,12 @@ import numpy as np
 import torch
 
 import sfumato as sf
-from sfumato.covariances import Covariances
-from sfumato.cover import greedy_order
-from sfumato.inputs import as_inputs
+from sfumato.data.inputs import as_inputs
+from sfumato.design.search import greedy_order
 from sfumato.linalg.subspace import SubspaceResult, subspace_positive_part
+from sfumato.linalg.tensors import as_array, as_tensor
 from sfumato.programs.joint import explaining_root
-from sfumato.tensors import as_array, as_tensor
+from sfumato.proof.reader import Covariances
 
 RESULTS = Path(__file__).parent / "results"
 ALPHA, EPSILON, ACCURACY = 0.3, 0.05, 1e-8

@@ -14,9 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sfumato.engine.engine import Totals
-    from sfumato.inputs import Array
-    from sfumato.parts import Part
+    from sfumato.arrays import Array
+    from sfumato.data.parts import Part, Totals
 
 
 def gram(part: Part) -> Totals:

@@ -1,4 +1,4 @@
-"""The module map: imports only go down, nothing unsafe is called, no file grows too long."""
+"""The house: rooms from the top to the bottom, imports that only go down, doors that name what may be used."""
 
 from __future__ import annotations
 
@@ -10,239 +10,89 @@ import pytest
 
 import sfumato
 
+#: From the top of the house to the bottom: a room may use the rooms below it, through their doors, and no other.
+ROOMS = "paper studio cli show evaluate ledger design release proof programs promise noise models regions data linalg"
+RANK = {room: rank for rank, room in enumerate(ROOMS.split())}
+
+#: The ways into the house know every room. All other files beside the rooms know none, and every room may use them.
+ENTRANCES = {"__init__", "__main__", "plots"}
+
 SOURCE = Path(sfumato.__file__).parent
-
-#: From the top of the map to the bottom; a module may import from lower layers only, never from its own.
-LAYERS = [
-    ["__main__"],
-    ["cli"],
-    ["cli_ledger", "cli_report"],
-    ["cli_tradeoff"],
-    ["cli_protect"],
-    ["cli_audit", "cli_outputs", "cli_paper", "cli_stream"],
-    ["paper.reproduce"],
-    ["demo", "paper.census_figures", "paper.example", "paper.satellite_figures", "paper.satellite_joint_figure"],
-    ["report_page"],
-    ["report_ledger", "report_owner", "report_sections", "report_verdict"],
-    ["report_figures"],
-    ["report_certificate", "report_pitfalls"],
-    ["report_facts"],
-    ["paper.census_study"],
-    ["paper.census_exposure", "paper.census_fallback", "paper.census_models"],
-    ["paper.census_data"],
-    ["paper.satellite_rival_figures", "paper.satellite_trajectory"],
-    ["paper.satellite_panels"],
-    ["paper.satellite_study"],
-    ["paper.satellite_releases", "paper.study_table"],
-    ["paper.satellite_joint"],
-    ["paper.satellite_models", "paper.satellite_stationary"],
-    ["audit_figure"],
-    ["plots", "speech"],
-    ["ledger_figure", "plot_maps", "plot_slices", "plot_trajectory", "tradeoff_figure"],
-    ["plot_style", "plot_view"],
-    ["tradeoffs"],
-    ["tradeoff_arguments", "tradeoff_cloaking", "tradeoff_readers", "tradeoff_result"],
-    ["tradeoff_words"],
-    ["attacks.audit"],
-    [
-        "attacks.averaging",
-        "attacks.better_prior",
-        "attacks.holds_rows",
-        "attacks.knows_values",
-        "attacks.low_bits",
-        "attacks.refit",
-        "attacks.seeds",
-    ],
-    ["attacks.bayes", "attacks.grid", "attacks.stationary"],
-    ["attacks.outcome"],
-    ["attacks.target"],
-    ["paper.satellite"],
-    ["rivals.averaged_draws", "rivals.standard_dp"],
-    ["rivals.cloaking"],
-    ["rivals.baselines", "rivals.dp_draw", "rivals.dp_noise", "rivals.ellipsoid"],
-    ["rivals.optimal_design", "rivals.prediction_map"],
-    ["rivals.optimal_design_newton"],
-    ["estimator"],
-    ["ledger"],
-    ["remaining"],
-    ["mechanism"],
-    ["plan"],
-    ["compression", "folder_writer"],
-    ["ledger_problem"],
-    ["units"],
-    ["past"],
-    ["promises"],
-    ["attempts", "protect_arguments"],
-    ["protect_joint"],
-    ["search"],
-    ["tightening"],
-    ["compressed_problem", "cover"],
-    ["problem"],
-    ["closed_form"],
-    ["audience"],
-    ["release"],
-    ["gpytorch_reader"],
-    ["release_file", "release_record"],
-    ["design_parts"],
-    ["certificate"],
-    ["compressed_optimality", "compressed_posterior", "promise_words"],
-    ["related_outputs"],
-    ["centres", "compressed_reader", "optimality"],
-    ["reader", "resolution", "virtual_rows"],
-    ["composition"],
-    ["measurements"],
-    ["design", "gathering", "summary"],
-    ["functional_noise"],
-    ["covariances", "features"],
-    ["composed_noise"],
-    ["folder_run"],
-    ["release_folder"],
-    ["dask_rows", "parquet_rows", "row_files"],
-    ["table_parts"],
-    ["row_scan", "run_key"],
-    ["engine.on_dask"],
-    ["dask_part", "engine.here", "engine.sealed", "engine.thread_share"],
-    ["engine.engine", "stored_inputs"],
-    ["parts"],
-    ["programs.everywhere"],
-    ["programs.correlated", "programs.diagonal", "programs.roots", "programs.uniform"],
-    ["programs.joint"],
-    ["solvers.central_path", "solvers.sifting", "solvers.subspace"],
-    ["solvers.column_solver", "solvers.interior_point"],
-    ["solvers.barrier", "solvers.multipliers", "solvers.view"],
-    ["programs.demand"],
-    ["spectral.blocks"],
-    ["spectral.criterion"],
-    ["spectral.densities"],
-    ["spectral.kernel_identity", "spectral.kernel_terms", "spectral.radial_inversion"],
-    ["spectral.log_bessel", "spectral.matern_series", "spectral.radial_quadrature"],
-    ["linalg.block_pivots", "linalg.conjugate_gradients", "linalg.one_thread", "linalg.sign_positive_part"],
-    [
-        "linalg.parallel_sum",
-        "linalg.pivoted_cholesky",
-        "linalg.positive_part",
-        "linalg.subspace",
-        "linalg.triangular",
-        "linalg.weighting",
-    ],
-    ["prediction"],
-    ["kernel_units"],
-    ["column_map", "sklearn_reader"],
-    ["entropy"],
-    ["noise"],
-    ["regions", "relations"],
-    ["region_tree", "region_text"],
-    ["region_outputs"],
-    ["region_sets"],
-    ["region_shapes"],
-    ["region_box"],
-    ["region_interface"],
-    ["low_discrepancy"],
-    ["tolerance"],
-    ["fit"],
-    ["fit_arguments", "fit_search"],
-    ["fit_model"],
-    ["joint_prior"],
-    ["prior"],
-    ["gpytorch_models", "kernel_words", "sklearn_models"],
-    ["model_tree"],
-    ["outputs_tree"],
-    ["outputs_kernel", "outputs_mean"],
-    ["coregionalisation", "functionals", "kernel_derivatives"],
-    ["affine_transforms", "differentiable_kernel", "full_noise"],
-    ["report_file"],
-    ["chained_file", "container", "dense_kernel", "power_units", "progress", "tensors", "tree_checks"],
-    ["stacking"],
-    ["inputs"],
-    ["column_types", "machine", "parquet_files", "report_html", "report_style", "row_labels", "tables"],
-    ["errors"],
-    [
-        "__init__",
-        "attacks.__init__",
-        "engine.__init__",
-        "linalg.__init__",
-        "paper.__init__",
-        "programs.__init__",
-        "rivals.__init__",
-        "solvers.__init__",
-        "spectral.__init__",
-    ],
-]
-HEIGHT = {module: -depth for depth, layer in enumerate(LAYERS) for module in layer}
-
-#: Imports that go up, each inside a function and each with its reason.
-EXCEPTIONS = {
-    ("remaining", "ledger_figure"): "a picture is asked of the numbers that it shows",
-    ("tradeoff_result", "tradeoff_figure"): "a picture is asked of the numbers that it shows",
-    ("region_interface", "region_sets"): "a | b and a & b build sets, which are themselves regions",
-}
-
-
-def name_of(path: Path) -> str:
-    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-
-
-FILES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
+FILES = {path.relative_to(SOURCE).with_suffix("").as_posix(): path for path in sorted(SOURCE.rglob("*.py"))}
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
 
 
-def resolve(module: str, node: ast.ImportFrom) -> list[str]:
-    """The sfumato modules that a ``from … import …`` reaches, as names of this map."""
-    if node.level == 0:
-        parts = (node.module or "").split(".")
-        if parts[0] != "sfumato":
-            return []
-        base = parts[1:]
-    else:
-        base = module.split(".")[: -node.level] + (node.module.split(".") if node.module else [])
-    reached = []
-    for alias in node.names:
-        deeper, here = ".".join([*base, alias.name]), ".".join(base)
-        package = ".".join([*base, "__init__"])
-        reached.append(deeper if deeper in FILES else here if here in FILES else package)
-    return reached
+def room_of(name: str) -> str | None:
+    return name.split("/")[0] if "/" in name else None
 
 
-def imports(module: str) -> set[str]:
-    reached: set[str] = set()
-    for node in ast.walk(TREES[module]):
-        if isinstance(node, ast.ImportFrom):
-            reached.update(resolve(module, node))
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == "sfumato":
-                    reached.add(alias.name.partition(".")[2] or "__init__")
-    return reached
+def imports(name: str) -> list[tuple[str | None, str, str]]:
+    """(room or None, file or "", imported name) of every import from sfumato in a file: lazy and typing ones too."""
+    found = []
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Import):
+            targets = [(alias.name.split("."), "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = ["sfumato", *name.split("/")[:-1]] if node.level else []
+            base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
+            targets = [(base, alias.name) for alias in node.names]
+        else:
+            continue
+        for path, imported in targets:
+            if path[0] == "sfumato":
+                inside = [*path[1:], imported] if len(path) == 1 else path[1:]
+                if inside[0] in RANK:
+                    found.append((inside[0], "/".join(inside[1:]), imported))
+                else:
+                    found.append((None, inside[0], imported))
+    return found
 
 
-def top_level_imports(module: str) -> set[str]:
-    body = [node for node in TREES[module].body if isinstance(node, ast.ImportFrom)]
-    return {name for node in body for name in resolve(module, node)}
+def test_few_files_lie_beside_the_rooms_and_every_folder_is_a_room():
+    assert len([name for name in FILES if "/" not in name]) <= 12
+    assert {room_of(name) for name in FILES} - {None} <= set(RANK)
 
 
-def test_every_module_has_its_place_on_the_map():
-    assert set(FILES) == set(HEIGHT)
+@pytest.mark.parametrize("name", [name for name in FILES if name not in ENTRANCES])
+def test_imports_only_go_down_and_through_doors(name):
+    mine = room_of(name)
+    for room, file, imported in imports(name):
+        if room is None:
+            assert file not in ENTRANCES, f"{name} imports {file}, which knows every room"
+        elif mine is None:
+            pytest.fail(f"{name} lies beside the rooms and imports {room}")
+        elif room != mine:
+            assert RANK[room] > RANK[mine], f"{name} imports {room}, which is above it"
+            assert not file, f"{name} imports {room}/{file}; take {imported} from the door of {room}"
 
 
-@pytest.mark.parametrize("module", [name for name in FILES if name != "__init__"])
-def test_imports_only_go_down(module):
-    up = {other for other in imports(module) if HEIGHT[other] >= HEIGHT[module] and other != module}
-    assert up <= {other for source, other in EXCEPTIONS if source == module}
-    assert module not in imports(module)
+@pytest.mark.parametrize("room", sorted({room_of(name) for name in FILES} - {None}))
+def test_a_room_says_what_happens_there_and_names_what_others_may_use(room):
+    door = TREES[f"{room}/__init__"]
+    assert (ast.get_docstring(door) or "").count(".") >= 3, (
+        "three sentences: what happens, what comes in, what goes out"
+    )
+    named = next(
+        ast.literal_eval(n.value) for n in door.body if isinstance(n, ast.Assign) and n.targets[0].id == "__all__"
+    )
+    used = {imported for name in FILES for target, _, imported in imports(name) if target == room != room_of(name)}
+    assert used == set(named), "a door names what other rooms use, and nothing else"
 
 
-def test_every_exception_is_still_needed_and_inside_a_function():
-    for source, other in EXCEPTIONS:
-        assert other in imports(source)
-        assert other not in top_level_imports(source)
+def test_inside_a_room_files_know_each_other_in_one_direction():
+    for room in RANK:
+        knows = {
+            name: {f"{room}/{file}" for target, file, _ in imports(name) if target == room and file}
+            for name in FILES
+            if room_of(name) == room
+        }
+        while free := [name for name, others in knows.items() if not others & set(knows)]:
+            for name in free:
+                del knows[name]
+        assert not knows, f"these files of {room} know each other in a circle"
 
 
-def test_the_package_itself_imports_nothing_of_its_own_when_it_is_imported():
-    """Typing aside, names are fetched when they are first asked for, so that ``sfumato --help`` is quick."""
-    assert top_level_imports("__init__") == set()
-
-
-def test_every_public_name_is_there():
+def test_the_package_is_imported_without_pytorch_and_every_public_name_is_there():
     for name in sfumato.__all__:
         assert getattr(sfumato, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
@@ -260,9 +110,9 @@ def dotted(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else "?"
 
 
-def unsafe(module: str) -> list[str]:
+def unsafe(tree: ast.AST) -> list[str]:
     found = []
-    for node in ast.walk(TREES[module]):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if alias.name.split(".")[0] in FORBIDDEN_MODULES]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -276,27 +126,19 @@ def unsafe(module: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", [name for name in FILES if not name.startswith("paper")])
-def test_nothing_unsafe_is_called(module):
-    assert unsafe(module) == []
+@pytest.mark.parametrize("name", [name for name in FILES if room_of(name) != "paper"])
+def test_nothing_unsafe_is_called(name):
+    assert unsafe(TREES[name]) == []
 
 
-def test_the_check_for_unsafe_calls_finds_them(monkeypatch):
+def test_the_check_for_unsafe_calls_finds_them():
     text = "import pickle\nfrom torch import load\nnp.random.seed(1)\neval('1')\ntorch.random.manual_seed(0)"
-    monkeypatch.setitem(TREES, "made up", ast.parse(text))
-    assert {"pickle", "torch.load", "np.random", "eval"} <= set(unsafe("made up"))
-    assert any(name.endswith("manual_seed") for name in unsafe("made up"))
+    found = unsafe(ast.parse(text))
+    assert {"pickle", "torch.load", "np.random", "eval"} <= set(found)
+    assert any(name.endswith("manual_seed") for name in found)
 
 
-@pytest.mark.parametrize("module", list(FILES))
-def test_no_file_is_longer_than_520_lines(module):
-    assert len(FILES[module].read_text(encoding="utf-8").splitlines()) <= 520
-
-
-@pytest.mark.parametrize("module", list(FILES))
-def test_every_module_says_what_it_is_for(module):
-    assert (ast.get_docstring(TREES[module]) or "").strip()
-
-
-def test_names_say_what_a_thing_is():
-    assert not [name for name in FILES if re.search(r"util|helper|manager|misc|common", name)]
+@pytest.mark.parametrize("name", list(FILES))
+def test_every_file_says_what_it_is_for_and_is_named_after_it(name):
+    assert (ast.get_docstring(TREES[name]) or "").strip()
+    assert not re.search(r"util|helper|manager|misc|common", name)

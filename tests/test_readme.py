@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from sfumato.cli import app
+from sfumato.__main__ import app
 
 ROOT = Path(__file__).resolve().parents[1]
 # The tutorials are run as programs: tests/test_docs.py.

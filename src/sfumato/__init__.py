@@ -10,104 +10,83 @@ True
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from .version import __version__ as __version__
+from .views import pictures_come_from
+
+#: The public names, by the room that they live in.
+_ROOMS = {
+    "data": "rows_of_dask rows_of_parquet",
+    "design": "Mechanism PrivateGPRegressor protect",
+    "errors": "BudgetError FitWarning FormatError GuaranteeError GuaranteeWarning InputError",
+    "evaluate": "Tradeoff audit tradeoff",
+    "ledger": "Ledger",
+    "models": "Average Derivative Integral JointPrior Prior Value fit_prior",
+    "promise": "KernelTolerance MatrixTolerance",
+    "proof": "Certificate",
+    "regions": "Ball Box Everywhere Points parse_region",
+    "release": "Prediction Release load",
+    "show": "report",
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = sorted([*_ROOM_OF, "__version__"])
 
 if TYPE_CHECKING:
-    from .attacks.audit import audit
-    from .certificate import Certificate
-    from .dask_rows import rows_of_dask
-    from .errors import BudgetError, FitWarning, FormatError, GuaranteeError, GuaranteeWarning, InputError
-    from .estimator import PrivateGPRegressor
-    from .fit import fit_prior
-    from .functionals import Average, Derivative, Integral, Value
-    from .joint_prior import JointPrior
-    from .ledger import Ledger
-    from .mechanism import Mechanism, protect
-    from .parquet_rows import rows_of_parquet
-    from .prior import Prior
-    from .region_text import parse_region
-    from .regions import Ball, Box, Everywhere, Points
-    from .release import Prediction, Release, load
-    from .report_page import report
-    from .tolerance import KernelTolerance, MatrixTolerance
-    from .tradeoff_result import Tradeoff
-    from .tradeoffs import tradeoff
-
-# Names are fetched when they are first asked for: PyTorch takes seconds to import, `sfumato --help` must not.
-_HOMES = {
-    "attacks.audit": ("audit",),
-    "certificate": ("Certificate",),
-    "errors": ("BudgetError", "FitWarning", "FormatError", "GuaranteeError", "GuaranteeWarning", "InputError"),
-    "estimator": ("PrivateGPRegressor",),
-    "fit": ("fit_prior",),
-    "ledger": ("Ledger",),
-    "functionals": ("Average", "Derivative", "Integral", "Value"),
-    "joint_prior": ("JointPrior",),
-    "dask_rows": ("rows_of_dask",),
-    "mechanism": ("Mechanism", "protect"),
-    "parquet_rows": ("rows_of_parquet",),
-    "prior": ("Prior",),
-    "region_text": ("parse_region",),
-    "regions": ("Ball", "Box", "Everywhere", "Points"),
-    "release": ("Prediction", "Release", "load"),
-    "report_page": ("report",),
-    "tolerance": ("KernelTolerance", "MatrixTolerance"),
-    "tradeoff_result": ("Tradeoff",),
-    "tradeoffs": ("tradeoff",),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "Average",
-    "Ball",
-    "Box",
-    "BudgetError",
-    "Certificate",
-    "Derivative",
-    "Everywhere",
-    "FitWarning",
-    "FormatError",
-    "GuaranteeError",
-    "GuaranteeWarning",
-    "InputError",
-    "Integral",
-    "JointPrior",
-    "KernelTolerance",
-    "Ledger",
-    "MatrixTolerance",
-    "Mechanism",
-    "Points",
-    "Prediction",
-    "Prior",
-    "PrivateGPRegressor",
-    "Release",
-    "Tradeoff",
-    "Value",
-    "__version__",
-    "audit",
-    "fit_prior",
-    "load",
-    "parse_region",
-    "protect",
-    "report",
-    "rows_of_dask",
-    "rows_of_parquet",
-    "tradeoff",
-]
+    from .data import rows_of_dask as rows_of_dask
+    from .data import rows_of_parquet as rows_of_parquet
+    from .design import Mechanism as Mechanism
+    from .design import PrivateGPRegressor as PrivateGPRegressor
+    from .design import protect as protect
+    from .errors import BudgetError as BudgetError
+    from .errors import FitWarning as FitWarning
+    from .errors import FormatError as FormatError
+    from .errors import GuaranteeError as GuaranteeError
+    from .errors import GuaranteeWarning as GuaranteeWarning
+    from .errors import InputError as InputError
+    from .evaluate import Tradeoff as Tradeoff
+    from .evaluate import audit as audit
+    from .evaluate import tradeoff as tradeoff
+    from .ledger import Ledger as Ledger
+    from .models import Average as Average
+    from .models import Derivative as Derivative
+    from .models import Integral as Integral
+    from .models import JointPrior as JointPrior
+    from .models import Prior as Prior
+    from .models import Value as Value
+    from .models import fit_prior as fit_prior
+    from .promise import KernelTolerance as KernelTolerance
+    from .promise import MatrixTolerance as MatrixTolerance
+    from .proof import Certificate as Certificate
+    from .regions import Ball as Ball
+    from .regions import Box as Box
+    from .regions import Everywhere as Everywhere
+    from .regions import Points as Points
+    from .regions import parse_region as parse_region
+    from .release import Prediction as Prediction
+    from .release import Release as Release
+    from .release import load as load
+    from .show import report as report
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
+    """Names are fetched when they are first asked for: PyTorch takes seconds to import, `sfumato --help` must not."""
+    if name not in _ROOM_OF:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f".{home}", __name__), name)
+    value = getattr(import_module(f".{_ROOM_OF[name]}", __name__), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _pictures() -> ModuleType:
+    return import_module(".show", __name__)
+
+
+pictures_come_from(_pictures)

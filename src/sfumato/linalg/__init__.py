@@ -1,1 +1,72 @@
-"""Numerical routines, one a file, each a function of arrays."""
+"""Numerical routines that know nothing of privacy.
+
+In come arrays or tensors. Out come factors, bounds and points, each from a function that is tested against a dense or
+high-precision oracle.
+"""
+
+from .conjugate_gradients import conjugate_gradients
+from .ellipsoid import Ellipsoid, smallest_ellipsoid
+from .hankel import (
+    MaternSeries,
+    RadialDensity,
+    divide_series,
+    half_integer_matern,
+    invert_radial,
+    log_bessel_k,
+    log_gamma_ratio,
+    total_mass,
+)
+from .low_discrepancy import deal, fill_ball, fill_cube, fill_interval, halton
+from .parallel_sum import parallel_sum_factor
+from .pivots import Pivots, block_pivots, pivoted_cholesky
+from .positive_part import positive_part_by_sign, positive_part_factor, positive_part_there
+from .subspace import FeasibleSubspace
+from .tensors import (
+    Matrix,
+    as_array,
+    as_tensor,
+    cholesky_in_place,
+    inverse_norm,
+    one_thread,
+    solve_lower,
+    squared_norms,
+    units,
+)
+from .weighting import Weighting
+
+__all__ = [
+    "Ellipsoid",
+    "FeasibleSubspace",
+    "MaternSeries",
+    "Matrix",
+    "Pivots",
+    "RadialDensity",
+    "Weighting",
+    "as_array",
+    "as_tensor",
+    "block_pivots",
+    "cholesky_in_place",
+    "conjugate_gradients",
+    "deal",
+    "divide_series",
+    "fill_ball",
+    "fill_cube",
+    "fill_interval",
+    "half_integer_matern",
+    "halton",
+    "inverse_norm",
+    "invert_radial",
+    "log_bessel_k",
+    "log_gamma_ratio",
+    "one_thread",
+    "parallel_sum_factor",
+    "pivoted_cholesky",
+    "positive_part_by_sign",
+    "positive_part_factor",
+    "positive_part_there",
+    "smallest_ellipsoid",
+    "solve_lower",
+    "squared_norms",
+    "total_mass",
+    "units",
+]

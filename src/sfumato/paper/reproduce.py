@@ -11,14 +11,12 @@ from matplotlib.figure import Figure
 
 from ..errors import InputError
 from ..progress import Progress
-from .census_data import WHERE, CensusSplit, paper_split, read_pums
-from .census_fallback import wooldridge_census
+from .census_data import WHERE, CensusSplit, paper_split, read_pums, wooldridge_census
 from .census_figures import draw_all as draw_census
 from .census_study import census_study, quick_census_study
 from .example import draw_figure_1, example
 from .satellite_figures import draw_all as draw_satellite
-from .satellite_joint import ALPHAS, satellite_joint, write_joint_table
-from .satellite_joint_figure import draw_joint
+from .satellite_joint import ALPHAS, draw_joint, satellite_joint, write_joint_table
 from .satellite_study import satellite_study
 from .study_table import Line, write_tables
 

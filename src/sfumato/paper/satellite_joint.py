@@ -1,8 +1,4 @@
-"""The satellite, closed: its four states protected together, beside what protecting them one by one leaks.
-
-The paper hides r, ṙ, θ and θ̇ each on its own. But ṙ is the derivative of r, and whoever knows that puts the two
-releases together (MATH.md 8). Here both ways are judged by that reader.
-"""
+"""The figure of the satellite's states, protected one by one and together."""
 
 from __future__ import annotations
 
@@ -13,20 +9,24 @@ from pathlib import Path
 import gpytorch
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
-from ..certificate import Certificate
-from ..composition import Disclosure, Speech
-from ..design import Design
-from ..functionals import Derivative, Value
-from ..inputs import Array
-from ..joint_prior import JointPrior
-from ..mechanism import Mechanism, protect
-from ..past import Published
-from ..prior import Prior
+from ..arrays import Array
+from ..data import LENGTHSCALE, STATES, simulate, training_grid, write_table
+from ..design import Mechanism, protect
+from ..ledger import Published
+from ..models import Derivative, JointPrior, Prior, Value
 from ..progress import Progress
-from ..tables import write_table
-from .satellite import LENGTHSCALE, STATES, simulate, training_grid
-from .satellite_models import REGION, hidden, models
+from ..promise import Design, Disclosure, Speech
+from ..proof import Certificate
+from ..show import FLOOR, PUBLISHED, READER
+from .satellite_figures import dress, one_legend
+from .satellite_study import REGION, hidden, models
+
+# The satellite, closed: its four states protected together, beside what protecting them one by one leaks.
+#
+# The paper hides r, ṙ, θ and θ̇ each on its own. But ṙ is the derivative of r, and whoever knows that puts the two
+# releases together (MATH.md 8). Here both ways are judged by that reader.
 
 ALPHAS = (0.1, 0.5, 0.9)
 
@@ -154,3 +154,42 @@ def joint_table(found: Sequence[Both]) -> pd.DataFrame:
 
 def write_joint_table(found: Sequence[Both], path: Path) -> None:
     write_table(joint_table(found), path)
+
+
+_SYMBOLS = {"r": "$r$", "r_dot": r"$\dot{r}$"}
+
+
+def draw_joint(found: Sequence[Both]) -> Figure:
+    """What is left of the prior variance of r and ṙ, for a reader who knows that one is the other's derivative.
+
+    θ and θ̇ look the same: their prior differs by a factor only.
+    """
+    figure = Figure(figsize=(3.3 * len(found), 5.2), layout="constrained")
+    panels = figure.subplots(2, len(found), sharex=True, sharey=True, squeeze=False)
+    for column, both in enumerate(found):
+        for row, state in enumerate(_SYMBOLS):
+            ax = dress(panels[row][column])
+            ax.plot(SHOWN, both.one_by_one[state], color=PUBLISHED, linewidth=1.3, label="protected one by one")
+            ax.plot(SHOWN, both.together[state], color=READER, linewidth=1.5, label="protected together")
+            ax.plot(
+                [1.0, 2.0], [both.promised] * 2, color=FLOOR, linewidth=2.2, linestyle=(0, (4, 1.5)), label="promised"
+            )
+            worst = both.least(both.one_by_one)[state]
+            ax.annotate(
+                f"leaks: {worst:.2g} left",
+                xy=(1.0, worst),
+                xytext=(0.04, 0.90 if both.promised < 0.8 else 0.45),
+                textcoords="axes fraction",
+                fontsize=8.5,
+                color=PUBLISHED,
+                arrowprops={"arrowstyle": "-", "color": PUBLISHED, "linewidth": 0.8},
+            )
+            ax.set_ylim(-0.03, 1.05)
+            if row == 0:
+                ax.set_title(f"α = {both.alpha:g}: {both.promised:g} promised", fontsize=10)
+            if column == 0:
+                ax.set_ylabel(f"variance of {_SYMBOLS[state]} left", fontsize=9.5)
+            if row == 1:
+                ax.set_xlabel("time (orbits)", fontsize=9.5)
+    one_legend(figure, panels[0][0], 4)
+    return figure

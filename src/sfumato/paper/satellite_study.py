@@ -3,24 +3,328 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import pandas as pd
+import scipy.linalg
+import torch
+from torch.nn.functional import softplus
 
-from ..certificate import Certificate
-from ..errors import InputError
-from ..inputs import Array, Mask
-from ..mechanism import Mechanism
+from ..arrays import Array, Mask
+from ..data import LENGTHSCALE, SENSITIVE, STATES, simulate, training_grid
+from ..design import Mechanism, protect
+from ..errors import GuaranteeWarning, InputError
+from ..evaluate import (
+    Cloak,
+    average_as_the_scripts_did,
+    cloak,
+    dropout,
+    solve_positive,
+    standard_dp,
+    unsafe_normals,
+    unsecured,
+)
+from ..models import Prior, build_kernel, fit_prior
+from ..noise import Noise
 from ..progress import Progress
-from ..rivals.averaged_draws import average_as_the_scripts_did
-from ..rivals.baselines import dropout, unsecured
-from ..rivals.standard_dp import standard_dp
-from .satellite import STATES, simulate, training_grid
-from .satellite_models import MeanChoice, Models, Settings, hidden, models
-from .satellite_releases import DELTA, Cell, Cover, cloaked, design, draws, naive_fit, released
+from ..proof import Certificate
+from ..regions import Box
 from .study_table import Errors, Line, promise_kept
+
+# The Gaussian processes of the satellite study: as the paper's text has them, and as its scripts had them.
+
+Settings = Literal["paper", "authors"]
+MeanChoice = Literal["constant", "zero"]
+
+REGION = Box(*SENSITIVE)
+
+# The scripts gave l = 1/400 to a kernel that squares it: neighbours 0.05 apart are unrelated under it.
+AUTHORS_LENGTHSCALE = 1 / 400
+AUTHORS_FACTOR = 15.0
+AUTHORS_SMALL = 1e-4
+AUTHORS_NOISE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """Priors for one output, all in the units of the data: the owner's, and those that two rivals start from.
+
+    ``unit`` is what differential privacy takes for the most that one output can change: a standard deviation of y.
+    """
+
+    owner: Prior
+    cloaking: Prior
+    dropout: Prior
+    unit: float
+
+
+def hidden(times: Array) -> Mask:
+    """Which of the times lie in the private orbit, both ends included."""
+    return np.asarray((times >= SENSITIVE[0]) & (times <= SENSITIVE[1]))
+
+
+def models(settings: Settings, times: Array, y: Array, mean: MeanChoice = "constant") -> Models:
+    """The priors for outputs ``y`` at ``times``, their mean and variance by maximum likelihood.
+
+    =========== =============================== ==============================================================
+    model       "paper"                         "authors"
+    =========== =============================== ==============================================================
+    owner       lengthscale 0.05                0.0025; variances below 1e-4 are multiplied by 15
+    cloaking    the owner's                     0.0025 standard deviations of t, noise 1e-8 (normalised)
+    dropout     the owner's, fitted to the      the same as for cloaking, normalised and fitted on the kept rows
+                rows that are kept
+    =========== =============================== ==============================================================
+
+    With ``mean="zero"`` no mean is estimated; the scripts did so in the owner's model alone.
+    """
+    keep = ~hidden(times)
+    unit = float(np.std(y, ddof=1))
+    if settings == "paper":
+        owner = fit_prior(times, y, "rbf", mean, 0.0, lengthscale=LENGTHSCALE)
+        kept = fit_prior(times[keep], y[keep], "rbf", mean, 0.0, lengthscale=LENGTHSCALE)
+        return Models(owner, owner, kept, unit)
+    owner = fit_prior(times, y, "rbf", mean, 0.0, lengthscale=AUTHORS_LENGTHSCALE)
+    return Models(_enlarged(owner), _normalised(times, y), _normalised(times[keep], y[keep]), unit)
+
+
+def _enlarged(prior: Prior) -> Prior:
+    """``prior`` with 15 times the variance where it was below 1e-4, whatever the unit of y is."""
+    here = np.zeros((1, 1))
+    variance = float(prior.variance(here)[0])
+    if variance >= AUTHORS_SMALL:
+        return prior
+    base = {"kind": "rbf", "lengthscale": [AUTHORS_LENGTHSCALE]}
+    kernel = build_kernel({"kind": "scale", "variance": AUTHORS_FACTOR * variance, "kernel": base})
+    return Prior(kernel, float(prior.mean_at(here)[0]), 0.0)
+
+
+def _normalised(times: Array, y: Array) -> Prior:
+    """What a fit to standardised times and outputs means in the units of the data."""
+    lengthscale = AUTHORS_LENGTHSCALE * float(np.std(times, ddof=1))
+    fitted = fit_prior(times, y, "rbf", "constant", 0.0, lengthscale=lengthscale)
+    return Prior(fitted.kernel, fitted.mean, AUTHORS_NOISE * float(np.var(y, ddof=1)))
+
+
+# Many naive readers at once: stationary processes fitted to published values, one for each release of a study.
+#
+# A study refits this model to thousands of releases. On one set of times that is linear algebra on whole tables: the
+# likelihood is maximised over a fine grid of lengthscales and noise shares, or Adam follows it for all releases
+# together.
+
+LENGTHSCALES = np.geomspace(0.02, 40.0, 161)
+SHARES = np.geomspace(1e-9, 1.0, 121)
+"""Noise as a share of noise and variance together."""
+
+EPOCHS = 50
+LEARNING_RATE = 0.1
+WEIGHT_DECAY = 1e-4
+DECAY = (10, 0.1)
+START_LENGTHSCALE = 0.7
+START_NOISE = 0.01
+LEAST_NOISE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class NaiveReaders:
+    """A constant mean, an RBF kernel and independent noise for each row of ``outputs``, values at ``times``."""
+
+    times: Array
+    outputs: Array
+    lengthscale: Array
+    variance: Array
+    noise: Array
+    mean: Array
+
+    def means_at(self, at: Array) -> Array:
+        """The posterior means, a row for each reader and a column for each time of ``at``."""
+        own = self._correlation(self.times) * self.variance[:, None, None]
+        own[:, np.arange(len(self.times)), np.arange(len(self.times))] += self.noise[:, None]
+        weights = np.linalg.solve(own, (self.outputs - self.mean[:, None])[:, :, None])
+        across = self._correlation(at) * self.variance[:, None, None]
+        return np.asarray(self.mean[:, None] + (across @ weights)[:, :, 0])
+
+    def _correlation(self, at: Array) -> Array:
+        apart = (at[:, None] - self.times[None, :]) ** 2
+        return np.asarray(np.exp(-0.5 * apart / self.lengthscale[:, None, None] ** 2))
+
+
+def most_likely(times: Array, outputs: Array) -> NaiveReaders:
+    """The maximum of the likelihood for each row of ``outputs``, over a grid of lengthscales and noise shares.
+
+    Mean and scale have closed forms for each of them: with C = (1 − ρ) K + ρ I, β = 1ᵀC⁻¹w / 1ᵀC⁻¹1 and
+    s² = (w − β)ᵀC⁻¹(w − β)/n. One spectral decomposition a lengthscale serves all shares ρ and all rows.
+    """
+    n = len(times)
+    # numbers near zero lose fewer digits
+    centre = outputs.mean(axis=1, keepdims=True)
+    residual = (outputs - centre).T
+    best = np.full(outputs.shape[0], -np.inf)
+    found = np.zeros((4, outputs.shape[0]))
+    for lengthscale in LENGTHSCALES:
+        values, vectors = scipy.linalg.eigh(np.exp(-0.5 * ((times[:, None] - times) / lengthscale) ** 2))
+        spectrum = (1.0 - SHARES[:, None]) * np.maximum(values, 0.0) + SHARES[:, None]
+        ones, turned = vectors.sum(axis=0), vectors.T @ residual
+        shift = (1.0 / spectrum) @ (ones[:, None] * turned) / ((1.0 / spectrum) @ ones**2)[:, None]
+        square = (1.0 / spectrum) @ turned**2 - shift**2 * ((1.0 / spectrum) @ ones**2)[:, None]
+        scale = np.maximum(square / n, np.finfo(float).tiny)
+        likelihood = -0.5 * (n * np.log(scale) + np.log(spectrum).sum(axis=1)[:, None])
+        row, column = np.argmax(likelihood, axis=0), np.arange(outputs.shape[0])
+        better = likelihood[row, column] > best
+        best = np.where(better, likelihood[row, column], best)
+        here = np.array(
+            [
+                np.full_like(best, lengthscale),
+                (1.0 - SHARES[row]) * scale[row, column],
+                SHARES[row] * scale[row, column],
+                shift[row, column],
+            ]
+        )
+        found = np.where(better, here, found)
+    return NaiveReaders(times, outputs, found[0], found[1], found[2], found[3] + centre[:, 0])
+
+
+def by_adam(times: Array, outputs: Array) -> NaiveReaders:
+    """Fifty steps of Adam on standardised data with the schedule of the paper's scripts, short of a maximum or not."""
+    t_scale = float(np.std(times, ddof=1))
+    centre, scale = outputs.mean(axis=1), outputs.std(axis=1, ddof=1)
+    apart = torch.from_numpy(((times[:, None] - times) / t_scale) ** 2)
+    w = torch.from_numpy((outputs - centre[:, None]) / scale[:, None])
+    # 0 is where a GPyTorch model starts its mean and its raw scale
+    start = (_inverse_softplus(START_LENGTHSCALE), 0.0, _inverse_softplus(START_NOISE - LEAST_NOISE), 0.0)
+    raw = [torch.full((len(outputs),), value, dtype=torch.float64) for value in start]
+    optimiser = torch.optim.Adam(raw, lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    schedule = torch.optim.lr_scheduler.StepLR(optimiser, *DECAY)
+    for _ in range(EPOCHS):
+        for parameter, slope in zip(raw, _slopes(raw, apart, w), strict=True):
+            parameter.grad = slope
+        optimiser.step()
+        schedule.step()
+    lengthscale, variance, noise, mean = (value.numpy() for value in _parameters(raw))
+    return NaiveReaders(
+        times, outputs, t_scale * lengthscale, scale**2 * variance, scale**2 * noise, centre + scale * mean
+    )
+
+
+def _slopes(raw: list[torch.Tensor], apart: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
+    """The slopes of −log N(w; β, C)/n, all readers at once: along D it is ½ (Tr C⁻¹D − aᵀDa)/n with a = C⁻¹(w − β)."""
+    n = len(apart)
+    lengthscale, variance, noise, mean = _parameters(raw)
+    correlation = torch.exp(apart * (-0.5 / lengthscale**2)[:, None, None])
+    covariance = correlation * variance[:, None, None]
+    covariance.diagonal(dim1=1, dim2=2).add_(noise[:, None])
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(covariance))
+    a = torch.einsum("bij,bj->bi", inverse, w - mean[:, None])
+
+    def along(direction: torch.Tensor) -> torch.Tensor:
+        bent = torch.einsum("bi,bij,bj->b", a, direction, a)
+        return 0.5 * (torch.einsum("bij,bij->b", inverse, direction) - bent) / n
+
+    slopes = (
+        variance / lengthscale**3 * along(correlation * apart),
+        along(correlation),
+        0.5 * (inverse.diagonal(dim1=1, dim2=2).sum(dim=1) - (a**2).sum(dim=1)) / n,
+    )
+    # the slope of softplus is the logistic function
+    inner = [slope * torch.sigmoid(parameter) for slope, parameter in zip(slopes, raw[:3], strict=True)]
+    return [*inner, -a.sum(dim=1) / n]
+
+
+def _parameters(raw: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    lengthscale, variance, noise, mean = raw
+    return softplus(lengthscale), softplus(variance), LEAST_NOISE + softplus(noise), mean
+
+
+def _inverse_softplus(value: float) -> float:
+    return float(np.log(np.expm1(value)))
+
+
+# Releases of the satellite: one mechanism, many seeds, and what readers make of each of them.
+#
+# The noise of a mechanism has one covariance and predictions are linear in what is published, so that the releases of
+# all seeds are predicted at once. Published values are not rounded here.
+
+Cover = Literal["auto", "rows"]
+
+DELTA = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One output at one level: the mechanism, and what it published for each seed (a row of ``published``)."""
+
+    state: str
+    alpha: float
+    cover: Cover
+    mechanism: Mechanism
+    published: Array
+    seconds: float
+
+    def means_at(self, at: Array) -> Array:
+        """What readers expect, a row for each seed and a column for each time of ``at``."""
+        return predict_all(self.mechanism.prior, self.mechanism.noise, self.published, at)
+
+    def std_at(self, at: Array) -> Array:
+        """How well readers know f at ``at``: the same for every seed."""
+        prior, noise = self.mechanism.prior, self.mechanism.noise
+        total = np.diag(prior.noise_variance(noise.rows)) + noise.covariance()
+        return np.asarray(np.sqrt(prior.condition(training_grid(), self.published[0], total).variance(at)))
+
+
+def released(prior: Prior, times: Array, y: Array, alpha: float, cover: Cover, state: str, seeds: int) -> Cell:
+    """Design the noise for outputs ``y`` and release them with the seeds 0, 1, …, ``seeds`` − 1."""
+    start = time.perf_counter()
+    mechanism = design(prior, times, alpha, cover)
+    first = y + draws(mechanism.noise, state, 1)
+    predict_all(prior, mechanism.noise, first, times)
+    seconds = time.perf_counter() - start
+    return Cell(state, alpha, cover, mechanism, y + draws(mechanism.noise, state, seeds), seconds)
+
+
+def naive_fit(settings: Settings) -> Callable[[Array, Array], NaiveReaders]:
+    """How the naive reader of Stationary fits times and published values."""
+    return most_likely if settings == "paper" else by_adam
+
+
+def predict_all(prior: Prior, noise: Noise, published: Array, at: Array) -> Array:
+    """The posterior means at ``at`` from each row of ``published``, data at the times of the study with ``noise``."""
+    times = training_grid()
+    blur = np.diag(prior.noise_variance(len(times))) + noise.covariance()
+    matrix = solve_positive(prior.covariance(times) + blur, prior.covariance(times, at))
+    return np.asarray(prior.mean_at(at) + (published - prior.mean_at(times)) @ matrix)
+
+
+def draws(noise: Noise, state: str, seeds: int) -> Array:
+    """One draw of ``noise`` a row, for each seed; the outputs have different noise, the levels the same normals."""
+    count, shift = noise.normals_needed, STATES.index(state)
+    normals = [unsafe_normals(len(STATES) * seed + shift, count) for seed in range(seeds)]
+    return np.asarray(noise.draw(np.array(normals).T).T)
+
+
+def design(prior: Prior, times: Array, alpha: float, cover: Cover) -> Mechanism:
+    """The privacy-aware mechanism; the certificate, not a warning, tells what the rows alone leave open."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GuaranteeWarning)
+        return protect(prior, times, REGION, alpha, cover=cover, progress=False)
+
+
+def cloaked(settings: Settings, model: Models, times: Array, at: Array, epsilon: float) -> Cloak:
+    """The rival's noise for predictions at ``at``, with the multiplier of Hall et al. that both texts use."""
+    return cloak(
+        model.cloaking,
+        times,
+        at,
+        hidden(times),
+        epsilon=epsilon,
+        delta=DELTA,
+        sensitivity=model.unit,
+        matrix="all" if settings == "paper" else "private",
+        calibration="hall",
+    )
+
 
 ALPHAS = (0.1, 0.5, 0.9)
 EPSILONS = (0.3, 0.5, 1.0)

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..certificate import Certificate
-from ..inputs import Array, Mask
-from ..reader import TOLERANCE
-from ..tables import write_table
+from ..arrays import Array, Mask
+from ..data import write_table
+from ..proof import TOLERANCE, Certificate
 
 
 @dataclass(frozen=True)

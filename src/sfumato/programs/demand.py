@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from ..inputs import Array
+from ..arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

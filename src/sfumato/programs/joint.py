@@ -1,19 +1,21 @@
-"""The joint program (the paper's Theorem 1): least noise such that nothing about f(S) is learnt beyond Δ.
-
-``K_SX (A + Σ)⁻¹ K_XS ⪯ Δ`` is, by the Schur complement, ``Σ ⪰ B = U Uᵀ − A`` with ``U = K_XS Δ^{-1/2}``. Among all
-``Σ ⪰ 0`` with that, the trace is least at the positive part: for ``P`` the projector onto the positive eigenspace of B,
-``Tr Σ ≥ Tr PΣ ≥ Tr PB = Tr B⁺``, and equality forces ``Σ = B⁺``. With ``C ≻ 0`` the same argument for
-``C^{1/2} Σ C^{1/2}`` gives the least ``Tr CΣ``.
-"""
+"""U, what a promise asks the noise to hide: the same for designs, for their bounds, on rows and on virtual rows."""
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
 
-from ..inputs import Array
-from ..linalg.positive_part import positive_part_factor
-from ..linalg.weighting import Weighting
+from ..arrays import Array
+from ..linalg import Weighting, positive_part_factor
+from ..models import Prior
+from ..promise import Tolerance
+
+# The joint program (the paper's Theorem 1): least noise such that nothing about f(S) is learnt beyond Δ.
+#
+# ``K_SX (A + Σ)⁻¹ K_XS ⪯ Δ`` is, by the Schur complement, ``Σ ⪰ B = U Uᵀ − A`` with ``U = K_XS Δ^{-1/2}``. Among all
+# ``Σ ⪰ 0`` with that, the trace is least at the positive part: for ``P`` the projector onto the positive eigenspace of
+# B, ``Tr Σ ≥ Tr PΣ ≥ Tr PB = Tr B⁺``, and equality forces ``Σ = B⁺``. With ``C ≻ 0`` the same argument for
+# ``C^{1/2} Σ C^{1/2}`` gives the least ``Tr CΣ``.
 
 
 def explaining_root(cross: Array, delta: Array) -> Array:
@@ -30,3 +32,10 @@ def joint_noise_factor(A: Array, G: Array, weights: Array | None = None, rank: i
     """
     weighting = Weighting(weights)
     return weighting.backward(positive_part_factor(weighting.both(G - A), rank))
+
+
+def promised_root(cross: Array, tolerance: Tolerance, prior: Prior, sensitive: Array, joint: bool) -> Array:
+    """``K_XS Δ^{-1/2}`` (joint), or the columns ``k_s/√δ_s`` (each value by itself), for ``cross`` = K_XS."""
+    if joint:
+        return explaining_root(cross, tolerance.matrix(prior, sensitive))
+    return np.asarray(cross / np.sqrt(tolerance.budget(prior, sensitive)))

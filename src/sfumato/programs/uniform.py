@@ -1,10 +1,7 @@
-"""The uniform solution: protecting every input of ℝᵈ at once.
+"""The promise at every input there is: which M is needed for it.
 
-``K_SX M⁻¹ K_XS ⪯ H_SS`` for all finite S iff ``M ⪰ G``, ``G = (⟨K(·,x_i), K(·,x_j)⟩)`` in the native space of H
-(MATH.md 4). For ``H = αK`` that is ``K_XX/α``, whatever K is. For stationary kernels with spectral measures μ_K and μ_H
-it is the stationary kernel with the measure ``(dμ_K/dμ_H)² dμ_H``, that is with density k̂²/ĥ, where that is finite.
-Parts of a kernel that act on different sets of columns have measures on different subspaces, which do not see each
-other: G is the sum over these sets.
+For all finite S at once, ``K_SX M⁻¹ K_XS ⪯ Δ(S, S)`` is ``M ⪰ G(ℝᵈ)``: K_XX / α for a fraction α of the prior, and
+the uniform solution of programs/uniform.py for a tolerance kernel.
 """
 
 from __future__ import annotations
@@ -16,14 +13,30 @@ from typing import Any
 import numpy as np
 from gpytorch.kernels import Kernel
 
+from ..arrays import Array
+from ..data import Inputs, as_inputs
 from ..errors import InputError
-from ..inputs import Array, Inputs, as_inputs
-from ..model_tree import build_kernel, describe_kernel
-from ..outputs_kernel import OutputsKernel
-from ..prior import Prior
-from ..spectral.blocks import group_gram
-from ..spectral.kernel_identity import scale_between
-from ..spectral.kernel_terms import RADIAL, Term, kernel_terms, proportion
+from ..models import (
+    RADIAL,
+    OutputsKernel,
+    Prior,
+    ProductTerm,
+    build_kernel,
+    describe_kernel,
+    group_gram,
+    kernel_terms,
+    proportion,
+    scale_between,
+)
+from ..promise import KernelTolerance, Tolerance
+
+# The uniform solution: protecting every input of ℝᵈ at once.
+#
+# ``K_SX M⁻¹ K_XS ⪯ H_SS`` for all finite S iff ``M ⪰ G``, ``G = (⟨K(·,x_i), K(·,x_j)⟩)`` in the native space of H
+# (MATH.md 4). For ``H = αK`` that is ``K_XX/α``, whatever K is. For stationary kernels with spectral measures μ_K and
+# μ_H it is the stationary kernel with the measure ``(dμ_K/dμ_H)² dμ_H``, that is with density k̂²/ĥ, where that is
+# finite. Parts of a kernel that act on different sets of columns have measures on different subspaces, which do not see
+# each other: G is the sum over these sets.
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +83,7 @@ def uniform_gram(kernel: Kernel, tolerance_kernel: Kernel, X: Any) -> UniformGra
     return _sum_over_groups(own, other, inputs)
 
 
-def _sum_over_groups(K: Sequence[Term], H: Sequence[Term], inputs: Inputs) -> UniformGram:
+def _sum_over_groups(K: Sequence[ProductTerm], H: Sequence[ProductTerm], inputs: Inputs) -> UniformGram:
     X, names = inputs.values, inputs.names
     total, error, ways = np.zeros((len(X), len(X))), 0.0, []
     for columns in dict.fromkeys(term.columns for term in K):
@@ -95,7 +108,7 @@ def _sum_over_groups(K: Sequence[Term], H: Sequence[Term], inputs: Inputs) -> Un
     return UniformGram((total + total.T) / 2.0, error, "; ".join(dict.fromkeys(ways)))
 
 
-def _matrix(terms: Sequence[Term], inputs: Inputs) -> Array:
+def _matrix(terms: Sequence[ProductTerm], inputs: Inputs) -> Array:
     tree = {"kind": "sum", "kernels": [term.tree() for term in terms]}
     return Prior(kernel=build_kernel(tree, inputs.dimension)).covariance(inputs)
 
@@ -113,7 +126,7 @@ def _described(kernel: Kernel, whose: str) -> dict[str, Any]:
         ) from None
 
 
-def _require_stationary(terms: Sequence[Term], whose: str, names: Sequence[str]) -> None:
+def _require_stationary(terms: Sequence[ProductTerm], whose: str, names: Sequence[str]) -> None:
     remedy = "H must then be proportional to the prior's kernel, which alpha=… gives, or protect a bounded region."
     for term in terms:
         taken: dict[int, str] = {}
@@ -142,3 +155,12 @@ def _where(columns: Sequence[int], names: Sequence[str]) -> str:
         return "that is constant"
     plural = "s" if len(columns) > 1 else ""
     return f"on the column{plural} {', '.join(names[c] for c in columns)}"
+
+
+def needed_everywhere(prior: Prior, tolerance: Tolerance, inputs: Inputs) -> Array:
+    """G(ℝᵈ), with the error of a numerical one added: where M is at least this, the promise holds at every input."""
+    if isinstance(tolerance, KernelTolerance):
+        gram = uniform_gram(prior.kernel, tolerance.kernel, inputs)
+        return np.asarray(gram.matrix + gram.error * np.eye(len(inputs)))
+    kernel = prior.covariance(inputs)
+    return kernel / float(np.min(tolerance.budget(prior, inputs.values) / np.diag(kernel)))

@@ -1,0 +1,17 @@
+"""The command ``sfumato``: one file a command; what several commands share stands in one place.
+
+In come words of a command line and files. Out come files, tables on the terminal or JSON, and exit codes: 0 done, 1 do
+not publish, 2 wrong use.
+"""
+
+from .commands import app
+from .speech import Json, as_json, examples, show_warnings_as_notes, speaking
+
+__all__ = [
+    "Json",
+    "app",
+    "as_json",
+    "examples",
+    "show_warnings_as_notes",
+    "speaking",
+]

@@ -1,0 +1,268 @@
+"""What ``sfumato protect`` is told about its outputs: which there are, how they are related, and where each is secret.
+
+Outputs without a relation are bases, and each has a prior of its own; a base and what follows from it are one group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..models import JointPrior, Relation
+    from ..regions import Region
+
+
+#: For each sensitive output where it is protected; None where it is one quantity without inputs.
+Regions = dict[str, "Region | None"]
+
+
+class Named(Protocol):
+    """Names of outputs, and which of them are functions of the inputs."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def takes_input(self, name: str) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The columns that are ``released``, and the ``relations`` between them and to other quantities."""
+
+    released: tuple[str, ...]
+    relations: tuple[Relation, ...] = ()
+
+    @property
+    def several(self) -> bool:
+        """Whether they have to be protected together; one output alone needs no joint prior."""
+        return len(self.released) > 1 or bool(self.relations)
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        related = {relation.name for relation in self.relations}
+        named = (*self.released, *(relation.of for relation in self.relations))
+        return tuple(dict.fromkeys(name for name in named if name not in related))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the data that are read: what is released, and what a prior is fitted to."""
+        return tuple(dict.fromkeys((*self.released, *self.bases)))
+
+    def group(self, base: str) -> tuple[Relation, ...]:
+        """What follows from ``base``."""
+        return tuple(relation for relation in self.relations if relation.of == base)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them, the groups one after the other, as in the joint prior."""
+        return tuple(name for base in self.bases for name in (base, *(one.name for one in self.group(base))))
+
+    def relation(self, name: str) -> Relation | None:
+        return next((relation for relation in self.relations if relation.name == name), None)
+
+    def takes_input(self, name: str) -> bool:
+        relation = self.relation(name)
+        return relation is None or relation.takes_input
+
+
+def asked_outputs(output: Sequence[str], relation: Sequence[str], inputs: Sequence[str]) -> Outputs:
+    """What ``--output`` and ``--relation`` say, checked."""
+    relations: tuple[Relation, ...] = ()
+    if relation:
+        from ..models import parse_relation
+
+        relations = tuple(parse_relation(text) for text in relation)
+    asked = Outputs(tuple(output), relations)
+    names = [one.name for one in relations]
+    for name in (*output, *names, *asked.bases):
+        if name in inputs:
+            what = "--output" if name in output else "--relation"
+            raise InputError(f"{what} {name!r} is also one of --inputs; inputs are published as they are.")
+        if output.count(name) > 1:
+            raise InputError(f"--output {name!r} is given more than once; name each output once.")
+        if names.count(name) > 1:
+            raise InputError(f"--relation has {name!r} on the left more than once; a quantity follows from one output.")
+    for one in relations:
+        if one.of in names:
+            raise InputError(
+                f"--relation {one.text!r}: {one.of!r} follows from another output itself; relate {one.name!r} to an "
+                "output that does not."
+            )
+        if one.name in output and not one.takes_input:
+            raise InputError(
+                f"--output {one.name!r} is one number by its --relation, not a column; leave it out of --output, and "
+                f"protect it with --region {one.name!r}."
+            )
+    return asked
+
+
+def known_name(name: str, names: Sequence[str], option: str) -> str:
+    if name not in names:
+        raise InputError(f"{option} names the output {name!r}; choose one of {', '.join(map(repr, names))}.")
+    return name
+
+
+def read_regions(texts: Sequence[str], outputs: Named, inputs: Sequence[str]) -> Regions:
+    """What ``--region`` says: ``v: 1 <= t <= 2`` is about v, ``m`` about a quantity without inputs, and a region
+    without a name about all outputs that are functions of the inputs. Of several about one output, all are meant."""
+    from ..regions import parse_region
+
+    found: dict[str, list[Region]] = {}
+    single: list[str] = []
+    for text in texts:
+        prefix, where = _in_two(text, outputs.names)
+        names = [name for name in outputs.names if outputs.takes_input(name)]
+        if prefix is not None:
+            names = [known_name(prefix, outputs.names, "--region")]
+            if not outputs.takes_input(prefix):
+                if where:
+                    raise InputError(
+                        f"--region {text!r}: {prefix!r} is one number and has no inputs; write --region {prefix!r}."
+                    )
+                single.append(prefix)
+                continue
+            if not where:
+                raise InputError(
+                    f"--region {text!r} does not say where {prefix!r} is sensitive; write it as in "
+                    f'--region "{prefix}: 1 <= {inputs[0]} <= 2".'
+                )
+        region = parse_region(where, list(inputs))
+        for name in names:
+            found.setdefault(name, []).append(region)
+    regions: Regions = {name: reduce(or_, parts) for name, parts in found.items()}
+    regions.update(dict.fromkeys(single))
+    return {name: regions[name] for name in outputs.names if name in regions}
+
+
+def check_use(outputs: Outputs, regions: Regions) -> None:
+    """Refuse a quantity that nothing is done about, although its owner may think so."""
+    for relation in outputs.relations:
+        name = relation.name
+        if name not in outputs.released and name not in regions:
+            raise InputError(
+                f"--relation {relation.text!r}: {name!r} is neither released nor sensitive; protect it with "
+                f'--region "{name}{": …" if relation.takes_input else ""}", or leave the relation out.'
+            )
+
+
+def is_named(text: str, names: Sequence[str]) -> bool:
+    """Whether a text of ``--region`` is about one output only."""
+    return _in_two(text, names)[0] is not None
+
+
+def _in_two(text: str, names: Sequence[str]) -> tuple[str | None, str]:
+    """A text ``name: region``, or a name alone, as name and region; a colon in quotes belongs to a column."""
+    quote = ""
+    for place, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in '`"':
+            quote = character
+        elif character == ":":
+            return _unquoted(text[:place]), text[place + 1 :].strip()
+    return (_unquoted(text), "") if _unquoted(text) in names else (None, text)
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in '`"'
+    return text[1:-1].replace(text[0] * 2, text[0]) if quoted else text
+
+
+def numbers(option: str, given: Sequence[str], outputs: Outputs) -> float | dict[str, float] | None:
+    """One number for all outputs, or a dict where they were given as ``name=number``; None if nothing was given."""
+    plain: list[str] = []
+    by_name: dict[str, float] = {}
+    for text in given:
+        name, sign, number = text.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if math.isnan(value):
+            raise InputError(
+                f"{option} is {text!r}; give a number, or one for an output as in {option} {outputs.names[-1]}=0.1."
+            )
+        if not sign:
+            plain.append(number)
+        elif _unquoted(name) in by_name:
+            raise InputError(f"{option} {text!r}: {_unquoted(name)!r} has a number already; give one for each output.")
+        else:
+            by_name[known_name(_unquoted(name), outputs.names, option)] = value
+    if len(plain) > 1:
+        raise InputError(
+            f"{option} is {plain[-1]}, but it was given before ({plain[0]}); give one number, or one for each output "
+            f"as in {option} {outputs.names[-1]}=0.1."
+        )
+    if plain and by_name:
+        raise InputError(
+            f"{option} is {plain[0]}, and {next(iter(by_name))!r} has one of its own; give one number for all "
+            "outputs, or one for each that is sensitive."
+        )
+    if plain:
+        return float(plain[0])
+    if by_name and not outputs.several:
+        return next(iter(by_name.values()))
+    return by_name or None
+
+
+def joint_prior(
+    outputs: Outputs,
+    table: pd.DataFrame,
+    inputs: Sequence[str],
+    regions: Regions,
+    own_noise: Mapping[str, float],
+    fit_outside: bool,
+    noise: float | str,
+    **fit: Any,
+) -> JointPrior:
+    """One prior for each base, fitted to its own column, and all of them together.
+
+    ``noise`` is for the bases that ``own_noise`` leaves out; what follows from them has none if it is not said there.
+    """
+    from ..models import Functional, JointPrior, Value, fit_prior
+
+    X = table[list(inputs)]
+    for name in own_noise:
+        if name not in outputs.columns:
+            raise InputError(
+                f"--output-noise names {name!r}, which is not a column of the data, so that it has no noise of its "
+                "own; leave it out."
+            )
+    groups = []
+    for base in outputs.bases:
+        related = outputs.group(base)
+        functionals: dict[str, Functional] = {base: Value()}
+        functionals |= {relation.name: relation.functional(X) for relation in related}
+        exclude = _sensitive_rows(outputs, base, X, regions) if fit_outside else None
+        prior = fit_prior(X, table[base], noise=own_noise.get(base, noise), exclude=exclude, **fit)
+        levels = {relation.name: own_noise[relation.name] for relation in related if relation.name in own_noise}
+        groups.append(JointPrior.of(prior, functionals, noise=levels))
+    return groups[0] if len(groups) == 1 else JointPrior.independent(*groups)
+
+
+def _sensitive_rows(outputs: Outputs, base: str, X: pd.DataFrame, regions: Regions) -> Region | None:
+    """Where anything of the group of ``base`` is sensitive: rows there are not to be fitted to."""
+    parts: list[Region] = []
+    for name in (base, *(relation.name for relation in outputs.group(base))):
+        if name not in regions:
+            continue
+        relation, region = outputs.relation(name), regions[name]
+        if region is None and relation is not None:
+            region = relation.where(X)
+        if region is None:
+            raise InputError(
+                f"--fit-outside: {name!r} is a mean over all rows, so that none is outside; leave --fit-outside out. "
+                "The prior that is published then tells a little of it."
+            )
+        parts.append(region)
+    return reduce(or_, parts) if parts else None

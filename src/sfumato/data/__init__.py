@@ -1,0 +1,76 @@
+"""Rows as people have them: arrays, frames, CSV, Parquet, Dask.
+
+In come tables with labels and columns, checked once at the door. Out come float64 inputs with names, and parts of rows
+that are worked on one after the other, here or on a cluster.
+"""
+
+from .inputs import (
+    SAMPLE,
+    Inputs,
+    among,
+    as_inputs,
+    as_outputs,
+    default_names,
+    in_row_order,
+    is_plain,
+    place_in_words,
+    sample_places,
+    without_labels,
+)
+from .on_dask import as_engine, is_dask_frame, rows_of_dask
+from .orbit import LENGTHSCALE, ORBIT_RADIUS, SENSITIVE, STATES, simulate, training_grid
+from .parquet import ENDINGS, TablePart, fingerprint, parquet_files, rows_of_parquet, scanned
+from .parts import LARGEST_NUMBER, ROWS, Done, Engine, Here, Part, StoredColumn, StoredInputs, Totals, parts_of
+from .stacking import at_output, column_name, known_output, present_outputs, rows_about, stacked_inputs, stacked_outputs
+from .tables import CSV, PARQUET, read_table, select_numbers, write_table
+
+__all__ = [
+    "CSV",
+    "ENDINGS",
+    "LARGEST_NUMBER",
+    "LENGTHSCALE",
+    "ORBIT_RADIUS",
+    "PARQUET",
+    "ROWS",
+    "SAMPLE",
+    "SENSITIVE",
+    "STATES",
+    "Done",
+    "Engine",
+    "Here",
+    "Inputs",
+    "Part",
+    "StoredColumn",
+    "StoredInputs",
+    "TablePart",
+    "Totals",
+    "among",
+    "as_engine",
+    "as_inputs",
+    "as_outputs",
+    "at_output",
+    "column_name",
+    "default_names",
+    "fingerprint",
+    "in_row_order",
+    "is_dask_frame",
+    "is_plain",
+    "known_output",
+    "parquet_files",
+    "parts_of",
+    "place_in_words",
+    "present_outputs",
+    "read_table",
+    "rows_about",
+    "rows_of_dask",
+    "rows_of_parquet",
+    "sample_places",
+    "scanned",
+    "select_numbers",
+    "simulate",
+    "stacked_inputs",
+    "stacked_outputs",
+    "training_grid",
+    "without_labels",
+    "write_table",
+]

@@ -1,0 +1,333 @@
+"""Inputs and outputs as users hand them over, checked once, at the door.
+
+NumPy arrays, torch tensors, lists and DataFrames all become float64 arrays; the
+column names of a DataFrame stay with the values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ..arrays import Array, Index, Mask
+from ..errors import InputError
+
+# Columns that are not numbers, and how to make numbers of them.
+
+
+def advice_for(dtype: Any, column: str) -> str | None:
+    """What to do with a ``column`` (as one writes it) of this ``dtype``; None where it holds numbers or yes and no."""
+    types = pd.api.types
+    if isinstance(dtype, pd.PeriodDtype) or types.is_datetime64_any_dtype(dtype):
+        dates = f"{column}.dt.to_timestamp()" if isinstance(dtype, pd.PeriodDtype) else column
+        return (
+            "turn dates into numbers first, for example days since a date of your choice: "
+            f"({dates} - pd.Timestamp('2000-01-01')) / pd.Timedelta(days=1)."
+        )
+    if types.is_timedelta64_dtype(dtype):
+        return f"turn durations into numbers first, for example into days: {column} / pd.Timedelta(days=1)."
+    if types.is_complex_dtype(dtype):
+        return "give the real and the imaginary part as two columns."
+    if types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype):
+        return None
+    return (
+        f"encode it as numbers first: {column}.astype(float) if it holds numbers, one 0/1 column for each category "
+        "(pd.get_dummies) if it holds names, or leave it out."
+    )
+
+
+# Rows that are known by labels: the values of y belong to the rows of X with the same labels, in whatever order.
+#
+# A table that was sorted or shuffled beside values that were not is a classic silent error: every value lands on
+# another row, and what is protected is not what is sensitive.
+
+
+def in_row_order(y: Any, index: pd.Index[Any] | None, name: str) -> Any:
+    """``y`` in the order of rows with the labels ``index``; whatever has no labels is taken as it stands.
+
+    ========================== ==================================================================
+    the labels of X and y      y is
+    ========================== ==================================================================
+    are equal, in one order    taken as it stands
+    are equal, in other orders brought into the order of X; refused where one is just 0, 1, 2, …,
+                               which may mean "the rows I labelled so" or "not labelled"
+    overlap, or differ         refused; taken as it stands where one is just 0, 1, 2, … and the
+                               other has none of these
+    ========================== ==================================================================
+    """
+    if index is None or not isinstance(y, (pd.Series, pd.DataFrame)):
+        return y
+    own = y.index
+    if len(own) != len(index) or own.equals(index):
+        return y
+    same = own.is_unique and index.is_unique and bool(own.isin(index).all())
+    if is_plain(own) or is_plain(index):
+        if same:
+            raise InputError(
+                f"{name} and X have the same row labels in different orders, and those of "
+                f"{name if is_plain(own) else 'X'} are just 0, 1, 2, …, so it is not clear which values belong "
+                f"together; give {name}.loc[X.index] to go by labels, or {name}.to_numpy() to go by position."
+            )
+        if bool(own.isin(index).any()):
+            raise InputError(
+                f"{name} and X have some row labels in common and others not, so that values may be on other rows than "
+                f"their own; give {name}.loc[X.index] to go by labels, or {name}.to_numpy() to go by position."
+            )
+        return y
+    if same:
+        return y.reindex(index)
+    if not (own.is_unique and index.is_unique):
+        raise InputError(
+            f"{name} and X have different row labels, some of them more than once; give both the same index, or "
+            f"{name}.to_numpy() to go by position."
+        )
+    alone = own[~own.isin(index)]
+    raise InputError(
+        f"{name} has {len(alone)} row label(s) that X does not have, the first {str(alone[0])[:60]!r}; give both the "
+        f"same index, or {name}.to_numpy() to go by position."
+    )
+
+
+def without_labels(y: Any, name: str) -> Any:
+    """``y`` for rows whose labels are not known (a release has none): refused where it has labels of its own."""
+    tables = [y] if isinstance(y, (pd.Series, pd.DataFrame)) else list(y.values()) if isinstance(y, dict) else []
+    if any(isinstance(one, (pd.Series, pd.DataFrame)) and not is_plain(one.index) for one in tables):
+        raise InputError(
+            f"{name} has row labels, and a release does not (they may be names); give {name}.to_numpy(), in the order "
+            "of the rows that were released."
+        )
+    return y
+
+
+def is_plain(index: pd.Index[Any]) -> bool:
+    """Whether these are the labels 0, 1, 2, … that pandas gives to rows without labels."""
+    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+
+
+#: Of more rows than this a sample stands for the others wherever one looks for inputs of a region.
+SAMPLE = 1 << 13
+
+#: The golden ratio: multiples of it fill an interval evenly.
+GOLDEN = (5.0**0.5 - 1.0) / 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """n input rows of d features, with the names of the columns if they have any.
+
+    Where several outputs are one process (joint_prior.py), ``outputs`` has their names, and the last column says which
+    of them a row is about: 0, 1, …
+
+    ``index`` has the labels of the rows of a DataFrame. It is there to bring values into the order of the rows, and
+    is no part of a release, a file or a digest: labels may be names.
+    """
+
+    values: Array
+    columns: tuple[str, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+    index: pd.Index[Any] | None = None
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def features(self) -> int:
+        """How many columns there are besides the one that says which output a row is about."""
+        return self.dimension - (0 if self.outputs is None else 1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, or x0, x1, … (just x for one feature) where there are none."""
+        return self.columns if self.columns is not None else default_names(self.dimension)
+
+    @property
+    def plain(self) -> Inputs:
+        """The rows without the column that says which output they are about."""
+        if self.outputs is None:
+            return self
+        columns = None if self.columns is None else self.columns[:-1]
+        return Inputs(_frozen(self.values[:, :-1]), columns, index=self.index)
+
+    def select(self, keep: Mask | npt.NDArray[np.intp]) -> Inputs:
+        index = None if self.index is None else self.index[keep]
+        return Inputs(_frozen(self.values[keep]), self.columns, self.outputs, index)
+
+    @cached_property
+    def sample(self) -> Inputs:
+        """Rows that stand for all of them, spread evenly, and those where a column is least or largest."""
+        if len(self) <= SAMPLE:
+            return self
+        ends = [self.values.argmin(axis=0), self.values.argmax(axis=0)]
+        return self.select(np.unique(np.concatenate([sample_places(len(self)), *ends])))
+
+
+def sample_places(rows: int) -> Index:
+    """About ``SAMPLE`` of ``rows`` places, spread evenly but with no period: rows often alternate between sources."""
+    if rows <= SAMPLE:
+        return np.arange(rows, dtype=np.intp)
+    shares = (np.arange(SAMPLE) * GOLDEN) % 1.0
+    return np.unique((shares * rows).astype(np.intp))
+
+
+def among(points: Array, places: Array) -> Mask:
+    """Which rows of ``points`` are rows of ``places``; 0 and −0 are the same."""
+    known = {row.tobytes() for row in np.ascontiguousarray(places) + 0.0}
+    asked = np.ascontiguousarray(points) + 0.0
+    return np.fromiter((row.tobytes() in known for row in asked), dtype=np.bool_, count=len(asked))
+
+
+def place_in_words(names: tuple[str, ...], row: Array, outputs: tuple[str, ...] | None = None, digits: int = 6) -> str:
+    """One input for people: "t = 1.5", or "t = 1.5, velocity" where there are several outputs."""
+    row = np.ravel(row)
+    said = [f"{name} = {value:.{digits}g}" for name, value in zip(names, row, strict=False)]
+    if outputs and said:
+        number = int(row[-1]) if np.isfinite(row[-1]) else -1
+        said[-1] = outputs[number] if 0 <= number < len(outputs) else f"output {row[-1]:g}"
+    return ", ".join(said)
+
+
+def default_names(dimension: int) -> tuple[str, ...]:
+    return ("x",) if dimension == 1 else tuple(f"x{i}" for i in range(dimension))
+
+
+def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
+    """Check ``X`` and bring it into the form ``Inputs``; a 1-D ``X`` is one feature.
+
+    With ``like``, ``X`` must have the same features: the columns of a DataFrame are picked by
+    name and put into the order of ``like``.
+    """
+    if isinstance(X, Inputs):
+        if like is None or X.dimension == like.dimension:
+            return X
+        X = X.values
+    columns: tuple[str, ...] | None = None
+    index: pd.Index[Any] | None = None
+    if isinstance(X, pd.Series):
+        X = X.to_frame()
+    if isinstance(X, pd.DataFrame):
+        index = X.index
+        X, columns = _from_frame(X, name, like)
+    values = _as_float64(X, name)
+    if values.ndim == 0:
+        values = values.reshape(1, 1)
+    if values.ndim == 1:
+        one_row = like is not None and like.dimension > 1 and values.size == like.dimension
+        values = values.reshape(1, -1) if one_row else values.reshape(-1, 1)
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise InputError(
+            f"{name} has shape {values.shape}; give one row for each input and one column for each feature."
+        )
+    if values.shape[0] == 0:
+        raise InputError(f"{name} has no rows; give at least one.")
+    _require_finite(values, name, columns)
+    if like is not None and values.shape[1] != like.dimension:
+        raise InputError(
+            f"{name} has {values.shape[1]} feature(s), but the model was made for {like.dimension} "
+            f"({', '.join(like.names)}); give the same features in the same order."
+        )
+    if like is not None:
+        columns = like.columns
+    return Inputs(_frozen(values), columns, None if like is None else like.outputs, index)
+
+
+def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
+    """Check that ``y`` holds one finite number for each of the ``rows`` inputs.
+
+    Where ``rows`` are the inputs themselves, values with labels are brought into the order of theirs.
+    """
+    if isinstance(y, pd.DataFrame) and y.shape[1] != 1:
+        raise InputError(f"{name} has {y.shape[1]} columns; give one output column, for example y['income'].")
+    if isinstance(rows, Inputs):
+        y, rows = in_row_order(y, rows.index, name), len(rows)
+    if isinstance(y, (pd.Series, pd.DataFrame)):
+        y = _from_column(y, name)
+    values = _as_float64(y, name)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise InputError(f"{name} has shape {values.shape}; give one number for each row of X.")
+    if values.shape[0] != rows:
+        raise InputError(f"{name} has {values.shape[0]} values, but X has {rows} rows; give one output a row.")
+    _require_finite(values, name, None)
+    return _frozen(values)
+
+
+def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[Any, tuple[str, ...]]:
+    columns = tuple(str(c) for c in frame.columns)
+    twice = sorted({c for c in columns if columns.count(c) > 1})
+    if twice:
+        raise InputError(f"{name} has the column {twice[0]!r} more than once; give each column its own name.")
+    if like is not None and like.columns is not None:
+        missing = [c for c in like.columns if c not in columns]
+        if missing:
+            raise InputError(
+                f"{name} has no column {missing[0]!r}; it has {', '.join(columns)}. The model needs "
+                f"{', '.join(like.columns)}."
+            )
+        frame = frame.set_axis(list(columns), axis=1)[list(like.columns)]
+        columns = like.columns
+    for column, dtype in zip(columns, frame.dtypes, strict=True):
+        advice = advice_for(dtype, f"{name}[{column!r}]")
+        if advice is not None:
+            raise InputError(f"{name} column {column!r} is not numeric (dtype {dtype}); {advice}")
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan), columns
+
+
+def _from_column(column: pd.Series[Any] | pd.DataFrame, name: str) -> Any:
+    """The values of one output column, NaN where they are missing."""
+    dtype = column.dtype if isinstance(column, pd.Series) else column.dtypes.iloc[0]
+    if pd.api.types.is_object_dtype(dtype):
+        return column.to_numpy()  # numbers, perhaps: whoever reads them finds out
+    advice = advice_for(dtype, name)
+    if advice is not None:
+        raise InputError(f"{name} is not numeric (dtype {dtype}); {advice}")
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _as_float64(values: Any, name: str) -> Array:
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked values, which would be published; fill them or drop their rows first.")
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "OUSMm":
+            array = np.asarray(values, dtype=np.float64) if array.dtype.kind == "O" else _refuse(array, name)
+        if array.dtype.kind == "c":
+            _refuse(array, name)
+        return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name} cannot be read as an array of numbers: {error}.") from error
+
+
+def _refuse(array: npt.NDArray[Any], name: str) -> Array:
+    raise InputError(f"{name} holds values of type {array.dtype}, not real numbers; convert it to float first.")
+
+
+def _require_finite(values: Array, name: str, columns: tuple[str, ...] | None) -> None:
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        place = f"row {bad[0][0]}"
+        if values.ndim == 2 and values.shape[1] > 1:
+            place += f", column {columns[bad[0][1]] if columns else bad[0][1]}"
+        raise InputError(
+            f"{name} has {len(bad)} value(s) that are NaN or infinite, the first at {place}; "
+            "drop or fill these rows before."
+        )
+
+
+def _frozen(values: Array) -> Array:
+    values = np.ascontiguousarray(values)
+    values.setflags(write=False)
+    return values

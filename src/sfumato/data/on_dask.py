@@ -1,0 +1,480 @@
+"""Rows in a Dask DataFrame: its partitions are made, checked and worked on where the workers are."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import sys
+import threading
+import traceback
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+import pandas as pd
+import torch
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from ..arrays import Array
+from ..errors import InputError
+from ..progress import Progress
+from .parts import LARGEST_NUMBER, Done, Engine, Here, Part, PartWithMore, Result, Scan, StoredInputs, Totals
+
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame
+    from distributed import Client, Future
+
+
+# What is handed to a cluster in such a way that its logs cannot tell what it was.
+
+Value = TypeVar("Value")
+
+
+class Sealed(Generic[Value]):
+    """A value that shows nothing of itself: Dask logs the arguments of a task that fails."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "<sealed>"
+
+
+class WorkError(Exception):
+    """Brings an error from a worker to the client; its own text, which Dask logs, says nothing of the data."""
+
+    def __init__(self, error: Exception, traceback: str) -> None:
+        super().__init__("the work on a part failed; the client is told how")
+        self.error = error
+        self.traceback = traceback
+
+    def __reduce__(self) -> tuple[type[WorkError], tuple[Exception, str]]:
+        return WorkError, (self.error, self.traceback)
+
+
+class WorkerError(Exception):
+    """The cause of an error that comes from a worker: where it was raised there."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+# A fair share of a machine's cores for work that runs beside other work on it.
+#
+# Two processes that each start a thread for every core of the machine are slower together than one after the other.
+
+
+class _Process:
+    """What all threads of this process have in common: who comes first sets it, who leaves last puts it back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before: tuple[int, Any] = (0, None)
+
+    def enter(self, libraries: ThreadpoolController, threads: int, before: int) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = before, libraries.limit(limits=threads, user_api="blas")
+                torch.set_num_threads(threads)
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                before, blas = self._before
+                torch.set_num_threads(before)
+                blas.restore_original_limits()
+
+
+_process = _Process()
+
+
+@contextmanager
+def thread_share(threads: int) -> Iterator[None]:
+    """BLAS, OpenMP and torch use ``threads`` threads inside, and as many as before afterwards.
+
+    It may be entered by several threads of a process at once, which must then ask for the same number.
+    """
+    before = torch.get_num_threads()
+    libraries = ThreadpoolController()
+    # OpenMP counts for each thread, BLAS and torch for the whole process
+    with libraries.limit(limits=threads, user_api="openmp"):
+        _process.enter(libraries, threads, before)
+        try:
+            yield
+        finally:
+            _process.leave()
+
+
+# A partition of a Dask DataFrame as a part of the rows.
+
+#: The number of rows of a partition before it has been counted.
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class DaskPart(Part):
+    """The rows of partition ``place``, with the columns ``names`` as inputs.
+
+    ``source`` is the partition as Dask would make it, or the table itself once it is where the work is done.
+    Guarantee: what is read is finite float64 and has ``rows`` rows, or there is an ``InputError``.
+    """
+
+    start: int
+    rows: int
+    place: int
+    names: tuple[str, ...]
+    source: Any = field(repr=False)
+
+    def inputs(self) -> Array:
+        return self.read(self.names)
+
+    def column(self, name: str) -> Array:
+        return np.ascontiguousarray(self.read((name,))[:, 0])
+
+    def frame(self) -> pd.DataFrame:
+        """The table; made here, if it is not there yet."""
+        made = self.source if isinstance(self.source, pd.DataFrame) else self.source.compute()
+        if self.rows not in (UNKNOWN, len(made)):
+            raise InputError(
+                f"partition {self.place} had {self.rows} rows when they were counted and has {len(made)} now; "
+                "give a frame that is the same each time it is computed, for example frame.persist()."
+            )
+        return made
+
+    def read(self, names: Sequence[str]) -> Array:
+        """The columns ``names``, rows × columns."""
+        frame = self.frame()
+        values = np.empty((len(frame), len(names)))
+        for place, name in enumerate(names):
+            values[:, place] = self._numbers(frame[name], name)
+        return values
+
+    def _numbers(self, column: pd.Series[Any], name: str) -> Array:
+        where = f"column {name!r} of partition {self.place}"
+        if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
+            raise InputError(
+                f"{where} is not numeric (dtype {column.dtype}); encode it as numbers first, or leave it out."
+            )
+        if pd.api.types.is_complex_dtype(column.dtype):
+            raise InputError(f"{where} holds complex numbers; give their real and imaginary parts as columns.")
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        wrong = np.flatnonzero(~(np.abs(numbers) < LARGEST_NUMBER))
+        if wrong.size:
+            raise InputError(
+                f"{where} has {wrong.size} value(s) that are NaN, infinite or too large, the first in its row "
+                f"{int(wrong[0])}; drop or fill these rows before."
+            )
+        return np.asarray(numbers)
+
+
+def to_be_made(part: Part) -> Any | None:
+    """What Dask has to make before a worker can work on ``part``; None where the part brings all that it needs."""
+    inner = part.part if isinstance(part, PartWithMore) else part
+    return inner.source if isinstance(inner, DaskPart) else None
+
+
+def with_source(part: Part, source: Any) -> Part:
+    """``part`` with ``source`` in place of what had to be made."""
+    if isinstance(part, PartWithMore):
+        return replace(part, part=with_source(part.part, source))
+    assert isinstance(part, DaskPart)
+    return replace(part, source=source)
+
+
+# The engine of a Dask cluster: the workers do the work and add up the sums, and only what is asked for comes back.
+#
+# Guarantee: a worker that dies changes nothing but the time it takes. All that a pass needs is known to the scheduler
+# as tasks that can be done again, and the order in which sums are taken does not depend on who is ready first. No log
+# of the cluster shows data: tasks are named by counting, and their arguments and errors are sealed.
+
+#: At least so many parts are under way, however few workers there are yet.
+LEAST_UNDER_WAY = 8
+
+_passes = itertools.count(1)
+
+
+class OnDask(Engine):
+    """Works on the parts on the workers that ``client`` reaches, a few at a time for each of them."""
+
+    def __init__(self, client: Client) -> None:
+        if client.asynchronous:
+            raise InputError(f"engine is {client!r}, which is asynchronous; give a Client(...) that waits for results.")
+        self.client = client
+
+    def total(self, work: Callable[[Part], Totals], parts: Sequence[Part], done: Done) -> Totals:
+        tasks = _Pass(self.client, "total", work)
+        under_way: dict[Future, int] = {}
+        # how many parts have gone into a sum, and the sum: sizes fall, as the digits of a binary number
+        sums: list[tuple[int, Future]] = []
+
+        def leave(room: int) -> None:
+            while len(under_way) > room:
+                for finished in self._finished(list(under_way)):
+                    if finished.status != "finished":
+                        _result(finished)
+                    done(under_way.pop(finished))
+
+        def add_last_two() -> None:
+            (size, first), (more, second) = sums[-2:]
+            sums[-2:] = [(size + more, tasks.submit(_sum, first, second))]
+
+        try:
+            for part in parts:
+                leave(tasks.room() - 1)
+                sums.append((1, tasks.start(part)))
+                under_way[sums[-1][1]] = part.rows
+                while len(sums) > 1 and sums[-1][0] == sums[-2][0]:
+                    add_last_two()
+            leave(0)
+            while len(sums) > 1:
+                add_last_two()
+            assert sums
+            total: Totals = _result(sums[0][1])
+            return total
+        finally:
+            # whoever keeps an error keeps these names too, and would keep the workers at work
+            sums.clear()
+            under_way.clear()
+            tasks.close()
+
+    def _finished(self, futures: list[Future]) -> set[Future]:
+        """Those that are done, as soon as one of them is."""
+        from distributed import wait
+
+        # it would ask the client that was made last
+        with self.client.as_current():
+            return set(wait(futures, return_when="FIRST_COMPLETED").done)
+
+    def each(self, work: Callable[[Part], Result], parts: Sequence[Part], done: Done) -> Iterator[Result]:
+        tasks = _Pass(self.client, "each", work)
+        under_way: deque[tuple[Part, Future]] = deque()
+        to_do = iter(parts)
+        try:
+            while True:
+                free = max(tasks.room() - len(under_way), 0)
+                under_way.extend((part, tasks.start(part)) for part in itertools.islice(to_do, free))
+                if not under_way:
+                    return
+                result: Result = _result(under_way[0][1])
+                done(under_way.popleft()[0].rows)
+                yield result
+        finally:
+            under_way.clear()
+            tasks.close()
+
+
+def as_engine(engine: Any) -> Engine:
+    """The engine that a user means: None is here, a ``distributed.Client`` or its address is a Dask cluster."""
+    if engine is None:
+        return Here()
+    if isinstance(engine, Engine):
+        return engine
+    if isinstance(engine, str):
+        return _at_address(engine)
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and isinstance(engine, distributed.Client):
+        return OnDask(engine)
+    raise InputError(
+        f"engine is {engine!r}, which is no place to work; leave it out to work here, or give a "
+        "dask.distributed.Client or the address of a Dask scheduler, such as 'tcp://10.0.0.1:8786'."
+    )
+
+
+def _at_address(address: str) -> OnDask:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError(
+            f"engine is {address!r}, a Dask cluster, but Dask is not installed; install it with: "
+            "pip install 'sfumato[dask]'"
+        ) from None
+    if not address:
+        raise InputError("engine is '', an empty address; give one such as 'tcp://10.0.0.1:8786'.")
+    try:
+        client = Client(address, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"engine is {address!r}, where no Dask scheduler answers ({' '.join(str(error).split())}); start one with "
+            "`dask scheduler` and give the address that it prints."
+        ) from error
+    engine = OnDask(client)
+    weakref.finalize(engine, client.close)
+    return engine
+
+
+class _Pass:
+    """One work on many parts, as tasks of a cluster."""
+
+    def __init__(self, client: Client, name: str, work: Callable[[Part], Any]) -> None:
+        self._client = client
+        # the id of the client keeps the names of two clients of one cluster apart; it is random
+        self._names = map(f"sfumato-{name}-{client.id}-{next(_passes)}-{{}}".format, itertools.count())
+        self._turns = itertools.count()
+        # a task and not scattered data, which would be lost with the workers that hold it
+        self._work: Future | None = self.submit(_given, Sealed((work, _slots(client))))
+
+    def room(self) -> int:
+        """How many parts should be under way."""
+        return max(2 * sum(map(int, self._client.nthreads().values())), LEAST_UNDER_WAY)
+
+    def start(self, part: Part) -> Future:
+        source = to_be_made(part)
+        if source is None:
+            # Dask would rather work where the work has been sent to than where nobody works yet
+            workers = sorted(self._client.nthreads())
+            turn = [workers[next(self._turns) % len(workers)]] if workers else None
+            return self.submit(_worked, self._work, Sealed(part), workers=turn, allow_other_workers=bool(turn))
+        with _large_graphs():
+            table = self._client.compute(source)
+        return self.submit(_worked, self._work, Sealed(with_source(part, None)), table)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Future:
+        with _large_graphs():
+            return self._client.submit(function, *arguments, key=next(self._names), pure=False, **options)
+
+    def close(self) -> None:
+        self._work = None
+
+
+def _large_graphs() -> Any:
+    """Rows in memory have to be sent: that is no reason to warn."""
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"})
+
+
+def _slots(client: Client) -> dict[str, int]:
+    """How many tasks run at once on each host."""
+    from distributed.comm import get_address_host
+
+    slots: Counter[str] = Counter()
+    for address, threads in client.nthreads().items():
+        slots[get_address_host(address)] += threads
+    return dict(slots)
+
+
+def _given(work: Sealed[Any]) -> Sealed[Any]:
+    return work
+
+
+def _worked(given: Sealed[tuple[Callable[[Part], Any], dict[str, int]]], part: Sealed[Part], table: Any = None) -> Any:
+    work, slots = given.value
+    try:
+        with thread_share(_threads(slots)):
+            return work(part.value if table is None else with_source(part.value, table))
+    except Exception as error:
+        failed = WorkError(error, traceback.format_exc())
+    # raised here, where the error itself is no context that would be logged
+    raise failed
+
+
+def _threads(slots: dict[str, int]) -> int:
+    """The share of this machine's cores for a task; the number of tasks is the one at the start of the pass.
+
+    So that a worker that dies meanwhile does not change how sums are taken inside of BLAS.
+    """
+    from dask.system import CPU_COUNT
+    from distributed import get_worker
+    from distributed.comm import get_address_host
+
+    worker = get_worker()
+    return max(1, int(CPU_COUNT) // slots.get(get_address_host(worker.address), int(worker.state.nthreads)))
+
+
+def _sum(first: Totals, second: Totals) -> Totals:
+    """A new sum: what it is made of may be needed again when a worker dies."""
+    return {name: values + second[name] for name, values in first.items()}
+
+
+def _result(future: Future) -> Any:
+    try:
+        return future.result()
+    except WorkError as failed:
+        error, where = failed.error, failed.traceback
+    raise error from WorkerError(where)
+
+
+def is_dask_frame(X: Any) -> bool:
+    """Whether ``X`` is a Dask DataFrame; Dask need not be installed to ask."""
+    return type(X).__module__.startswith(("dask.", "dask_expr.")) and hasattr(X, "to_delayed") and hasattr(X, "columns")
+
+
+def rows_of_dask(
+    frame: DataFrame,
+    inputs: Sequence[str],
+    output: str | None = None,
+    step: Progress | None = None,
+    *,
+    engine: Engine | None = None,
+) -> StoredInputs:
+    """The rows of ``frame``, partition after partition, with the columns ``inputs`` as inputs.
+
+    One pass counts the rows and one makes sure that the inputs and ``output`` are finite numbers. With an ``OnDask``
+    engine, or where Dask has a client by default, only a sample of the inputs comes here. Unless ``frame`` has been
+    persisted its partitions are made anew for each pass and dropped after it, so that all rows need not fit into the
+    memory of the workers; they must be the same each time.
+    """
+    import dask
+
+    named = _checked(frame, inputs, output)
+    engine = _where_dask_works() if engine is None else engine
+    step = Progress() if step is None else step
+    partitions = [dask.optimize(each)[0] for each in named.to_delayed()]
+    parts = [DaskPart(0, UNKNOWN, place, tuple(inputs), source) for place, source in enumerate(partitions)]
+    step.stage("counting the rows")
+    rows = list(engine.each(_counted, parts, lambda _: None))
+    total = sum(rows)
+    if total == 0:
+        raise InputError("the Dask DataFrame has no rows; give at least one.")
+    starts = itertools.accumulate(rows, initial=0)
+    placed = zip(parts, starts, rows, strict=False)
+    parts = [replace(part, start=start, rows=count) for part, start, count in placed if count]
+    step.stage("reading the rows")
+    scan = Scan.of(total, output)
+    return scan.stored(parts, list(engine.each(scan, parts, step.counter(total))), tuple(inputs))
+
+
+def _checked(frame: DataFrame, inputs: Sequence[str], output: str | None) -> DataFrame:
+    """``frame`` with names that are words; with an ``output``, only the columns that are needed."""
+    if isinstance(inputs, str) or not inputs:
+        raise InputError(f"inputs is {inputs!r}; give the names of the input columns in a list.")
+    if any(not isinstance(column, str) for column in frame.columns):
+        frame = frame.rename(columns={column: str(column) for column in frame.columns})
+    there, wanted = list(frame.columns), [*inputs, *([] if output is None else [output])]
+    for name in wanted:
+        if name not in there:
+            near = difflib.get_close_matches(name, there, n=1)
+            shown = ", ".join(there[:20]) + (" …" if len(there) > 20 else "")
+            raise InputError(
+                f"the Dask DataFrame has no column {name!r}; it has {shown}."
+                + (f" Did you mean {near[0]!r}?" if near else "")
+            )
+        if there.count(name) > 1:
+            raise InputError(f"the Dask DataFrame has the column {name!r} more than once; give each its own name.")
+        if wanted.count(name) > 1:
+            raise InputError(f"the column {name!r} is asked for more than once; name each column once.")
+    return frame if output is None else frame[wanted]
+
+
+def _where_dask_works() -> Engine:
+    """Where ``frame.compute()`` would work."""
+    try:
+        from distributed import default_client
+
+        return OnDask(default_client())
+    except (ImportError, ValueError):
+        return Here()
+
+
+def _counted(part: Part) -> int:
+    assert isinstance(part, DaskPart)
+    return len(part.frame())

@@ -1,0 +1,258 @@
+"""Rows in Parquet files, read part after part: checked as tables are, never in memory all at once."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import itertools
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import InputError
+from ..progress import Progress
+from .parts import LARGEST_NUMBER, ROWS, Engine, Here, Part, Scan, StoredInputs
+
+# Which Parquet files are meant: one, several, those of a folder, or those that fit a pattern.
+
+ENDINGS = (".parquet", ".pq")
+
+
+def parquet_files(paths: Sequence[Path]) -> list[Path]:
+    """All Parquet files that ``paths`` speak of: files, folders with files at any depth, and patterns; sorted."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = [file for file in path.rglob("*") if file.suffix.lower() in ENDINGS and _visible(file, path)]
+            if not inside:
+                raise InputError(f"{path} has no Parquet files in it; give a folder with .parquet files.")
+            found += inside
+        elif path.is_file():
+            found.append(path)
+        else:
+            matching = [Path(name) for name in glob.glob(str(path), recursive=True)]
+            if not matching:
+                raise InputError(f"{path} does not exist; give a Parquet file, a folder of them or a pattern.")
+            found += [file for file in matching if file.is_file()]
+    wrong = [path for path in found if path.suffix.lower() not in ENDINGS]
+    if wrong:
+        raise InputError(f"{wrong[0]} does not end in .parquet or .pq; only Parquet files are read part after part.")
+    files = sorted(path.resolve() for path in found)
+    twice = [path for path, following in itertools.pairwise(files) if path == following]
+    if twice:
+        raise InputError(f"{twice[0]} is given more than once; its rows would be counted twice.")
+    return files
+
+
+def _visible(file: Path, folder: Path) -> bool:
+    # other programs keep summaries and unfinished files under such names
+    return file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+
+
+def fingerprint(files: Sequence[Path]) -> list[list[str | int]]:
+    """By which it is noticed that some of ``files`` were replaced or written to: their names, sizes and times."""
+    return [[str(file), about.st_size, about.st_mtime_ns] for file in files for about in [file.stat()]]
+
+
+# Parts of tables, of which any columns can be read.
+
+
+class TablePart(Part):
+    """Rows of a table; ``names`` are the columns that are inputs."""
+
+    names: tuple[str, ...]
+
+    @abstractmethod
+    def read(self, names: Sequence[str]) -> Array:
+        """The columns ``names``, rows × columns: finite numbers of usual size, or an error."""
+
+    def inputs(self) -> Array:
+        return self.read(self.names)
+
+    def column(self, name: str) -> Array:
+        return np.ascontiguousarray(self.read((name,))[:, 0])
+
+
+def scanned(
+    parts: Sequence[TablePart], names: Sequence[str], output: str | None, step: Progress, engine: Engine | None = None
+) -> StoredInputs:
+    """All rows of ``parts`` as inputs, after one pass that makes sure that they and their outputs can be read."""
+    total = sum(part.rows for part in parts)
+    scan = Scan.of(total, output)
+    step.stage("reading the rows")
+    return scan.stored(parts, list((engine or Here()).each(scan, parts, step.counter(total))), tuple(names))
+
+
+#: How many rows are decoded at a time when only some of a row group are wanted.
+_BATCH = 1 << 16
+
+
+@dataclass(frozen=True)
+class ParquetPart(TablePart):
+    """Rows of one file: whole row groups, or ``rows`` rows of one of them after the first ``skip``.
+
+    ``first`` is where they begin in the file. Guarantee: what is read is finite float64 or an ``InputError``.
+    """
+
+    start: int
+    rows: int
+    path: str
+    groups: tuple[int, ...]
+    skip: int
+    first: int
+    names: tuple[str, ...]
+
+    def read(self, names: Sequence[str]) -> Array:
+        import pyarrow as pa
+
+        values = np.empty((self.rows, len(names)))
+        done = 0
+        try:
+            for batch in self._batches(names):
+                for place, name in enumerate(names):
+                    numbers = self._numbers(batch.column(name), name, self.first + done)
+                    values[done : done + batch.num_rows, place] = numbers
+                done += batch.num_rows
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{self.path} cannot be read: {' '.join(str(error).split())}") from error
+        if done != self.rows:
+            raise InputError(f"{self.path} has changed while it was being read; start again.")
+        return values
+
+    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """The wanted rows of the wanted columns; what comes before them in their row group is decoded and dropped."""
+        import pyarrow.parquet as pq
+
+        before, wanted = self.skip, self.rows
+        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file:
+            if max(self.groups) >= file.num_row_groups:
+                return
+            for batch in file.iter_batches(_BATCH, row_groups=list(self.groups), columns=list(names)):
+                rows = batch.slice(min(before, batch.num_rows), wanted)
+                before = max(before - batch.num_rows, 0)
+                wanted -= rows.num_rows
+                if rows.num_rows:
+                    yield rows
+                if wanted == 0:
+                    return
+
+    def _numbers(self, column: Any, name: str, first: int) -> Array:
+        import pyarrow as pa
+
+        numbers: Array = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        wrong = np.flatnonzero(~(np.abs(numbers) < LARGEST_NUMBER))
+        if wrong.size:
+            value = numbers[wrong[0]]
+            what = "a missing value" if np.isnan(value) else f"{value:g}, which is infinite or too large,"
+            raise InputError(
+                f"{self.path}, column {name!r}: {what} in row {first + int(wrong[0]) + 1} (counted from 1); leave such "
+                "rows out of the file, or fill them in. --drop-missing is for tables that fit in memory."
+            )
+        return numbers
+
+
+def rows_of_parquet(
+    paths: Sequence[str | Path] | str | Path,
+    inputs: Sequence[str],
+    output: str | None = None,
+    step: Progress | None = None,
+    *,
+    engine: Engine | None = None,
+    rows: int = ROWS,
+) -> StoredInputs:
+    """The rows of all files, in the order of their names, with the columns ``inputs`` as inputs.
+
+    ``paths`` are files, folders of files and patterns, or one of them.
+
+    One pass over these columns and ``output`` makes sure that all values are finite numbers; it takes as much memory
+    as one part, which has at most ``rows`` rows.
+    """
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise InputError("Parquet tables need pyarrow; install it with: pip install 'sfumato[parquet]'") from None
+    places = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
+    step = Progress() if step is None else step
+    wanted = [*inputs, *([] if output is None else [output])]
+    twice = sorted({name for name in wanted if wanted.count(name) > 1})
+    if twice:
+        raise InputError(f"the column {twice[0]!r} is asked for more than once; name each column once.")
+    parts: list[ParquetPart] = []
+    for file in parquet_files(places):
+        start = parts[-1].start + parts[-1].rows if parts else 0
+        parts += _parts_of_file(file, start, tuple(inputs), wanted, rows)
+    total = sum(part.rows for part in parts)
+    if total == 0:
+        raise InputError(f"{', '.join(map(str, places))} has no rows; give at least one.")
+    return scanned(parts, inputs, output, step, engine)
+
+
+def _parts_of_file(file: Path, start: int, names: tuple[str, ...], wanted: list[str], most: int) -> list[ParquetPart]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file) as opened:
+            _check_columns(file, opened, wanted)
+            sizes = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file} cannot be read as a Parquet file: {' '.join(str(error).split())}") from error
+    parts: list[ParquetPart] = []
+    first = 0
+    for groups, skip, rows in _portions(sizes, most):
+        parts.append(ParquetPart(start + first, rows, str(file), groups, skip, first, names))
+        first += rows
+    return parts
+
+
+def _portions(sizes: Sequence[int], most: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
+    """Row groups together up to ``most`` rows, and the portions of those that are larger: (groups, skip, rows)."""
+    together: list[int] = []
+    held = 0
+    for group, size in enumerate(sizes):
+        if together and held + size > most:
+            yield tuple(together), 0, held
+            together, held = [], 0
+        if size > most:
+            for skip in range(0, size, most):
+                yield (group,), skip, min(most, size - skip)
+        elif size:
+            together.append(group)
+            held += size
+    if together:
+        yield tuple(together), 0, held
+
+
+def _check_columns(file: Path, opened: Any, wanted: list[str]) -> None:
+    """The columns are there, once, and hold numbers."""
+    import pyarrow.types as types
+
+    schema = opened.schema_arrow
+    for name in wanted:
+        if name not in schema.names:
+            near = difflib.get_close_matches(name, schema.names, n=1)
+            shown = ", ".join(schema.names[:20]) + (" …" if len(schema.names) > 20 else "")
+            raise InputError(
+                f"{file} has no column {name!r}; it has {shown}." + (f" Did you mean {near[0]!r}?" if near else "")
+            )
+        if schema.names.count(name) > 1:
+            raise InputError(f"{file} has the column {name!r} more than once; give each column its own name.")
+        kind = schema.field(name).type
+        if types.is_temporal(kind):
+            raise InputError(
+                f"{file}, column {name!r}: dates are not numbers; turn them into days since a date of your choice."
+            )
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+        if not any(check(kind) for check in checks):
+            raise InputError(
+                f"{file}, column {name!r}: it holds {kind}, not numbers; encode the column as numbers, or leave it out."
+            )

@@ -1,0 +1,33 @@
+"""From a region to a noise: which sensitive inputs stand for the region, by which method, and with which margins.
+
+In come a prior, inputs, a region and a tolerance; ``y`` comes in through ``Mechanism.release`` only. Out come a
+``Mechanism``: a design, its certificate and a secret key.
+"""
+
+from .arguments import asked_problem, check_choice, check_prior
+from .estimator import PrivateGPRegressor
+from .mechanism import Mechanism, protect
+from .plan import FEW
+from .problem import Audience, Problem, Solution
+from .search import AskedCover, NoCover, certified_design
+from .units import UnitsProblem, design_in, in_units, output_units
+
+__all__ = [
+    "FEW",
+    "AskedCover",
+    "Audience",
+    "Mechanism",
+    "NoCover",
+    "PrivateGPRegressor",
+    "Problem",
+    "Solution",
+    "UnitsProblem",
+    "asked_problem",
+    "certified_design",
+    "check_choice",
+    "check_prior",
+    "design_in",
+    "in_units",
+    "output_units",
+    "protect",
+]

@@ -1,0 +1,381 @@
+"""What ``protect`` is given, checked before any work: every message names the argument, the value and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from gpytorch.kernels import CosineKernel
+
+from ..arrays import Array
+from ..data import Inputs, as_inputs, in_row_order, known_output, stacked_inputs
+from ..errors import InputError
+from ..models import JointPrior, Prior
+from ..promise import (
+    FloorTolerance,
+    FractionTolerance,
+    Guarantee,
+    MatrixTolerance,
+    OutputTolerance,
+    Structure,
+    Tolerance,
+)
+from ..regions import Everywhere, OutputRegion, Points, Region
+from ..release import MOST_PRIORS, SMALLEST_WEIGHT
+from .problem import Method, Problem
+
+# What ``protect`` is given where several outputs are one process: which are released where, and which are sensitive.
+#
+# A pair of an input and an output is a row with the output's number in the last column; from there on nothing is
+# special.
+
+#: At how many inputs of a region it is looked how much of each output may be learnt.
+LOOKS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class JointTask:
+    """Released rows, sensitive region and tolerance of several outputs, as if they were one."""
+
+    prior: Prior
+    others: tuple[Prior, ...]
+    inputs: Inputs
+    region: Region
+
+
+def joint_task(joint: JointPrior, X: Any, region: Any, released: Any, others: Sequence[Any]) -> JointTask:
+    """``X`` is common to all outputs or a dict with those of each; ``region`` likewise. ``others`` are JointPriors."""
+    for other in others:
+        if not isinstance(other, JointPrior) or other.outputs != joint.outputs:
+            raise InputError(
+                f"priors has a {type(other).__name__} that is not about the outputs {', '.join(joint.outputs)}; give "
+                "JointPriors with the same outputs in the same order."
+            )
+    inputs = _inputs(joint, X, _released(joint, X, released))
+    names = inputs.plain.names
+    priors = [_with_noise(one, one.prior_on(names), inputs) for one in (joint, *others)]
+    return JointTask(priors[0], tuple(priors[1:]), inputs, _region(joint, region, names))
+
+
+def _released(joint: JointPrior, X: Any, released: Any) -> tuple[str, ...]:
+    if isinstance(X, Mapping):
+        given = tuple(known_output(joint.outputs, name, "X") for name in X)
+        if released is not None and set(released) != set(given):
+            raise InputError(
+                f"released is {tuple(released)!r}, but X has inputs for {given!r}; give the same, or leave it out."
+            )
+        if not given:
+            raise InputError("X is empty; give inputs for each output that is released.")
+        return given
+    if released is None:
+        return tuple(name for name in joint.outputs if joint.takes_input(name))
+    if isinstance(released, str):
+        released = (released,)
+    chosen = tuple(known_output(joint.outputs, name, "released") for name in released)
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise InputError(f"released is {chosen!r}; name each output that is to be published once.")
+    return chosen
+
+
+def _inputs(joint: JointPrior, X: Any, released: Sequence[str]) -> Inputs:
+    given = X if isinstance(X, Mapping) else dict.fromkeys(released, X)
+    common: Inputs | None = None
+    rows: dict[str, Inputs] = {}
+    for name in released:
+        if joint.takes_input(name):
+            if given[name] is None:
+                raise InputError(f"X has no inputs for {name!r}, which is a function of them.")
+            rows[name] = as_inputs(given[name], f"X[{name!r}]" if isinstance(X, Mapping) else "X")
+            common = common or rows[name]
+    for name in released:
+        if not joint.takes_input(name):
+            place = np.array(joint.place_of(name, None if common is None else common.names))[None]
+            rows[name] = Inputs(place, None if common is None else common.columns)
+    return stacked_inputs({name: rows[name] for name in released}, joint.outputs)
+
+
+def _with_noise(joint: JointPrior, prior: Prior, inputs: Inputs) -> Prior:
+    levels = np.array([joint.noise_of(name) for name in joint.outputs])
+    noise: Array = levels[inputs.values[:, -1].astype(np.intp)]
+    return replace(prior, noise=float(noise[0]) if np.ptp(noise) == 0 else noise)
+
+
+def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
+    if isinstance(region, (Everywhere, OutputRegion)):
+        return region
+    if isinstance(region, Region):
+        region = {name: region for name in joint.outputs if joint.takes_input(name)}
+    if not isinstance(region, Mapping) or not region:
+        raise InputError(
+            f"region is {region!r}; give a region for all outputs, or a dict with one for each sensitive output, such "
+            f"as {{{joint.outputs[0]!r}: sf.Box(1, 2)}}."
+        )
+    parts: dict[int, Region] = {}
+    for name, part in region.items():
+        known_output(joint.outputs, name, "region")
+        if not joint.takes_input(name):
+            if part is not None and not isinstance(part, Everywhere):
+                raise InputError(
+                    f"region has {part!r} for {name!r}, which is one quantity and has no inputs; give None for it."
+                )
+            part = Points(np.array(joint.place_of(name, names))[None])
+        elif not isinstance(part, Region):
+            raise InputError(f"region has {part!r} for {name!r}; give a region such as sf.Box(1, 2).")
+        elif isinstance(part, Everywhere):
+            raise InputError(
+                f"region has sf.Everywhere() for {name!r}; bound it, or give sf.Everywhere() for all outputs together."
+            )
+        parts[joint.outputs.index(name)] = part
+    return OutputRegion(parts)
+
+
+def tolerance_by_output(
+    joint: JointPrior, prior: Prior, inputs: Inputs, region: Region, alpha: Any, floor: Any
+) -> Tolerance | None:
+    """The tolerance where each sensitive output has its own: a dict of them, or a floor, whose meaning is its own.
+
+    None where there is one ``alpha`` for all, or none was given. ``region`` is bound to ``inputs``.
+    """
+    if alpha is not None and floor is not None:
+        raise InputError("give exactly one of alpha, floor and tolerance; alpha and floor was given.")
+    numbers = region.sensitive if isinstance(region, OutputRegion) else range(len(joint.outputs))
+    names = [joint.outputs[number] for number in numbers]
+    word, given = ("alpha", alpha) if alpha is not None else ("floor", floor)
+    if floor is not None and not isinstance(floor, Mapping):
+        given = dict.fromkeys(names, floor)
+    if not isinstance(given, Mapping):
+        return None
+    for name in given:
+        known_output(names, name, word)
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise InputError(f"{word} has no value for {missing[0]!r}, which is sensitive; give one for each of {names}.")
+    if any(callable(value) for value in given.values()):
+        raise InputError(f"{word} has a function for an output; give a number for each output.")
+    make = FractionTolerance if word == "alpha" else FloorTolerance
+    parts = tuple((number, make(given[joint.outputs[number]])) for number in numbers)
+    look = region.points if region.points is not None else region.candidates(LOOKS, inputs, turn=0)
+    for number, part in parts:
+        # first, so that a floor above the prior's own spread is named as such
+        part.check(prior, look[look[:, -1] == number], inputs)
+    return OutputTolerance.of(parts, prior, look)
+
+
+def asked_problem(
+    prior: Any,
+    X: Any,
+    region: Any,
+    alpha: Any = None,
+    *,
+    floor: Any = None,
+    tolerance: Any = None,
+    released: Any = None,
+    guarantee: Guarantee = "joint",
+    structure: Structure = "full",
+    priors: Any = (),
+    weights: Any = None,
+    method: Method = "auto",
+    accuracy: float | None = None,
+    device: str | None = None,
+) -> Problem:
+    """The problem that ``protect`` is to solve, with everything checked."""
+    check_choice("guarantee", guarantee, get_args(Guarantee))
+    check_choice("structure", structure, get_args(Structure))
+    check_choice("method", method, get_args(Method))
+    if isinstance(prior, JointPrior):
+        task = joint_task(prior, X, region, released, _listed(priors))
+        joint, prior, others, inputs, region = prior, task.prior, task.others, task.inputs, task.region
+    else:
+        if not isinstance(prior, Prior):
+            raise InputError(f"prior is {prior!r}; give a sf.Prior, for example from sf.fit_prior(X, y).")
+        if released is not None or isinstance(region, Mapping) or isinstance(X, Mapping):
+            raise InputError(
+                "released, or a dict of inputs or regions, is for several outputs that are one process; give a "
+                "sf.JointPrior, which says how they belong together."
+            )
+        joint, others, inputs = None, other_priors(prior, priors), as_inputs(X)
+    if not isinstance(region, Region):
+        raise InputError(
+            f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."
+        )
+    bound = region.bind(inputs)
+    chosen = None
+    if joint is not None and tolerance is None:
+        chosen = tolerance_by_output(joint, prior, inputs, bound, alpha, floor)
+    chosen = chosen or chosen_tolerance(alpha, floor, tolerance, bound)
+    for one in (prior, *others):
+        check_prior(one, inputs)
+    problem = Problem(
+        prior,
+        inputs,
+        bound,
+        chosen,
+        checked_weights(in_row_order(weights, inputs.index, "weights"), len(inputs)),
+        guarantee,
+        structure,
+        others,
+        method,
+        device,
+        accuracy,
+    )
+    check_program(problem)
+    check_tolerance(problem)
+    return problem
+
+
+def _listed(priors: Any) -> list[Any]:
+    if isinstance(priors, (Prior, JointPrior)) or not isinstance(priors, Iterable):
+        raise InputError(f"priors is a {type(priors).__name__}; give a list of those that readers may hold besides.")
+    return list(priors)
+
+
+def chosen_tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolerance:
+    given = [
+        name for name, value in (("alpha", alpha), ("floor", floor), ("tolerance", tolerance)) if value is not None
+    ]
+    if len(given) != 1:
+        said = "none of them" if not given else " and ".join(given)
+        raise InputError(f"give exactly one of alpha, floor and tolerance; {said} was given.")
+    if alpha is not None:
+        return FractionTolerance(alpha)
+    if floor is not None:
+        return FloorTolerance(floor)
+    if not isinstance(tolerance, Tolerance):
+        raise InputError(f"tolerance is {tolerance!r}; give sf.KernelTolerance(H) or sf.MatrixTolerance(D).")
+    if not isinstance(tolerance, MatrixTolerance):
+        return tolerance
+    if region.points is None:
+        raise InputError(
+            "tolerance is a MatrixTolerance, which has a row for each sensitive point; use it with sf.Points."
+        )
+    return tolerance.at(region.points)
+
+
+def other_priors(prior: Prior, priors: Any) -> tuple[Prior, ...]:
+    """The priors that readers may hold besides ``prior``."""
+    if isinstance(priors, Prior) or not isinstance(priors, Iterable):
+        raise InputError(
+            f"priors is a {type(priors).__name__}; give a list of sf.Prior that readers may hold besides the first one."
+        )
+    others = tuple(priors)
+    for one in others:
+        if not isinstance(one, Prior):
+            raise InputError(f"priors has a {type(one).__name__} in it; give a list of sf.Prior.")
+    if len(others) >= MOST_PRIORS:
+        raise InputError(f"priors has {len(others)} entries; give fewer than {MOST_PRIORS}.")
+    return tuple(one for one in others if one is not prior)
+
+
+def check_program(problem: Problem) -> None:
+    """Refuse combinations that mean nothing."""
+    closed = problem.joint and problem.structure == "full" and not problem.others
+    if problem.method not in ("auto", "compressed") and not closed:
+        raise InputError(
+            f"method is {problem.method!r}, which computes the positive part of the joint program; leave it out with "
+            'guarantee="pointwise", structure="diagonal" or priors=[…].'
+        )
+    if isinstance(problem.region, Everywhere) and not problem.joint:
+        raise InputError(
+            'guarantee is "pointwise" and region is sf.Everywhere(), where nobody can look at every input; use '
+            'guarantee="joint", which promises it everywhere by a formula, or bound the region.'
+        )
+
+
+def check_tolerance(problem: Problem) -> None:
+    region, tolerance, inputs = problem.region, problem.tolerance, problem.inputs
+    for audience in problem.audiences:
+        if isinstance(region, Everywhere) and isinstance(tolerance, FloorTolerance):
+            variance = audience.prior.variance(inputs)
+            if callable(tolerance.value):
+                raise InputError("region is sf.Everywhere(); give alpha or one floor for it, or bound the region.")
+            if np.ptp(variance) > 1e-9 * variance.max():
+                raise InputError(
+                    "region is sf.Everywhere() and the prior variance differs from input to input, so one floor has no "
+                    "single meaning; give alpha, or bound the region."
+                )
+        look = region.points if region.points is not None else region.candidates(512, inputs.sample, turn=0)
+        tolerance.check(audience.prior, look, inputs)
+
+
+def check_prior(prior: Prior, inputs: Inputs) -> None:
+    if not isinstance(prior.noise, float):
+        prior.noise_variance(len(inputs))
+    sample = inputs.sample
+    try:
+        values = np.concatenate([prior.covariance(sample.values[:2]).ravel(), prior.mean_at(sample.values[:2])])
+    except (InputError, RuntimeError, IndexError) as error:
+        raise InputError(
+            f"prior does not fit X, which has {inputs.dimension} feature(s) ({', '.join(inputs.names)}): {error}"
+        ) from error
+    for part in prior.kernel.modules():
+        wide = isinstance(part, CosineKernel) and (part.active_dims is None or part.active_dims.numel() > 1)
+        if wide and inputs.features > 1:
+            raise InputError(
+                "prior has a CosineKernel over several columns, which is no covariance; give it one column "
+                "(active_dims), or multiply one for each."
+            )
+    variance = prior.variance(sample)
+    if not (np.all(np.isfinite(values)) and np.all(np.isfinite(variance)) and np.all(variance > 0)):
+        raise InputError(
+            "prior has a variance that is zero, negative or not finite at some row of X; check the kernel's parameters."
+        )
+
+
+def checked_weights(weights: Any, rows: int) -> Array | None:
+    if weights is None:
+        return None
+    try:
+        values = np.array(np.real(weights) if np.iscomplexobj(weights) else weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"weights is {str(weights)[:60]!r}; give one positive number a row.") from None
+    if np.iscomplexobj(np.asarray(weights)) or (values.ndim == 2 and not np.all(np.isfinite(values))):
+        raise InputError("weights has complex, infinite or missing entries; give positive, finite numbers.")
+    if values.shape == (rows,):
+        wrong = values[~((values >= SMALLEST_WEIGHT) & (values <= 1 / SMALLEST_WEIGHT))]
+        if wrong.size:
+            raise InputError(
+                f"weights has the value {wrong[0]}; give one positive number a row, between {SMALLEST_WEIGHT:g} and "
+                f"{1 / SMALLEST_WEIGHT:g}."
+            )
+    elif values.shape == (rows, rows):
+        if not np.allclose(values, values.T, rtol=1e-12, atol=0.0):
+            raise InputError("weights is a matrix that is not symmetric; give (C + Cᵀ)/2.")
+        least = float(np.linalg.eigvalsh(values)[0])
+        if not least > 0:
+            raise InputError(
+                f"weights is a matrix that is not positive definite (least eigenvalue {least:.3g}); give one that is, "
+                "or one positive number a row."
+            )
+    else:
+        raise InputError(f"weights has shape {values.shape}; give {rows} positive numbers or a {rows} × {rows} matrix.")
+    values.setflags(write=False)
+    return values
+
+
+def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}.")
+
+
+def check_where(method: str, accuracy: Any, device: Any, engine: Any) -> None:
+    """Refuse an accuracy that is none, a device that is not there, and an engine where it would do nothing."""
+    if accuracy is not None and (
+        isinstance(accuracy, bool) or not isinstance(accuracy, (int, float)) or not 0.0 < accuracy < 1.0
+    ):
+        raise InputError(f"accuracy is {accuracy!r}; give a share between 0 and 1, such as 1e-6, or leave it out.")
+    if device is not None:
+        try:
+            kind = torch.device(device).type
+        except (RuntimeError, TypeError):
+            kind = ""
+        if kind not in ("cpu", "cuda"):
+            raise InputError(f'device is {device!r}; give "cpu" or "cuda", or leave it out.')
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise InputError(f'device is {device!r}, but PyTorch finds no GPU on this machine; give "cpu".')
+    if engine is not None and method not in ("auto", "compressed"):
+        raise InputError(
+            f'engine is given, but method is {method!r}, which works on this machine only; use method="compressed".'
+        )

@@ -1,0 +1,365 @@
+"""A design for any number of rows: choose centres, sum up the rows once, and solve on virtual rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from ..arrays import Array
+from ..data import Engine, among
+from ..errors import GuaranteeError, GuaranteeWarning, InputError
+from ..linalg import as_array, solve_lower
+from ..models import Prior
+from ..noise import FunctionalNoise
+from ..programs import explaining_root
+from ..progress import Progress
+from ..promise import Cover, Design
+from ..proof import (
+    MOST,
+    SMALLEST,
+    Centres,
+    Certificate,
+    Features,
+    Summary,
+    VirtualRows,
+    choose_centres,
+    examine,
+    summarise,
+)
+from ..regions import Everywhere
+from .problem import Audience, Problem, Solution, Watch
+from .search import AT_ONCE, GREEDY_LIMIT, LADDER, AskedCover, Margins, certified_design, greedy_order
+
+# The problem that a design solves, on virtual rows instead of the rows of the data: any number of rows, one size.
+#
+# What the features leave out of f is given to every reader. That can only help readers, so whatever is promised here
+# holds for the data themselves (MATH.md, section 6.3).
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedAudience(Audience):
+    """All readers who hold one prior, and know what the features leave out."""
+
+    virtual: VirtualRows = field(kw_only=True)
+    place: int = field(kw_only=True)
+
+    @property
+    def size(self) -> int:
+        return len(self.virtual)
+
+    @cached_property
+    def data_covariance(self) -> Array:
+        """A as the virtual rows have it."""
+        return np.asarray(self.virtual.process(self.place) + self.virtual.noise(self.place))
+
+    @cached_property
+    def data_root(self) -> Array | None:
+        return np.asarray(scipy.linalg.cholesky(self.data_covariance, lower=True, check_finite=False))
+
+    @property
+    def features(self) -> Features:
+        return self.virtual.summary.features[self.place]
+
+    def root(self, sensitive: Array) -> Array:
+        values = self.features.at(sensitive)
+        cross = self.virtual.cross(self.place, values)
+        if self.joint:
+            return explaining_root(cross, self.tolerance.matrix(self.prior, sensitive) - self._rest(sensitive, values))
+        return cross / np.sqrt(self._budget(sensitive, values))
+
+    def _rest(self, points: Array, values: Array) -> Array:
+        """The covariance that the features leave out; nothing at a centre."""
+        beside = np.flatnonzero(~among(points, self.features.centres))
+        rest, known = np.zeros((len(points), len(points))), values[beside]
+        if beside.size:
+            left_out = self.prior.covariance(points[beside]) - (known * self.features.shares) @ known.T
+            rest[np.ix_(beside, beside)] = left_out
+        return rest
+
+    def _budget(self, points: Array, values: Array) -> Array:
+        """How much the virtual rows may explain, once what the features leave out is known."""
+        budget = self.tolerance.budget(self.prior, points) - self.features.left_out(points, values)
+        # where the features leave out more than may be learnt nothing can be promised
+        return np.asarray(np.maximum(budget, np.finfo(float).tiny))
+
+    def watch(self, points: Array) -> Watch:
+        if np.any(self.tolerance.budget(self.prior, points) <= 0):
+            self.tolerance.check(self.prior, points, self.inputs)
+        values = self.features.at(points)
+        assert self.data_root is not None
+        block = solve_lower(as_array(self.data_root), self.virtual.cross(self.place, values))
+        return Watch(block, np.einsum("ij,ij->j", block, block), self._budget(points, values))
+
+    def positive_without(self, level: float) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedProblem(Problem):
+    """``inputs`` are rows that stand for all of them where the region is looked at; ``virtual`` stands for their data.
+
+    ``whole`` is the problem as it was asked, with all rows. Its weights are a part of the virtual rows.
+    """
+
+    virtual: VirtualRows = field(kw_only=True)
+    whole: Problem = field(kw_only=True)
+
+    @cached_property
+    def audiences(self) -> tuple[Audience, ...]:
+        return tuple(
+            CompressedAudience(prior, self.inputs, self.tolerance, None, self.joint, virtual=self.virtual, place=place)
+            for place, prior in enumerate((self.prior, *self.others))
+        )
+
+    def admissible(self, points: Array) -> Array:
+        """The centres in the region that tell most of ``points``; each once.
+
+        At a centre the features have all of f, so Δ need not be lessened by what they leave out; it could not be where
+        sensitive values almost determine each other. Where each value is promised by itself that does not matter.
+        """
+        if not self.joint:
+            return points
+        inside = self._centres_inside
+        if len(points) == 0 or len(inside) == 0 or np.all(among(points, inside)):
+            return points
+        scale = np.sqrt(self.prior.variance(inside))
+        correlation = np.abs(self.prior.covariance(points, inside)) / scale
+        return np.asarray(inside[np.unique(np.argmax(correlation, axis=1))])
+
+    @cached_property
+    def _centres_inside(self) -> Array:
+        """The inputs of the region that are centres for every prior."""
+        first, *others = (features.centres for features in self.virtual.summary.features)
+        common = np.all([self.region.contains(first), *(among(first, centres) for centres in others)], axis=0)
+        return np.asarray(first[common])
+
+    def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
+        virtual, summary = self.virtual, self.virtual.summary
+        coefficients = virtual.coefficients(solution.noise.factor)
+        noise = FunctionalNoise(
+            (self.whole.prior, *self.whole.others),
+            tuple(features.centres for features in summary.features),
+            virtual.mixing(coefficients),
+            self.whole.inputs,
+            known_trace=float(np.sum(coefficients * (summary.plain @ coefficients))),
+        )
+        witness = None if solution.witness is None else tuple(virtual.basis @ part for part in solution.witness)
+        return self.whole.published(cover, sensitive, Solution(noise, witness))
+
+
+#: The gap that is aimed at where none is asked for.
+ACCURACY = 1e-6
+
+#: How often centres are added because the gap was not reached: each time costs a pass over the rows.
+PASSES = 3
+
+#: Noise is about this share of what would blur every value by itself; a first guess, to choose centres with.
+FIRST_GUESS = 0.3
+
+#: Sensitive values that the others determine to this share of their variance are left out.
+INDEPENDENT = 1e-7
+
+#: V must be above this share of the prior variance: with less, round-off would decide what the rows tell.
+LEAST_NOISE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Compression:
+    """How a design for many rows is found."""
+
+    whole: Problem
+    cover: AskedCover
+    accuracy: float
+    engine: Engine
+    device: str | None
+    step: Progress
+
+    @cached_property
+    def first_centres(self) -> list[Centres]:
+        """The centres that the first pass over the rows is made with."""
+        self.step.stage("choosing centres")
+        return self._centres(self._first_mean)
+
+    def guess(self) -> int:
+        """About how many centres are needed."""
+        return max(len(centres.places) for centres in self.first_centres)
+
+    def design(self) -> tuple[Design, Certificate]:
+        """The design and its certificate; a gap above ``accuracy`` is said with the number of centres it would need."""
+        check_compressible(self.whole)
+        mean, centres = self._first_mean, self.first_centres
+        for turn in range(PASSES):
+            if turn:
+                self.step.stage("choosing more centres")
+                centres = self._centres(mean)
+            features = [Features.around(p, c.places) for p, c in zip(self.priors, centres, strict=True)]
+            self._check_rough(features, centres)
+            summary = self._summary(features)
+            design, certificate = self._solve(summary)
+            gap = certificate.compression
+            share = self._residual(summary) / max(design.noise.trace, np.finfo(float).tiny)
+            full = any(len(c.places) >= MOST for c in centres)
+            if gap <= self.accuracy or full or share < self.accuracy / 8 or turn == PASSES - 1:
+                break
+            mean = min(mean, self._residual(summary) / summary.rows) * min(0.3, 0.4 * self.accuracy / share)
+        if gap > self.accuracy and certificate.holds:
+            self._warn(gap, summary, centres, design)
+        return design, certificate
+
+    @property
+    def priors(self) -> tuple[Prior, ...]:
+        return (self.whole.prior, *self.whole.others)
+
+    @cached_property
+    def _first_mean(self) -> float:
+        """What may be left out at a row, on average, if the noise is about as large as one guesses."""
+        whole, sample = self.whole, self.whole.inputs.sample
+        rows = sample.values[:: -(-len(sample) // 2048)]
+        points = whole.region.points
+        places = whole.region.candidates(256, sample) if points is None else points[:256]
+        guesses = []
+        for prior in self.priors:
+            own, budget = prior.variance(places), whole.tolerance.budget(prior, places)
+            seen = np.max(prior.covariance(rows, places) ** 2 / (own * prior.variance(rows)[:, None]), axis=1)
+            blur = float(np.mean(own * np.maximum(own / budget - 1.0, 0.01)))
+            guesses.append(FIRST_GUESS * float(np.mean(seen)) * blur)
+        return 0.5 * self.accuracy * min(guesses)
+
+    def _centres(self, mean: float) -> list[Centres]:
+        whole = self.whole
+        chosen: list[Centres] = []
+        always = whole.region.points
+        if always is not None and len(always) > MOST // 2:
+            raise InputError(
+                f'region has {len(always)} points; at most {MOST // 2} can be protected by method="compressed". Give '
+                "fewer points, or a box around them."
+            )
+        if always is None and whole.joint:
+            # sensitive inputs have to be centres, so there must be some that stand for the region well
+            places = whole.region.candidates(AT_ONCE, whole.inputs.sample)
+            places = places[:: -(-len(places) // AT_ONCE)]
+            always = places[greedy_order(whole.prior, places, LADDER[2], GREEDY_LIMIT).order]
+        # for several priors sensitive inputs must be centres of each, also where they tell almost the same
+        least = SMALLEST if len(self.priors) == 1 else 1e-3 * SMALLEST
+        for prior in self.priors:
+            chosen.append(
+                choose_centres(prior, whole.inputs.sample, whole.region, mean, MOST, always, self.device, least)
+            )
+        return chosen
+
+    def _summary(self, features: list[Features]) -> Summary:
+        whole, rows = self.whole, len(self.whole.inputs)
+        self.step.stage(f"summing up {rows:,} rows")
+        return summarise(
+            self.priors,
+            features,
+            whole.inputs,
+            whole.weights,
+            self.engine,
+            self.device,
+            self.step.counter(rows),
+        )
+
+    def _solve(self, summary: Summary) -> tuple[Design, Certificate]:
+        whole = self.whole
+        problem = CompressedProblem(
+            _with_one_noise(whole.prior),
+            whole.inputs.sample,
+            whole.region,
+            whole.tolerance,
+            None,
+            whole.guarantee,
+            whole.structure,
+            tuple(_with_one_noise(prior) for prior in whole.others),
+            "auto",
+            virtual=VirtualRows(summary),
+            whole=whole,
+        )
+        # what the features cost is not worth another attempt
+        margins = Margins(joint=max(1e-9, 0.05 * self.accuracy), independent=INDEPENDENT)
+        return certified_design(problem, self.cover, lambda design: examine(design, summary), self.step.stage, margins)
+
+    def _residual(self, summary: Summary) -> float:
+        return max(summary.residual(place, weighted=False) for place in range(len(self.priors)))
+
+    def _warn(self, gap: float, summary: Summary, centres: list[Centres], design: Design) -> None:
+        wanted = 0.5 * self.accuracy * design.noise.trace / summary.rows
+        needed = sum(c.needed_for(wanted) for c in centres)
+        if needed > len(summary):
+            reason = (
+                f"about {_count(needed)} would be needed: the prior is too rough, or has too many inputs, for fewer"
+            )
+        elif self.whole.weights is not None or None in summary.noises:
+            reason = "more would not help: rows with weights or noise variances of their own cost the rest"
+        else:
+            reason = "more would not help: round-off is in the way"
+        warnings.warn(
+            f"compression may cost up to {gap:.1e} of the noise; accuracy {self.accuracy:g} was asked for. There are "
+            f"{len(summary)} centres, and {reason}. The promise holds all the same",
+            GuaranteeWarning,
+            stacklevel=5,
+        )
+
+    def _check_rough(self, features: list[Features], centres: list[Centres]) -> None:
+        """Raise where the features leave out more of f than may be learnt: readers are given that."""
+        whole, sample = self.whole, self.whole.inputs.sample
+        places = whole.region.points
+        if places is None and self.cover == "rows":
+            places = sample.values[whole.region.contains(sample.values)]
+        if places is None:
+            places = whole.region.candidates(1024, sample, turn=2)
+        if len(places) == 0:
+            # no row is in the region: that is said where rows are taken
+            return
+        for prior, own, chosen in zip(self.priors, features, centres, strict=True):
+            budget = whole.tolerance.budget(prior, places)
+            worst = float(np.max(own.left_out(places) / budget, initial=0.0))
+            if worst >= 1.0:
+                needed = chosen.needed_for(0.05 * float(np.mean(budget)))
+                raise GuaranteeError(
+                    f'nothing was designed: method="compressed" has {len(own)} centres, which leave out {worst:.2g} '
+                    "times as much of f as readers may learn in the region, and what is left out is given to readers. "
+                    f"The prior is too rough, or has too many inputs; about {_count(needed)} centres would be needed. "
+                    'Use an exact method (method="subspace", with fewer rows), a smaller region, sf.Points, or a prior '
+                    "with a longer lengthscale."
+                )
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**7 else "far too many"
+
+
+def _with_one_noise(prior: Prior) -> Prior:
+    """``prior`` with one noise variance for all rows: where the region is looked at, each row's own does not matter."""
+    return prior if isinstance(prior.noise, float) else replace(prior, noise=float(np.mean(prior.noise)))
+
+
+def check_compressible(problem: Problem) -> None:
+    """Raise where the compressed method cannot do what is asked."""
+    remedy = 'use method="auto", "subspace" or "eigh"'
+    if problem.inputs.outputs is not None:
+        raise InputError(f'method is "compressed", which is for one output; with a JointPrior {remedy}.')
+    if problem.structure == "diagonal":
+        raise InputError(
+            'structure is "diagonal", which blurs every row by itself; with method="compressed" noise is a function '
+            'of the inputs. Use method="auto".'
+        )
+    if isinstance(problem.region, Everywhere):
+        raise InputError(f'region is Everywhere, which method="compressed" cannot protect; {remedy}, or give a box.')
+    if problem.weights is not None and problem.weights.ndim == 2:
+        raise InputError(f'weights is a matrix; with method="compressed" give one number for each row, or {remedy}.')
+    for prior in (problem.prior, *problem.others):
+        least = float(np.min(prior.noise))
+        if least <= LEAST_NOISE * float(np.max(_variances(prior, problem))):
+            raise InputError(
+                f'noise is {least:g}; method="compressed" needs noise in the data (V > 0), above {LEAST_NOISE:g} of '
+                f"the prior variance. Give its variance to the prior, or {remedy}."
+            )
+
+
+def _variances(prior: Prior, problem: Problem) -> Array:
+    return prior.variance(problem.inputs.sample.values[:1024])

@@ -1,0 +1,252 @@
+"""The scikit-learn estimator: fit a prior, protect a region, release the outputs, predict as a reader would."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..arrays import Array, Mask
+from ..data import Inputs, as_inputs, in_row_order
+from ..errors import GuaranteeWarning, InputError
+from ..models import ColumnMap, Prior, fit_prior, fitted_map, in_original_units
+from ..noise import SecretKey
+from ..regions import Everywhere, Region, parse_region
+from ..release import Release, digest_outputs
+from .mechanism import protect
+
+#: What is promised where nothing at all is said: everywhere, readers learn at most half of the variance.
+DEFAULT_ALPHA = 0.5
+
+#: One for this process: the same data with the same settings get the same noise, so fits cannot be averaged.
+_KEY = SecretKey.fresh()
+
+#: What was released for which rows in this process, as digests.
+_RELEASED: dict[bytes, set[str]] = {}
+
+_HINT = (
+    "A region is in the units of the X that this estimator is given: if a step before it scales X, take that step out "
+    "of the pipeline and give it as preprocess=, and the region in the units before scaling."
+)
+
+
+class PrivateGPRegressor(RegressorMixin, BaseEstimator):
+    """Gaussian process regression from outputs that were blurred so that a region stays private.
+
+    ``fit(X, y)`` fits a prior (``fit_prior``), protects the region (``protect``) and releases y. ``predict`` is what a
+    reader of that release predicts. ``release_`` is what may be published, ``release_.save(path)`` writes it.
+
+    ``region`` is a region such as ``sf.Box({"age": (75, 90)})``, a text for ``sf.parse_region`` such as
+    "75 <= age <= 90" (columns of an array are x0, x1, …, or just x, unless ``columns`` names them), or None for
+    everywhere. Say how much readers may learn there with ``alpha`` or ``floor``, as in ``protect``. Only
+    ``PrivateGPRegressor()``, with none of the three, has a default: everywhere, with ``alpha=0.5``. ``kernel``,
+    ``mean``, ``noise`` and ``lengthscale`` are those of ``fit_prior``; ``guarantee``, ``structure``, ``cover`` and
+    ``method`` those of ``protect``. With ``fit_outside`` the prior is fitted to rows outside the region only, so that
+    its values, which are published, tell nothing of those inside.
+
+    ``preprocess`` is a scaler, or a Pipeline or ColumnTransformer of scalers. A copy is fitted inside: the kernel (and
+    ``lengthscale``) is in scaled units, while X, the region, the release and the certificate stay in the units of X.
+    Behind a scaler in a pipeline the estimator sees scaled columns only, and the region has to be in scaled units.
+
+    Guarantee: that of ``certificate_``. A fitted estimator keeps neither y nor a key, so that it can be pickled and
+    handed on: it holds what its release holds. Noise comes from a secure source. Within one process the same data and
+    the same settings get the same noise, so fitting again can never be averaged; other data, other settings or
+    another process draw anew. So publish one release only: not each fold of a cross-validation, nor each point of a
+    grid, and know that a setting chosen by scores was learnt from y. ``unsafe_seed`` is for experiments: anyone can
+    take that noise off, and the release is marked.
+
+    >>> import numpy as np, sfumato as sf
+    >>> t = np.linspace(0.0, 3.0, 31)[:, None]
+    >>> model = sf.PrivateGPRegressor(region="1 <= x <= 2", alpha=0.1, noise=0.01).fit(t, np.sin(2 * t[:, 0]))
+    >>> model.certificate_.holds
+    True
+    >>> mean, std = model.predict([[0.5], [1.5]], return_std=True)
+    >>> bool(std[0] < std[1])
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        region: Any = None,
+        alpha: Any = None,
+        floor: Any = None,
+        kernel: Any = "rbf",
+        mean: Any = "constant",
+        noise: Any = "learn",
+        lengthscale: Any = None,
+        guarantee: Any = "joint",
+        structure: Any = "full",
+        cover: Any = "auto",
+        method: Any = "auto",
+        fit_outside: Any = False,
+        preprocess: Any = None,
+        columns: Any = None,
+        unsafe_seed: Any = None,
+    ) -> None:
+        self.region = region
+        self.alpha = alpha
+        self.floor = floor
+        self.kernel = kernel
+        self.mean = mean
+        self.noise = noise
+        self.lengthscale = lengthscale
+        self.guarantee = guarantee
+        self.structure = structure
+        self.cover = cover
+        self.method = method
+        self.fit_outside = fit_outside
+        self.preprocess = preprocess
+        self.columns = columns
+        self.unsafe_seed = unsafe_seed
+
+    def fit(self, X: Any, y: Any) -> PrivateGPRegressor:
+        """Fit the prior, protect the region and release ``y``."""
+        named = y.name if isinstance(y, pd.Series) and isinstance(y.name, str) and y.name else None
+        labels = X.index if isinstance(X, (pd.DataFrame, pd.Series)) else None
+        # before scikit-learn takes the labels off: values on other rows than their own would be published as they are
+        y = in_row_order(y, labels, "y")
+        noise = in_row_order(self.noise, labels, "noise")
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        y = np.asarray(y, dtype=np.float64)
+        rows = self._rows(X)
+        region = self._asked_region(rows)
+        inside = np.asarray(region.contains(rows.values), dtype=np.bool_)
+        prior = self._fitted_prior(rows, y, inside, noise)
+        mechanism = protect(
+            prior,
+            rows,
+            region,
+            DEFAULT_ALPHA if self.region is self.alpha is self.floor is None else self.alpha,
+            floor=self.floor,
+            guarantee=self.guarantee,
+            structure=self.structure,
+            cover=self.cover,
+            method=self.method,
+            progress=False,
+        )
+        mechanism = replace(mechanism, _key=_KEY)
+        self.release_ = mechanism.release(y, output_name=named, unsafe_seed=self.unsafe_seed)
+        _warn_of_another(rows, self.release_)
+        self.certificate_ = self.release_.certificate
+        self.prior_ = self.release_.prior
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """What a reader of ``release_`` predicts of f at ``X``: the mean, with a deviation or the covariance if asked.
+
+        Both are about the function f, not about a new measurement with its error.
+        """
+        check_is_fitted(self, "release_")
+        if return_std and return_cov:
+            raise InputError("return_std and return_cov are both True; ask for one of them.")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        seen = self.release_.predict(X)
+        if return_cov:
+            return seen.mean, seen.covariance()
+        return (seen.mean, seen.std) if return_std else seen.mean
+
+    def _rows(self, X: Array) -> Inputs:
+        own = getattr(self, "feature_names_in_", None)
+        names = None if own is None else [str(name) for name in own]
+        if self.columns is not None:
+            given = [] if isinstance(self.columns, str) else list(self.columns)
+            if len(given) != X.shape[1] or not all(isinstance(name, str) for name in given):
+                raise InputError(f"columns is {self.columns!r}; give {X.shape[1]} names, one for each column of X.")
+            if names is not None and given != names:
+                raise InputError(
+                    f"columns is {self.columns!r}, but X has names of its own ({', '.join(names)}); leave columns out."
+                )
+            names = given
+        return as_inputs(X if names is None else pd.DataFrame(X, columns=names))
+
+    def _asked_region(self, rows: Inputs) -> Region:
+        """The region, bound to the rows, with a word on scaling where it does not fit them."""
+        if self.region is None:
+            return Everywhere().bind(rows)
+        if self.alpha is None and self.floor is None:
+            raise InputError(
+                "region is given, but neither alpha nor floor; say how much readers may learn there, as in alpha=0.1."
+            )
+        try:
+            asked = parse_region(self.region, rows.names) if isinstance(self.region, str) else self.region
+            if not isinstance(asked, Region):
+                raise InputError(f'region is {self.region!r}; give a region, or a text such as "1 <= t <= 2".')
+            bound = asked.bind(rows)
+        except InputError as error:
+            if self.preprocess is not None:
+                raise
+            said = str(error)  # several lines where a text cannot be read
+            raise InputError(said + ("\n" if "\n" in said else " ") + _HINT) from None
+        if self.preprocess is None and not isinstance(bound, Everywhere) and _is_standardised(rows.values):
+            warnings.warn(
+                f"every column of X has mean 0 and standard deviation 1, so the region ({bound.in_words(rows.names)}) "
+                f"is read in standardised units. {_HINT}",
+                GuaranteeWarning,
+                stacklevel=3,
+            )
+        return bound
+
+    def _fitted_prior(self, rows: Inputs, y: Array, inside: Mask, noise: Any) -> Prior:
+        if not isinstance(self.fit_outside, (bool, np.bool_)):
+            raise InputError(f"fit_outside is {self.fit_outside!r}; give True or False.")
+        keep = ~inside if self.fit_outside else np.ones(len(rows), dtype=np.bool_)
+        if keep.sum() < 2:
+            raise InputError(
+                f"fit_outside is True, but {int(keep.sum())} of {len(rows)} rows lie outside the region; give a "
+                "smaller region, or fit_outside=False."
+            )
+        scaling: ColumnMap = fitted_map(self.preprocess, rows)
+        scaled = scaling.apply(rows.values)
+        names = [rows.names[place] for place in scaling.sources]
+        one_a_row = np.ndim(noise) == 1 and len(noise) == len(rows)
+        noise = np.asarray(noise) if one_a_row else noise
+        prior = fit_prior(
+            pd.DataFrame(scaled[keep], columns=names),
+            y[keep],
+            self.kernel,
+            self.mean,
+            noise[keep] if one_a_row else noise,
+            lengthscale=self.lengthscale,
+        )
+        prior = in_original_units(prior, scaling, rows.dimension)
+        # The report of the fit has a likelihood of y in it: what is kept must be publishable.
+        return Prior(prior.kernel, prior.mean, noise if one_a_row else prior.noise)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Another process draws other noise; and what readers are kept from shows in the score.
+        tags.non_deterministic = True
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def _warn_of_another(rows: Inputs, release: Release) -> None:
+    """Warn, once for the same rows, when other values or settings were released for them before."""
+    ordered = rows.values[np.lexsort(rows.values.T)] + 0.0
+    seen = _RELEASED.setdefault(hashlib.sha256(ordered.tobytes()).digest(), set())
+    seen.add(digest_outputs(np.asarray(release.outputs)))
+    if len(seen) == 2:
+        warnings.warn(
+            "this process has fitted these rows before, with other values or settings, and with other noise: publish "
+            "one of the releases only, for the noise of releases that are almost the same averages out",
+            GuaranteeWarning,
+            stacklevel=3,
+        )
+
+
+def _is_standardised(values: Array) -> bool:
+    """Whether a scaler has been here; columns that are 0 throughout were constant before."""
+    live = values[:, np.any(values != 0.0, axis=0)]
+    if live.shape[1] == 0:
+        return False
+    # allclose to what StandardScaler leaves, or RobustScaler
+    low, middle, high = np.quantile(live, [0.25, 0.5, 0.75], axis=0)
+    plain = np.allclose(live.mean(axis=0), 0.0, atol=1e-7) and np.allclose(live.std(axis=0), 1.0, atol=1e-7)
+    return bool(plain or (np.allclose(middle, 0.0, atol=1e-7) and np.allclose(high - low, 1.0, atol=1e-7)))

@@ -1,0 +1,335 @@
+"""``protect``: from a prior, inputs, a region and a tolerance to a mechanism that can release outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, get_args
+
+import numpy as np
+
+from ..arrays import Array
+from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, present_outputs, rows_of_dask, stacked_outputs
+from ..errors import GuaranteeWarning, InputError
+from ..models import JointPrior, Prior
+from ..noise import Noise, SecretKey
+from ..progress import Progress
+from ..progress import progress as show_progress
+from ..promise import Design, Guarantee, Structure, Tolerance
+from ..proof import Certificate, examine, look_alike
+from ..regions import Region
+from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
+from .arguments import asked_problem, check_choice, check_where
+from .compression import ACCURACY as COMPRESSED
+from .compression import Compression, check_compressible
+from .plan import check_memory, choose_method, compressed_plan, exact_plan
+from .problem import Method, Problem
+from .search import AskedCover, certified_design
+from .units import in_units
+
+#: What marks a release to a folder among those of a mechanism.
+FOLDER = b"to a folder "
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """A way to publish outputs with noise, its certificate, and a secret key that nobody sees.
+
+    Guarantee: nothing in a mechanism depends on y, and everything in it but the key may be published. The noise of a
+    release is a function of the key and of (design, y): the same y gets the same noise, so draws cannot be averaged.
+    """
+
+    design: Design
+    certificate: Certificate
+    _key: SecretKey = field(repr=False)
+    _released: set[bytes] = field(default_factory=set, repr=False)
+    _device: str = field(default="cpu", repr=False)
+    _engine: Engine = field(default_factory=Here, repr=False)
+    _recorder: Callable[[Release], None] | None = field(default=None, repr=False)
+    _output_name: str | None = field(default=None, repr=False)
+
+    @property
+    def noise(self) -> Noise:
+        """Σ, as ``.factor``, ``.covariance()``, ``.variance()`` and ``.trace``."""
+        return self.design.noise
+
+    @property
+    def prior(self) -> Prior:
+        """What readers are assumed to believe beforehand."""
+        return self.design.prior
+
+    @property
+    def inputs(self) -> Array:
+        """X, one row for each output; with several outputs the last column is the number of the output."""
+        return self.design.inputs.values
+
+    @property
+    def region(self) -> Region:
+        """Where f is sensitive."""
+        return self.design.region
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """How much may be learnt there."""
+        return self.design.tolerance
+
+    @property
+    def sensitive(self) -> Array:
+        """S₀: the sensitive inputs for which the joint promise is made."""
+        return self.design.sensitive
+
+    def release(
+        self, y: Any, *, output_name: str | None = None, resolution: float | None = None, unsafe_seed: int | None = None
+    ) -> Release:
+        """Blur ``y``, one value for each input, and give back what may be published.
+
+        Guarantee: raises ``GuaranteeError`` and gives nothing back when the certificate does not hold. Calling it again
+        with the same ``y`` gives the same release; with another one a ``GuaranteeWarning``, because releases of almost
+        the same values can be averaged. ``unsafe_seed`` is for experiments: the noise can be rebuilt by anyone who
+        guesses it, and the release is marked. A mechanism of a ledger writes what it reveals into the ledger first.
+        """
+        if any(mark.startswith(FOLDER) for mark in self._released):
+            raise InputError("this mechanism has released values to a folder already; publish those, or protect again.")
+        if self._recorder is not None and output_name not in (None, self._own_name()):
+            raise InputError(
+                f"output_name is {output_name!r}, but the ledger was told that this is {self._own_name()!r}; give the "
+                "name to ledger.protect."
+            )
+        if self._recorder is not None and unsafe_seed is not None:
+            raise InputError(
+                "unsafe_seed is given, but a ledger counts on noise that nobody can take off; leave it out."
+            )
+        release = make_release(
+            self.design,
+            self.certificate,
+            self._key,
+            y,
+            output_name=self._own_name() if output_name is None else output_name,
+            resolution=resolution,
+            unsafe_seed=unsafe_seed,
+            device=self._device,
+        )
+        for found in look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior):
+            warnings.warn(found, GuaranteeWarning, stacklevel=2)
+        if self._recorder is not None:
+            # before anybody sees it: what is interrupted now counts as published
+            self._recorder(release)
+        elif unsafe_seed is None:
+            known, digest = len(self._released), release_digest(self.design, y)
+            self._released.add(digest)
+            if 0 < known < len(self._released):
+                warnings.warn(
+                    f"this mechanism has now released {known + 1} different sets of values; publish one of them only: "
+                    "the noise of releases that are almost the same averages out",
+                    GuaranteeWarning,
+                    stacklevel=2,
+                )
+        return release
+
+    def _own_name(self) -> str:
+        """What the outputs are called if nothing else is said."""
+        rows = self.design.inputs
+        return self._output_name or ("y" if rows.outputs is None else ", ".join(present_outputs(rows)))
+
+    def release_to(
+        self,
+        folder: str | os.PathLike[str],
+        output: str,
+        *,
+        output_name: str | None = None,
+        resolution: float | None = None,
+        progress: bool = True,
+    ) -> Release:
+        """Blur the column ``output`` of rows that are read part after part, and write the release to ``folder``.
+
+        For inputs from ``sf.rows_of_parquet`` or ``sf.rows_of_dask``, which must have been given that column too.
+        ``sf.load(folder)`` opens what is written.
+
+        Guarantee: as for ``release``; the release appears in the folder complete or not at all. A mechanism does this
+        once: noise that is drawn again for the same values averages out.
+        """
+        rows, target = self.design.inputs, os.path.realpath(folder)
+        if not isinstance(rows, StoredInputs):
+            raise InputError(
+                "X of this mechanism is in memory; use release(y).save(path). Inputs from sf.rows_of_parquet or "
+                "sf.rows_of_dask can be released to a folder."
+            )
+        task = {"mechanism": self.design.digest().hex(), "output": output, "name": output_name, "step": resolution}
+        mark = FOLDER + json.dumps([target, task], sort_keys=True).encode()
+        if self._released - {mark} or (mark in self._released and has_release(Path(folder))):
+            raise InputError("this mechanism has released values already; publish those, or protect again.")
+        # before anything can be seen: a run that fails is taken up in the same folder, or not at all
+        self._released.add(mark)
+        # the run's own key is drawn in the folder, so that an interrupted run could be taken up; ours stays unused
+        writer = FolderWriter(
+            Path(folder),
+            rows,
+            rows.column(output),
+            self._engine,
+            lambda text: warnings.warn(text, GuaranteeWarning, stacklevel=4),
+            output_name or output,
+            resolution,
+            self._device,
+            progress,
+        )
+        writer.write(lambda: (self.design, self.certificate), task)
+        return load(folder)
+
+    def __copy__(self) -> Mechanism:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Mechanism:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Mechanism holds a secret key and cannot be pickled; save what it releases instead: "
+            "mechanism.release(y).save(path)."
+        )
+
+    def __str__(self) -> str:
+        kind = f"correlated noise of rank {self.noise.rank}"
+        if self.design.structure == "diagonal":
+            kind = f"independent noise on {self.noise.rank} of them"
+        title = f"Mechanism for {len(self.design.inputs)} rows: {self.design.guarantee} guarantee, {kind}"
+        return f"{title}\n{self.certificate}"
+
+    def __repr__(self) -> str:
+        state = "holds" if self.certificate.holds else "FAILS"
+        return f"<Mechanism for {len(self.design.inputs)} rows, {self.certificate.cover} cover, certificate {state}>"
+
+
+def protect(
+    prior: Prior | JointPrior,
+    X: Any,
+    region: Region | Mapping[str, Region | None],
+    alpha: float | Mapping[str, float] | None = None,
+    *,
+    floor: Any = None,
+    tolerance: Tolerance | None = None,
+    released: Sequence[str] | None = None,
+    guarantee: Guarantee = "joint",
+    structure: Structure = "full",
+    cover: AskedCover = "auto",
+    priors: Sequence[Prior | JointPrior] = (),
+    weights: Any = None,
+    method: Method = "auto",
+    accuracy: float | None = None,
+    device: str | None = None,
+    engine: Any = None,
+    progress: bool = True,
+) -> Mechanism:
+    """The least noise on outputs at ``X`` such that nobody learns f in ``region`` better than allowed.
+
+    Give one of ``alpha`` (the fraction of the prior variance that may be learnt), ``floor`` (the standard deviation
+    that every reader must keep, in the units of y, or a function of the inputs) and ``tolerance``.
+
+    Guarantee (``certificate.holds``): for every reader who knows ``X``, the prior, V, Σ and the published outputs,
+    ``std(f(s)|W) ≥ floor(s)`` at every input s of the region. ``guarantee="joint"`` promises ``K_SX M⁻¹ K_XS ⪯ Δ`` at
+    the sensitive inputs as well, so that no weighted average of their values is known better than allowed either;
+    ``guarantee="pointwise"`` promises each value by itself, with less noise. With ``priors`` all of that is promised to
+    readers who hold any of these priors too.
+
+    ============ ======================================================================================
+    cover        the floor is promised
+    ============ ======================================================================================
+    "auto"       everywhere in the region: greedy where that needs few points, else exchange
+    "greedy"     everywhere in the region, by a cover that fills it
+    "exchange"   everywhere in the region, by inputs added where the floor is not yet kept
+    "rows"       at the rows of the data inside the region only, as in the paper; the certificate says
+                 how far readers get below the floor between them
+    ============ ======================================================================================
+
+    A finite ``Points`` region is protected at its points, ``Everywhere`` at every input there is.
+    ``structure="diagonal"`` blurs every row by itself, which needs more noise. ``weights`` (one positive number a row,
+    or a positive definite matrix C) asks for the least Tr CΣ.
+
+    Several outputs that know of each other are one process with a ``JointPrior``. ``released`` then names the outputs
+    that are published (left out: all that are functions of the inputs), at the inputs ``X`` or, with a dict, each at
+    its own; ``region`` (and ``alpha``, ``floor``) may be a dict that says for each sensitive output where it is
+    protected, whether it is released itself or not.
+
+    ``method="auto"`` chooses by the number of rows, the prior and the memory that is free (docs/performance.md):
+
+    ============ ======================================================================================
+    method       the noise is
+    ============ ======================================================================================
+    "eigh"       the least, by a full eigenproblem of the joint program
+    "subspace"   the least to a share of ``accuracy`` (1e-8), by a subspace that keeps the promise throughout
+    "compressed" for any number of rows: a random function, the least to a share of ``accuracy`` (1e-6)
+    "sign"       the least, by matrix sign iterations, to compare with
+    ============ ======================================================================================
+
+    ``device="cuda"`` works on a GPU. ``engine`` is a ``dask.distributed.Client`` (or its address) whose workers do
+    the work on the rows; ``X`` may then be a Dask DataFrame with the inputs, or rows from ``sf.rows_of_parquet``.
+
+    >>> import numpy as np, gpytorch, sfumato as sf
+    >>> kernel = gpytorch.kernels.RBFKernel().double()
+    >>> kernel.lengthscale = 20 ** -0.5
+    >>> example = sf.protect(sf.Prior(kernel=kernel), np.arange(1, 10) / 10, sf.Points([[0.5]]), alpha=0.5)
+    >>> round(example.noise.trace, 4)
+    3.5456
+    """
+    check_choice("cover", cover, get_args(AskedCover))
+    check_where(method, accuracy, device, engine)
+    work = as_engine(engine)
+    X = rows_of_dask(X, list(X.columns), engine=work) if is_dask_frame(X) else X
+    problem = asked_problem(
+        prior,
+        X,
+        region,
+        alpha,
+        floor=floor,
+        tolerance=tolerance,
+        released=released,
+        guarantee=guarantee,
+        structure=structure,
+        priors=priors,
+        weights=weights,
+        method=method,
+        accuracy=accuracy,
+        device=device,
+    )
+    with show_progress(progress) as step:
+        try:
+            design, certificate = _designed(in_units(problem), cover, work, engine is not None, step)
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
+                f"of them, or a rougher tolerance kernel: {error}."
+            ) from error
+    for note in certificate.notes:
+        # what a person must not overlook is in capitals
+        if certificate.holds and note.startswith(("ONLY", "NO FLOOR", "PROTECTED ONE")):
+            warnings.warn(note, GuaranteeWarning, stacklevel=2)
+    return Mechanism(design, certificate, SecretKey.fresh(), set(), device or "cpu", work)
+
+
+def _designed(
+    problem: Problem, cover: AskedCover, engine: Engine, elsewhere: bool, step: Progress
+) -> tuple[Design, Certificate]:
+    """The design by the method that was asked for, or by the one that suits the size; ``elsewhere``: on an engine."""
+    device, method = problem.device, problem.method
+    compression = Compression(problem, cover, problem.accuracy or COMPRESSED, engine, device, step)
+    streamed = elsewhere or isinstance(problem.inputs, StoredInputs)
+    if method == "auto" and choose_method(problem, device, streamed, compression.guess) == "compressed":
+        method = "compressed"
+    if method == "compressed":
+        check_compressible(problem)
+        plan = compressed_plan(problem, compression.guess(), device)
+    elif streamed:
+        raise InputError(
+            f'method is {method!r}, which needs all rows in the memory of one machine; use method="compressed" with '
+            "engine, files and Dask."
+        )
+    else:
+        plan = exact_plan(problem, device)
+    check_memory(plan, device)
+    step.announce(str(plan), plan.seconds)
+    if method == "compressed":
+        return compression.design()
+    return certified_design(problem, cover, lambda design: examine(design, None, device), step.stage)

@@ -1,0 +1,173 @@
+"""Outputs in very different units, designed for as if each had a prior variance of about 1.
+
+The least noise in the owner's units would go where the numbers are largest, and round-off of large outputs would drown
+small ones. So a design counts noise relative to the prior of each output, and is made in units that are powers of
+two: going there and back rounds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+
+from ..arrays import Array
+from ..data import Inputs
+from ..linalg import units
+from ..models import OutputsKernel, Prior, Term, build_kernel, describe_kernel
+from ..noise import CorrelatedNoise, IndependentNoise, Noise
+from ..promise import Cover, Design, FloorTolerance, FractionTolerance, MatrixTolerance, OutputTolerance, Tolerance
+from .problem import Problem, Solution
+
+#: At how many inputs the variance of each output is looked at.
+LOOKS = 64
+
+
+def output_units(prior: Prior, inputs: Inputs) -> dict[str, float]:
+    """A power of two near the standard deviation of each output; nothing where there is one output."""
+    if inputs.outputs is None:
+        return {}
+    plain = inputs.plain.values[:: -(-len(inputs) // LOOKS)]
+    variances = []
+    for number in range(len(inputs.outputs)):
+        about = np.column_stack([plain, np.full(len(plain), float(number))])
+        variances.append(float(np.mean(prior.variance(about))))
+    return dict(zip(inputs.outputs, units(np.array(variances)).tolist(), strict=True))
+
+
+def of_rows(unit: Mapping[str, float], inputs: Inputs, name: str = "y") -> Array:
+    """The unit of each row; rows of one output that is known by another ``name`` have that one's."""
+    if inputs.outputs is None:
+        return np.full(len(inputs), unit.get(name, 1.0))
+    by_number = np.array([unit.get(output, 1.0) for output in inputs.outputs])
+    return np.asarray(by_number[inputs.values[:, -1].astype(np.intp)])
+
+
+def prior_in(unit: Mapping[str, float], prior: Prior, inputs: Inputs, rows: Array) -> Prior:
+    """``prior`` in other units; its mean, which designs do not need, is left behind."""
+    noise = prior.noise_variance(len(inputs)) / rows**2
+    kernel = prior.kernel
+    if isinstance(kernel, OutputsKernel) and inputs.outputs is not None:
+        by_number = np.array([unit.get(output, 1.0) for output in inputs.outputs])
+        terms = [
+            Term(term.kernel, term.entries, term.mixing / by_number[[number for number, _ in term.entries]][:, None])
+            for term in kernel.terms
+        ]
+        kernel = OutputsKernel(terms)
+    elif np.any(rows != 1.0):
+        tree = {"kind": "scale", "variance": 1.0 / float(rows[0]) ** 2, "kernel": describe_kernel(kernel)}
+        kernel = build_kernel(tree)
+    return Prior(kernel, "zero", float(noise[0]) if np.ptp(noise) == 0 else noise)
+
+
+def tolerance_in(unit: Mapping[str, float], tolerance: Tolerance, inputs: Inputs) -> Tolerance | None:
+    """``tolerance`` in other units; None where it has none that is known."""
+    assert inputs.outputs is not None
+    by_number = [unit.get(output, 1.0) for output in inputs.outputs]
+    if isinstance(tolerance, FractionTolerance):
+        return tolerance
+    if isinstance(tolerance, OutputTolerance):
+        parts: list[tuple[int, FractionTolerance | FloorTolerance]] = []
+        for number, part in tolerance.parts:
+            if isinstance(part, FloorTolerance):
+                assert not callable(part.value)
+                part = FloorTolerance(part.value / by_number[number])
+            parts.append((number, part))
+        return OutputTolerance(tuple(parts), tolerance.common)
+    if isinstance(tolerance, MatrixTolerance) and tolerance.points is not None:
+        scale = np.array([by_number[int(number)] for number in tolerance.points[:, -1]])
+        return MatrixTolerance(tolerance.delta / np.outer(scale, scale), tolerance.points)
+    return None
+
+
+def noise_in(noise: Noise, scale: Array) -> Noise:
+    """Noise on rows that are divided by ``scale``."""
+    if isinstance(noise, IndependentNoise):
+        return IndependentNoise(noise.variances / scale**2)
+    factor, shift = noise.factor / scale[:, None], noise.shift / float(np.max(scale)) ** 2
+    if noise.shift > 0 and np.ptp(scale) > 0:
+        # rows in finer units carry more than the least of it
+        more = np.sqrt(np.maximum(noise.shift / scale**2 - shift, 0.0))
+        factor = np.hstack([factor, np.diag(more)[:, more > 0]])
+    return CorrelatedNoise(factor, shift)
+
+
+def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | None:
+    """``design`` in other units; None where its tolerance has none that is known."""
+    rows = of_rows(unit, design.inputs, name)
+    tolerance: Tolerance | None
+    if design.inputs.outputs is not None:
+        tolerance = tolerance_in(unit, design.tolerance, design.inputs)
+    else:
+        tolerance = _plain_tolerance_in(unit.get(name, 1.0), design.tolerance)
+    if tolerance is None:
+        return None
+    return replace(
+        design,
+        prior=prior_in(unit, design.prior, design.inputs, rows),
+        others=tuple(prior_in(unit, prior, design.inputs, rows) for prior in design.others),
+        tolerance=tolerance,
+        noise=noise_in(design.noise, rows),
+        weights=None,
+        witness=None,
+    )
+
+
+def _plain_tolerance_in(unit: float, tolerance: Tolerance) -> Tolerance | None:
+    if isinstance(tolerance, FractionTolerance):
+        return tolerance
+    if isinstance(tolerance, FloorTolerance) and not callable(tolerance.value):
+        return FloorTolerance(tolerance.value / unit)
+    if isinstance(tolerance, MatrixTolerance):
+        return MatrixTolerance(tolerance.delta / unit**2, tolerance.points)
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class UnitsProblem(Problem):
+    """``whole`` in units in which every output has a prior variance of about 1; ``rows`` is the unit of each row."""
+
+    whole: Problem = field(kw_only=True)
+    rows: Array = field(kw_only=True)
+
+    def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
+        """The design in the owner's units."""
+        return self.whole.published(cover, sensitive, self.owners(solution))
+
+    def jointly(self) -> Problem | None:
+        return replace(self, guarantee="joint", whole=replace(self.whole, guarantee="joint"))
+
+    def owners(self, solution: Solution) -> Solution:
+        """A solution in the owner's units."""
+        witness = solution.witness
+        if witness is not None:
+            witness = tuple(part / self.rows[:, None] for part in witness)
+        return Solution(noise_in(solution.noise, 1.0 / self.rows), witness)
+
+
+def in_units(problem: Problem) -> Problem:
+    """The same problem, in units that suit its outputs; itself where they have the same ones.
+
+    Where nothing else was asked for, noise is counted relative to the prior of each output: the design has the weights
+    that say so.
+    """
+    unit = output_units(problem.prior, problem.inputs)
+    if len(set(unit.values())) < 2:
+        return problem
+    rows = of_rows(unit, problem.inputs)
+    tolerance = tolerance_in(unit, problem.tolerance, problem.inputs)
+    if tolerance is None:
+        return problem
+    weights = problem.weights
+    whole = problem if weights is not None else replace(problem, weights=1.0 / rows**2)
+    if weights is not None:
+        weights = weights * rows**2 if weights.ndim == 1 else weights * np.outer(rows, rows)
+    given = {part.name: getattr(problem, part.name) for part in fields(Problem)}
+    given |= {
+        "prior": prior_in(unit, problem.prior, problem.inputs, rows),
+        "others": tuple(prior_in(unit, prior, problem.inputs, rows) for prior in problem.others),
+        "tolerance": tolerance,
+        "weights": weights,
+    }
+    return UnitsProblem(**given, whole=whole, rows=rows)

@@ -1,0 +1,331 @@
+"""Averaging: noise that is drawn again for the same values goes away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ..arrays import Array, Index, Mask
+from ..errors import InputError
+from ..noise import FunctionalNoise, Noise, SecretKey, round_outputs
+from ..release import UNSAFE_MESSAGE, Release, rounded
+from .informed_readers import bayes
+from .target import MOST_ROWS, Attempt, Evidence, Skipped, Target
+
+# A reader who knows that y lies on a coarse grid (whole dollars) and rounds to it wherever the noise allows.
+
+#: A row is decoded where one grid value is this probable.
+SURE = 0.99
+
+#: Decoded rows sharpen the others; this many times at most, and fewer where a round takes long.
+_ROUNDS, _WORK = 20, 10_000_000
+
+#: Grid values around the nearest one that it has to outdo.
+_NEIGHBOURS = np.arange(-10, 11)
+
+#: A grid finer than this share of the spread of y tells nothing that is worth a try.
+_FINEST = 1e-5
+
+
+def grid_of(y: Array, asked: Any = None) -> float | None:
+    """The step of the grid that ``y`` lies on: ``asked``, or the coarsest of 1, 2, 5 times powers of ten; or None."""
+    if asked is not None:
+        if isinstance(asked, bool) or not isinstance(asked, (int, float, np.number)) or not 0 < asked < np.inf:
+            raise InputError(f"grid is {asked!r}; give the positive step that y is a multiple of, such as 1.")
+        if not _on_grid(y, float(asked)):
+            off = int(np.argmax(np.abs(y / asked - np.rint(y / asked))))
+            raise InputError(
+                f"grid is {asked:g}, but y has {y[off]:.10g} in row {off}, which is no multiple of it; give the step "
+                "that y is rounded to, or leave it out."
+            )
+        return float(asked)
+    spread = float(np.std(y))
+    if spread == 0.0:
+        return None
+    top = int(np.ceil(np.log10(max(spread, np.max(np.abs(y))))))
+    steps = (float(f"{digit}e{power}") for power in range(top, top - 20, -1) for digit in (5, 2, 1))
+    return next((step for step in steps if step >= _FINEST * spread and _on_grid(y, step)), None)
+
+
+def knows_grid(target: Target, grid: float | None) -> Attempt | Skipped:
+    """Rounds the Bayes estimate of y to the grid in rows where one grid value is sure, and goes on from these.
+
+    Not covered: knowing the grid is a better prior than the Gaussian one. It wins where the noise is far below the
+    step, which are mostly rows that were not to be protected, and gains nothing where the noise is larger.
+    """
+    name = "knows the grid of y"
+    if grid is None:
+        return Skipped(name, "y lies on no coarse grid")
+    decoded, values = _decode(target, grid)
+    return attempt_with(target, name, decoded, values, False, f"A reader who knows that y is a multiple of {grid:g}")
+
+
+def attempt_with(target: Target, name: str, decoded: Mask, values: Array, covered: bool, did: str) -> Attempt:
+    """Predict from the release and decoded values as if they were exact.
+
+    It is judged as if it knew the values that are right: the wrong ones only add to its error.
+    """
+    right = decoded & np.isclose(values, target.y, rtol=1e-12, atol=0.0)
+    seen = target.evidence_with(decoded, values[decoded]).seen_by(target.prior)
+    inside = target.rows_inside
+    share = f"{int((right & inside).sum())} of {int(inside.sum())} rows inside the region"
+    remedy = "release without rounding y first, name the priors that you fear, or choose a floor of several steps"
+    if covered:
+        remedy = "publish what release(y) gives, which is rounded; never y plus noise as it comes"
+    return Attempt(
+        name,
+        seen.mean_at(target.inputs),
+        np.sqrt(seen.variance(target.inputs)),
+        target.evidence_with(right, target.y[right]),
+        covered,
+        "medium",
+        f"{did} decodes {share}",
+        remedy,
+        own_prior=not covered,
+    )
+
+
+def beliefs(target: Target, evidence: Evidence, known: Mask) -> tuple[Array, Array]:
+    """Mean and standard deviation of y at the rows, given the release and y at the ``known`` rows."""
+    A = target.prior.covariance(target.rows) + np.diag(target.own_noise)
+    mean = target.prior.mean_at(target.rows)
+    total = np.block([[A + target.noise, A[:, known]], [A[known], A[np.ix_(known, known)]]])
+    total[np.diag_indices(len(A))] += target.rounding
+    cross = np.hstack([A, A[:, known]])
+    values, vectors = np.linalg.eigh(total)
+    keep = values > len(values) * np.finfo(float).eps * values[-1]
+    white = (cross @ vectors[:, keep]) / np.sqrt(values[keep])
+    residual = (vectors[:, keep].T @ (evidence.values - np.concatenate([mean, mean[known]]))) / np.sqrt(values[keep])
+    # never surer than the arithmetic
+    left = np.maximum(np.diag(A) - np.einsum("ij,ij->i", white, white), 1e-12 * np.diag(A))
+    return mean + white @ residual, np.sqrt(left)
+
+
+def _decode(target: Target, grid: float) -> tuple[Mask, Array]:
+    """Which rows are decoded, and to what."""
+    decoded, values = np.zeros(len(target.rows), dtype=np.bool_), np.array(target.published)
+    for _ in range(min(_ROUNDS, 1 + _WORK // len(values) ** 2)):
+        mean, std = beliefs(target, target.evidence_with(decoded, values[decoded]), decoded)
+        nearest = np.rint(mean / grid) * grid
+        likely = np.exp(-0.5 * ((nearest[:, None] + grid * _NEIGHBOURS - mean[:, None]) / std[:, None]) ** 2)
+        new = (np.max(likely, axis=1) >= SURE * np.sum(likely, axis=1)) & (np.max(likely, axis=1) > 0) & ~decoded
+        if not np.any(new):
+            break
+        values[new], decoded = nearest[new], decoded | new
+    return decoded, values
+
+
+def _on_grid(y: Array, step: float) -> bool:
+    multiples = y / step
+    return bool(np.all(np.abs(multiples - np.rint(multiples)) <= 1e-9 * np.maximum(np.abs(multiples), 1.0)))
+
+
+# The low-bit attack: the digits of y + Z below the size of Z's own last digit are those of y.
+#
+# A floating-point number has a limited number of bits, 24 (single precision, as ``torch.randn`` gives) or 53. Noise Z
+# is therefore a multiple of a step that follows from its size; y is not. Where y lies on a decimal grid, the grid
+# values v for which W − v is a possible noise value are few: cents, for example, are then known up to quarters of a
+# dollar. Rounding W to a step that is far larger hides it all.
+
+#: Bits of noise that was drawn in single and in double precision.
+PRECISIONS = (24, 53)
+
+#: Grid values within this many standard deviations are tried, and at most this many of them for a row.
+_REACH, _MOST = 6.0, 200_000
+
+
+def low_bits(target: Target, grid: float | None) -> Attempt:
+    """Decodes y from the digits of W below its resolution, if there are any. Covered: releases are rounded."""
+    name, W = "low bits", target.published
+    finer = rounded(W, target.release.resolution, target.design) != W
+    if not np.any(finer):
+        known, values = np.zeros(len(W), dtype=np.bool_), W
+        did = f"W has no digits below its resolution of {np.max(target.steps):g}; from them a reader"
+    elif grid is None:
+        plain = bayes(target)
+        did = f"W is not rounded in {int(finer.sum())} rows, but y lies on no coarse grid, so nothing is decoded"
+        return Attempt(name, plain.mean, plain.std, plain.evidence, True, "critical", did, plain.remedy)
+    else:
+        known, values = _decode_bits(target, grid)
+        did = f"W is not rounded in {int(finer.sum())} rows; from its last digits a reader"
+    return attempt_with(target, name, known, values, True, did)
+
+
+def _decode_bits(target: Target, grid: float) -> tuple[Mask, Array]:
+    """The rows in which one grid value is sure, among those that leave a possible noise value."""
+    nothing = np.zeros(len(target.rows), dtype=np.bool_)
+    mean, std = beliefs(target, target.evidence, nothing)
+    found, values = nothing.copy(), np.array(target.published)
+    for row, w in enumerate(target.published):
+        count = _REACH * std[row] / grid
+        if count > _MOST / 2:
+            continue
+        steps = np.arange(np.floor(mean[row] / grid - count), np.ceil(mean[row] / grid + count) + 1)
+        tried = round_outputs(steps * grid, grid)
+        for bits in PRECISIONS:
+            fits = tried[possible_noise(float(w), tried, bits)]
+            if len(fits) > 0:
+                chances = np.exp(-0.5 * np.square((fits - mean[row]) / std[row]))
+                best = int(np.argmax(chances))
+                found[row], values[row] = chances[best] >= SURE * np.sum(chances), fits[best]
+                break
+    return found, values
+
+
+def possible_noise(w: float, tried: Array, bits: int) -> Mask:
+    """For which v in ``tried`` there is a number z of so many bits with fl(v + z) = w."""
+    z = w - tried
+    # the exact difference is z + lost (Knuth's TwoSum)
+    back = w - z
+    lost = (w - (back + z)) + (back - tried)
+    step = np.exp2(np.frexp(z)[1] - float(bits))
+    off = np.abs((z - np.rint(z / step) * step) + lost)
+    return np.asarray(off <= np.spacing(np.abs(w)) / 2, dtype=np.bool_)
+
+
+# Guessing seeds: whoever can draw the noise again can take it off.
+
+GUESSES = 10_000
+
+#: A seed is believed if it makes W this much more likely (in logarithms) than noise that nobody can guess.
+EVIDENCE = 5.0
+
+#: Rows that are looked at: the most blurred ones tell a right seed from a wrong one.
+_ROWS, _BATCH = 200, 500
+
+
+def guesses_seed(target: Target, guesses: int = GUESSES) -> Attempt:
+    """Draws the noise of ``unsafe_seed`` = 0 … guesses − 1 again, and subtracts the one that explains W.
+
+    A seed is believed where W − Z under N(m, K + V) is e⁵ · guesses times as likely as W under N(m, K + V + Σ); by
+    Markov's inequality W with other noise is mistaken for a seed's with probability below e⁻⁵ < 0.01, and the owner,
+    who knows y, sees through that. The right seed gains ½ log det(K + V + Σ)/det(K + V): noise that looks just like
+    the prior hides its seed for a while. Covered, unless the release itself says that its noise came from a seed.
+    """
+    seed = find_seed(target, guesses)
+    did = f"{guesses} seeds were tried, and none explains the noise"
+    remedy = "release without unsafe_seed, which is for experiments only"
+    if seed is None:
+        seen = bayes(target)
+        mean, std, evidence = seen.mean, seen.std, seen.evidence
+    else:
+        values = target.published - _noise(target, seed)
+        evidence = Evidence(target.rows, values, np.diag(target.own_noise + target.rounding))
+        known = evidence.seen_by(target.prior)
+        mean, std = known.mean_at(target.inputs), np.sqrt(known.variance(target.inputs))
+        did = f"unsafe_seed = {seed} explains the noise, which is taken off"
+        if np.any(np.abs(values - target.y) > 2 * target.steps):
+            # it only seems so: what is taken off is not what was added
+            evidence, did = target.evidence, f"unsafe_seed = {seed} seems to explain the noise, and does not"
+    return Attempt("guesses the seed", mean, std, evidence, not target.release.unsafe, "critical", did, remedy)
+
+
+def find_seed(target: Target, guesses: int = GUESSES) -> int | None:
+    """The seed that the noise came from, if it is below ``guesses`` and there is noise to tell by."""
+    rows: Index = np.argsort(-target.design.noise.variance(), kind="stable")[:_ROWS]
+    X, residual = target.rows[rows], target.published[rows] - target.prior.mean_at(target.rows[rows])
+    plain = target.prior.covariance(X) + np.diag(target.own_noise[rows] + target.rounding[rows])
+    threshold = _log_density(plain + target.noise[np.ix_(rows, rows)], residual[:, None])[0]
+    draw, best, seed = _drawer(target.design.noise, rows), -np.inf, 0
+    for start in range(0, guesses, _BATCH):
+        tried = range(start, min(start + _BATCH, guesses))
+        drawn = np.column_stack([draw(_normals(target, number)) for number in tried])
+        densities = _log_density(plain, residual[:, None] - drawn)
+        if np.max(densities) > best:
+            best, seed = float(np.max(densities)), start + int(np.argmax(densities))
+    return seed if best - threshold > EVIDENCE + np.log(max(guesses, 1)) else None
+
+
+def _noise(target: Target, seed: int) -> Array:
+    return target.design.noise.draw(_normals(target, seed))
+
+
+def _normals(target: Target, seed: int) -> Array:
+    return SecretKey.from_unsafe_seed(seed).normals(UNSAFE_MESSAGE, target.design.noise.normals_needed)
+
+
+def _drawer(noise: Noise, rows: Index) -> Callable[[Array], Array]:
+    """From normals to the noise of these rows."""
+    if isinstance(noise, FunctionalNoise):
+        # thousands of draws: the kernel is evaluated once
+        factor = noise.factor[rows]
+        return lambda normals: np.asarray(factor @ normals)
+    return lambda normals: noise.draw(normals)[rows]
+
+
+def _log_density(covariance: Array, columns: Array) -> Array:
+    """log N(column; 0, covariance) of every column, up to a constant that is the same for all."""
+    values, vectors = scipy.linalg.eigh(covariance)
+    # directions that are singular to working precision get the width that round-off has
+    values = np.maximum(values, len(values) * np.finfo(float).eps * values[-1])
+    white = (vectors.T @ columns) / np.sqrt(values)[:, None]
+    return np.asarray(-0.5 * (np.sum(white**2, axis=0) + np.sum(np.log(values))))
+
+
+_REMEDY = "publish one release of one secret, ever, or account for all of them in a ledger"
+
+
+def averaging(target: Target, draws: int = 20) -> Attempt:
+    """``draws`` releases of the same y by the same design: this one, and others drawn now with a fresh key.
+
+    Their mean is a release with the noise Σ/draws; the measurement errors V are the same in all and do not average.
+    Not covered: a certificate is about one release.
+    """
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 1:
+        raise InputError(f"draws is {draws!r}; give a whole number of releases, at least 1.")
+    mean = target.published / draws
+    for drawn in _more_releases(target, int(draws) - 1):
+        mean = mean + drawn / draws
+    blur = target.noise / draws + np.diag(target.own_noise)
+    return _attempt(target, f"averages {draws} releases", Evidence(target.rows, mean, blur), int(draws))
+
+
+def joins(target: Target, others: Sequence[Release]) -> Attempt:
+    """The posterior given this release and ``others`` of the same values, whatever noise each of them has."""
+    checked = [_same_rows(target, number, other) for number, other in enumerate(others, start=1)]
+    count, rows = len(checked) + 1, len(target.rows)
+    if count * rows > MOST_ROWS:
+        raise InputError(
+            f"others holds {len(checked)} releases of {rows} rows; this needs a matrix of {count * rows} rows, and at "
+            f"most {MOST_ROWS} are worked with. Give fewer of them."
+        )
+    errors, evidence = np.diag(target.own_noise), target.evidence
+    for number, other in enumerate(checked, start=1):
+        values = np.asarray(other.outputs, dtype=np.float64)
+        blur = other.noise.covariance() + errors
+        evidence = evidence.and_also(target.rows, values, blur, np.tile(errors, (number, 1)))
+    return _attempt(target, f"joins {count} releases", evidence, count)
+
+
+def _attempt(target: Target, name: str, evidence: Evidence, count: int) -> Attempt:
+    seen = evidence.seen_by(target.prior)
+    return Attempt(
+        name,
+        seen.mean_at(target.inputs),
+        np.sqrt(seen.variance(target.inputs)),
+        evidence,
+        count == 1,
+        "critical",
+        f"The posterior given {count} releases of the same values, each with noise of its own",
+        _REMEDY,
+    )
+
+
+def _more_releases(target: Target, count: int) -> list[Array]:
+    key, noise = SecretKey.fresh(), target.design.noise
+    drawn = (noise.draw(key.normals(b"sfumato audit %d" % i, noise.normals_needed)) for i in range(count))
+    return [rounded(target.y + values, target.release.resolution, target.design) for values in drawn]
+
+
+def _same_rows(target: Target, number: int, other: Any) -> Release:
+    if not isinstance(other, Release):
+        raise InputError(f"others has {str(other)[:60]!r} at place {number}; give releases, for example from sf.load.")
+    if other.inputs.shape != target.rows.shape or not np.array_equal(other.inputs, target.rows):
+        raise InputError(
+            f"others has a release at place {number} that is not of the same rows ({len(other.inputs)} against "
+            f"{len(target.rows)}); give releases of the same values at the same inputs, in the same order."
+        )
+    return other

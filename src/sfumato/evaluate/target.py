@@ -1,0 +1,334 @@
+"""What an attack claims, and what it really achieves under the owner's prior."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from ..arrays import Array, Mask
+from ..data import among, as_inputs, stacked_outputs, without_labels
+from ..errors import InputError
+from ..models import GaussianProcess, Posterior, Prior
+from ..promise import Design, TabulatedFloor
+from ..release import Release, steps_of
+
+# What is attacked: a release, the owner's truth, and the sensitive inputs at which knowledge is judged.
+
+#: Knowledge is judged at this many inputs of the region at most.
+MOST_INPUTS = 200
+
+#: Attackers work with n × n matrices; beyond this many rows they would take hours.
+MOST_ROWS = 4000
+
+#: Turns 0 and 1 of a region's sequence are those of designs and certificates.
+_TURN = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What an attacker holds: ``values = f(inputs) + noise``, where the noise has the covariance ``blur``.
+
+    A release is such evidence (blur V + Σ), and so are values known from elsewhere: everything that an attacker could
+    know about f in this library has this form, so one formula judges them all.
+    """
+
+    inputs: Array
+    values: Array
+    blur: Array
+
+    def seen_by(self, prior: GaussianProcess) -> Posterior:
+        """What someone who holds ``prior`` concludes from it."""
+        with warnings.catch_warnings():
+            # exact side information is often redundant: singular directions are nothing to worry about here
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return prior.condition(self.inputs, self.values, self.blur)
+
+    def and_also(self, inputs: Array, values: Array, blur: Array, shared: Array) -> Evidence:
+        """This evidence and more; ``shared`` is the covariance of the noise here with the noise there."""
+        return Evidence(
+            np.vstack([self.inputs, inputs]),
+            np.concatenate([self.values, values]),
+            np.block([[self.blur, shared], [shared.T, blur]]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A release, the owner's values ``y`` at its rows, and the sensitive inputs S (``inputs``) where it is judged.
+
+    ``prior`` is the one under which expected errors are computed: that of the design, or another one for which the
+    promise was made. Only the owner can make a target: it holds the secret.
+    """
+
+    release: Release
+    y: Array
+    inputs: Array
+    prior: Prior
+
+    @property
+    def design(self) -> Design:
+        return self.release.design
+
+    @cached_property
+    def rows(self) -> Array:
+        """X, the inputs of the data."""
+        return np.asarray(self.design.inputs.values)
+
+    @cached_property
+    def published(self) -> Array:
+        """W."""
+        return np.asarray(self.release.outputs, dtype=np.float64)
+
+    @cached_property
+    def noise(self) -> Array:
+        """Σ."""
+        return self.design.noise.covariance()
+
+    @property
+    def own_noise(self) -> Array:
+        """The diagonal of V."""
+        return self.prior.noise_variance(len(self.rows))
+
+    @property
+    def steps(self) -> Array:
+        """What each row of W is a multiple of."""
+        return steps_of(self.release.resolution, self.design)
+
+    @property
+    def rounding(self) -> Array:
+        """The variances of the rounding errors: counted in what readers claim, never in what is promised."""
+        return self.steps**2 / 12
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The release: W at X with the noise V + Σ."""
+        return Evidence(self.rows, self.published, self.noise + np.diag(self.own_noise))
+
+    def evidence_with(self, rows: Mask, values: Array) -> Evidence:
+        """The release, and ``values`` of y at some of its ``rows``: they share the measurement errors of W there."""
+        errors = np.diag(self.own_noise)
+        more = self.rows[rows], values, errors[np.ix_(rows, rows)], errors[:, rows]
+        return self.evidence.and_also(*more)
+
+    @cached_property
+    def floor(self) -> Array:
+        """The standard deviation that was promised at each sensitive input."""
+        return self.design.tolerance.floor(self.prior, self.inputs)
+
+    @cached_property
+    def owner(self) -> Posterior:
+        """What the owner knows about f: everything that y tells."""
+        return Evidence(self.rows, self.y, np.diag(self.own_noise)).seen_by(self.prior)
+
+    @cached_property
+    def truth(self) -> Array:
+        """The owner's best knowledge of f(S): y itself at rows where it has no measurement errors."""
+        return self.owner.mean_at(self.inputs)
+
+    @cached_property
+    def rows_inside(self) -> Mask:
+        return self.design.region.contains(self.rows)
+
+    def error(self, mean: Array) -> float:
+        """How far an estimate of f(S) is from the truth, root mean square."""
+        return root_mean_square(mean - self.truth)
+
+    @cached_property
+    def bayes_error(self) -> float:
+        """How far the reader who has the right prior is from the truth."""
+        return self.error(self.evidence.seen_by(self.prior).mean_at(self.inputs))
+
+    def away_from(self, rows: Mask) -> Target | None:
+        """The same target, judged only at sensitive inputs that are none of these rows; None where there are none."""
+        away = ~among(self.inputs, self.rows[rows])
+        return replace(self, inputs=self.inputs[away]) if np.any(away) else None
+
+
+def target_for(release: Release, y: Any, sensitive: Any = None) -> Target:
+    """Check what is given and choose where to judge: ``sensitive``, or a spread of the inputs of the region."""
+    if not isinstance(release, Release):
+        raise InputError(f"release is {str(release)[:60]!r}; give a sf.Release, for example sf.load('orbit.sfumato').")
+    design = release.design
+    if len(design.inputs) > MOST_ROWS:
+        raise InputError(
+            f"release has {len(design.inputs)} rows; attacks need matrices of that size and work up to {MOST_ROWS} "
+            "rows. Protect some of the rows in the same way and audit that release."
+        )
+    values = stacked_outputs(design.inputs, without_labels(y, "y"))
+    if sensitive is None:
+        chosen = judged_inputs(design)
+    else:
+        chosen = as_inputs(sensitive, "sensitive", like=design.inputs).values
+        outside = ~design.region.contains(chosen)
+        if np.any(outside):
+            raise InputError(
+                f"sensitive has {int(outside.sum())} input(s) outside the region "
+                f"({design.region.in_words(release.columns)}), the first {chosen[outside][0].tolist()}; nothing is "
+                "promised there. Give inputs of the region, or leave it out."
+            )
+    target = Target(release, values, chosen, release.prior)
+    if not np.any(target.floor > 0):
+        raise InputError(
+            "release promises no floor at the sensitive inputs (its tolerance is as large as the prior's variance), so "
+            "there is nothing to judge by; protect with alpha= or floor=."
+        )
+    return target
+
+
+def judged_inputs(design: Design) -> Array:
+    """Inputs for which the floor was promised: the points of the region, or rows and places between them."""
+    if design.region.points is not None:
+        return _some(np.asarray(design.region.points), MOST_INPUTS)
+    if design.cover == "rows":
+        return _some(np.unique(design.rows_inside() + 0.0, axis=0), MOST_INPUTS)
+    if isinstance(design.tolerance, TabulatedFloor):
+        return between_rows(design)
+    rows = _some(design.rows_in_reach(), MOST_INPUTS // 2)
+    return np.unique(np.vstack([rows, between_rows(design)]) + 0.0, axis=0)
+
+
+def between_rows(design: Design) -> Array:
+    """Inputs of the region that need not be rows."""
+    places = design.region.candidates(MOST_INPUTS // 2, design.lookout, turn=_TURN)
+    if isinstance(design.tolerance, TabulatedFloor):
+        # a floor that varies is known from the file only where it was written down
+        places = design.tolerance.inputs
+    return _some(places[design.region.contains(places)], MOST_INPUTS // 2)
+
+
+def root_mean_square(values: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+def _some(places: Array, most: int) -> Array:
+    """At most ``most`` of the places, spread evenly."""
+    return places[np.unique(np.linspace(0, len(places) - 1, min(len(places), most)).round().astype(np.intp))]
+
+
+Severity = Literal["none", "low", "medium", "high", "critical"]
+
+#: Round-off that a ratio of standard deviations may have.
+SLACK = 1e-6
+
+#: A reader with a prior of its own is closer than promised below this share of the floor and of the Bayes error.
+CLOSER = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """An attack's estimate of f at the sensitive inputs, with the error bars that it believes in.
+
+    ``evidence`` is all that the estimate was computed from, as the owner knows it to be. ``covered``: whether the
+    promise is about this adversary. ``harm``: how bad it is when such an adversary gets below the floor. ``did`` and
+    ``remedy`` are half-sentences for people. An ``own_prior`` may be nearer to the truth than the owner's: errors
+    expected under the owner's prior then say little, and the error on these data has to be looked at.
+    """
+
+    name: str
+    mean: Array
+    std: Array
+    evidence: Evidence
+    covered: bool
+    harm: Severity
+    did: str
+    remedy: str
+    own_prior: bool = False
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An attack that could not be tried, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one attack achieved at the sensitive inputs S; root means of squares over S, in the units of y.
+
+    Guarantee: an estimate f̂(s) that is any function of evidence E, linear or not, has under the owner's prior
+
+        E[(f̂(s) − f(s))² | E] = Var(f(s) | E) + (f̂(s) − E[f(s) | E])² ≥ Var(f(s) | E).
+
+    ``actual`` is the root of the left side, exactly, for the values that were published. Where the evidence is the
+    release alone, Var(f(s)|E) is the posterior variance that the certificate bounds; so while the certificate holds,
+    ``ratio ≥ 1`` for every attack on the release alone, however it was computed.
+
+    ============ =====================================================================================
+    ``rmse``     the distance from the owner's best knowledge of f(S), on these data
+    ``claimed``  the standard deviation that the attacker believes in
+    ``actual``   the error to be expected under the owner's prior, given the evidence
+    ``floor``    what was promised
+    ``ratio``    the least actual(s) / floor(s) over S: below 1, some f(s) is known better than promised
+    ``covered``  whether the promise is about this adversary
+    ``beaten``   ratio < 1: it knows some f(s) better than promised
+    ``closer``   it has a prior of its own, and its rmse is below 0.8 of the floor and of the Bayes reader's: on these
+                 data its prior is the better one
+    ``severity`` "none" covered and kept; "low" not covered, but not below the floor here; "medium" to "critical"
+                 beaten or closer, after who it is; beaten though covered is always "critical"
+    ============ =====================================================================================
+    """
+
+    name: str
+    rmse: float
+    claimed: float
+    actual: float
+    floor: float
+    ratio: float
+    covered: bool
+    beaten: bool
+    closer: bool
+    severity: Severity
+    words: str
+
+    @property
+    def below(self) -> bool:
+        """It got below the floor, by what it knows or by what turned out."""
+        return self.beaten or self.closer
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def judge(target: Target, attempt: Attempt) -> Outcome:
+    """Compare an attempt with the truth, with its own claims and with the promise."""
+    known = attempt.evidence.seen_by(target.prior)
+    squares = known.variance(target.inputs) + (attempt.mean - known.mean_at(target.inputs)) ** 2
+    promised = target.floor > 0
+    ratios = np.sqrt(squares[promised]) / target.floor[promised]
+    ratio = float(np.min(ratios, initial=np.inf))
+    rmse, floor = target.error(attempt.mean), root_mean_square(target.floor)
+    beaten = ratio < 1 - SLACK
+    closer = attempt.own_prior and rmse < CLOSER * min(floor, target.bayes_error)
+    severity: Severity = "none" if attempt.covered else "low"
+    if beaten or closer:
+        severity = "critical" if beaten and attempt.covered else attempt.harm
+    actual = root_mean_square(np.sqrt(squares))
+    return Outcome(
+        attempt.name,
+        rmse,
+        root_mean_square(attempt.std),
+        actual,
+        floor,
+        ratio,
+        attempt.covered,
+        beaten,
+        closer,
+        severity,
+        _words(attempt, beaten, closer, rmse if closer else actual, floor, ratio),
+    )
+
+
+def _words(attempt: Attempt, beaten: bool, closer: bool, reached: float, floor: float, ratio: float) -> str:
+    verb = "on these data it is off by" if closer else "it knows f to within"
+    result = f"{attempt.did}: {verb} ± {reached:.3g} where ± {floor:.3g} is promised"
+    if beaten:
+        result += f", at worst {ratio:.2g} of the floor"
+    if beaten or closer:
+        return f"{result}. Remedy: {attempt.remedy}."
+    return f"{result}." + ("" if attempt.covered else f" If you fear it: {attempt.remedy}.")

@@ -1,0 +1,536 @@
+"""Privacy against accuracy: what readers lose elsewhere at each level of protection, and by which way."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import Array
+from ..data import Inputs, StoredInputs, as_inputs, as_outputs
+from ..design import FEW, AskedCover, Mechanism, check_choice, check_prior, protect
+from ..errors import GuaranteeWarning, InputError
+from ..models import JointPrior, Prior
+from ..progress import Progress
+from ..progress import progress as show_progress
+from ..promise import FloorTolerance, FractionTolerance
+from ..regions import Region
+from ..views import pictures
+from .tradeoff_readers import (
+    DELTA,
+    Places,
+    cloaked,
+    everything,
+    measured_error,
+    places_to_look,
+    plain_design,
+    variances,
+    without_rows,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..promise import Design
+
+
+# How numbers of a comparison are written: as people write them, with no more digits than anyone reads.
+
+
+def number(value: float) -> str:
+    """A number as people write it.
+
+    >>> [number(value) for value in (20000.0, 0.031416, 12.345678, float("nan"))]
+    ['20,000', '0.03142', '12.35', '–']
+    """
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+def share(value: float) -> str:
+    """A share in per cent, with no more digits than anyone reads.
+
+    >>> [share(value) for value in (0.0312, 0.00004, 0.5, 0.0, 0.0042)]
+    ['3 %', 'less than 0.01 %', '50 %', '0 %', '0.4 %']
+    """
+    if math.isnan(value):
+        return "–"
+    if 0.0 < value < 1e-4:
+        return "less than 0.01 %"
+    for digits, least in ((0, 0.01), (1, 0.001)):
+        if value >= least:
+            return f"{100 * value:.{digits}f} %"
+    return f"{100 * value:.2f} %" if value else "0 %"
+
+
+def short(value: float) -> str:
+    """Two digits, for sentences."""
+    if not math.isfinite(value) or abs(value) >= 100:
+        return number(value if not math.isfinite(value) else float(round(value)))
+    return f"{value:.2g}"
+
+
+# What a comparison of levels found: a line for each way and level, as a table, a sentence and a picture.
+
+#: Column heads of the table, and those of them that a narrow screen leaves out.
+TRADEOFF_HEADER = ("way", "α", "floor", "holds", "learnt", "std in", "rmse in", "rmse out", "loss", "noise", "spill")
+WIDE_ONLY = ("std in", "spill")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way at one level. Numbers that do not apply are NaN.
+
+    ================ =======================================================================================
+    ``way``          how the data are published; ``alpha`` or ``floor`` is the level that was asked for
+    ``floor``        the least standard deviation that readers must keep in the region, in the owner's units
+    ``holds``        whether the certificate holds; None where nothing is promised
+    ``learnt``       the largest share of the prior variance that a reader learns at any input inside
+    ``least_std``    the least standard deviation that a reader reaches inside
+    ``rmse_inside``  a reader's expected error inside, ``rmse_outside`` outside
+    ``loss``         what readers lose outside: of the variance that they could explain from all data, the share
+    ``noise``        root mean square noise a row (of cloaking: a prediction)
+    ``spill``        the share of the noise that falls outside the region
+    ``measured``     with y: the held-out error outside (for the owner only)
+    ``epsilon``      of cloaking: the ε of this much noise, for a change of one value by ``sensitivity``, δ = 0.01
+    ================ =======================================================================================
+    """
+
+    way: str
+    alpha: float
+    floor: float
+    holds: bool | None
+    learnt: float
+    least_std: float
+    rmse_inside: float
+    rmse_outside: float
+    loss: float
+    noise: float
+    spill: float
+    measured: float = float("nan")
+    epsilon: float = float("nan")
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Tradeoff:
+    """What each level of protection costs readers outside the region, by several ways.
+
+    ``rows`` has a ``Line`` for each; ``everything`` is the one without protection, which losses are relative to, and
+    ``prior_rmse`` what readers know outside without any data. ``skipped`` says what could not be compared, and why.
+    """
+
+    rows: tuple[Line, ...]
+    everything: Line
+    prior_rmse: float
+    region: str
+    by_floor: bool
+    sensitivity: float
+    skipped: tuple[tuple[str, str], ...] = ()
+    output: str = "f"
+
+    def of(self, way: str) -> tuple[Line, ...]:
+        """The lines of one way, by level."""
+        return tuple(line for line in self.rows if line.way == way)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line.way for line in self.rows))
+
+    def table(self) -> pd.DataFrame:
+        """All lines, that of publishing everything first."""
+        return pd.DataFrame([asdict(line) for line in (self.everything, *self.rows)])
+
+    def sentence(self, alpha: float | None = None, *, floor: float | None = None, way: str | None = None) -> str:
+        """One level in a manager's words; ``way`` is "joint" if it was asked for, else the first one."""
+        return sentence_of(self, self._line(alpha, floor, way))
+
+    def _line(self, alpha: float | None, floor: float | None, way: str | None) -> Line:
+        chosen = way or ("joint" if self.of("joint") else self.ways[0])
+        if chosen not in self.ways:
+            raise InputError(
+                f"way is {way!r}, which was not compared; choose one of {', '.join(map(repr, self.ways))}."
+            )
+        lines = self.of(chosen)
+        if chosen == "dropout":
+            return lines[0]
+        if (alpha is None) == (floor is None):
+            raise InputError("give sentence exactly one of alpha and floor; it is about one level.")
+        word, value = ("floor", floor) if alpha is None else ("alpha", alpha)
+        for line in lines:
+            if value is not None and math.isclose(getattr(line, word), value, rel_tol=1e-9):
+                return line
+        known = ", ".join(f"{getattr(line, word):g}" for line in lines)
+        raise InputError(f"{word} is {value}, which was not computed for {chosen!r}; choose one of {known}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Numbers in plain Python types; what is not finite becomes None, as JSON has it."""
+        return {
+            "region": self.region,
+            "output": self.output,
+            "prior_rmse": _plain(self.prior_rmse),
+            "sensitivity": self.sensitivity,
+            "everything": {name: _plain(value) for name, value in asdict(self.everything).items()},
+            "rows": [{name: _plain(value) for name, value in asdict(line).items()} for line in self.rows],
+            "skipped": [{"way": way, "why": why} for way, why in self.skipped],
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The loss of accuracy outside against the level, a curve for each way."""
+        axes: Axes = pictures().plot_tradeoff(self, ax=ax)
+        return axes
+
+    def __str__(self) -> str:
+        return table_in_words(self)
+
+
+def sentence_of(found: Tradeoff, line: Line) -> str:
+    """What ``line`` means for those who decide."""
+    if line.way == "dropout":
+        start = (
+            f"With the rows inside {found.region} left out nothing is promised: readers still know {found.output} "
+            f"there to within ±{number(line.least_std)}"
+        )
+    else:
+        level = "" if math.isnan(line.alpha) else f" (α = {line.alpha:g})"
+        start = f"At ±{number(line.floor)} inside {found.region}{level}"
+    if math.isnan(line.loss):
+        return f"{start}; there is no elsewhere to compare."
+    joined = ", and they lose" if line.way == "dropout" else ", readers lose"
+    errors = f"{short(line.rmse_outside)} instead of {short(found.everything.rmse_outside)}"
+    end = "" if line.holds is not False else " THE CERTIFICATE DOES NOT HOLD."
+    return f"{start}{joined} {share(line.loss)} of accuracy elsewhere: their error there is {errors}.{end}"
+
+
+def cells(line: Line) -> tuple[str, ...]:
+    """One line of the table."""
+    way = line.way if math.isnan(line.epsilon) else f"{line.way}, ε = {short(line.epsilon)}"
+    holds = "" if line.holds is None else "yes" if line.holds else "NO"
+    level = "" if math.isnan(line.alpha) else f"{line.alpha:g}"
+    floor = "" if math.isnan(line.floor) else number(line.floor)
+    values = (number(value) for value in (line.least_std, line.rmse_inside, line.rmse_outside))
+    last = (share(line.loss).replace("less than ", "<"), number(line.noise), share(line.spill))
+    return (way, level, floor, holds, share(line.learnt), *values, *last)
+
+
+def table_in_words(found: Tradeoff) -> str:
+    """The table, what was left out, and the sentence of the middle level."""
+    rows = [TRADEOFF_HEADER, *(cells(line) for line in (found.everything, *found.rows))]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(TRADEOFF_HEADER))]
+    lines = [f"What readers of {found.output} lose where {found.region} is protected"]
+    for row in rows:
+        padded = [
+            f"{cell:<{width}}" if place == 0 else f"{cell:>{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join([*lines, "", *notes(found)])
+
+
+def notes(found: Tradeoff) -> list[str]:
+    """What the numbers mean, what was left out and why, and one line of the table as a sentence."""
+    said = [
+        "learnt: at most, of the prior variance, at any input inside; in, out: inside and outside the region;",
+        "loss: of the variance that all data without noise would explain outside, the share that is not explained.",
+        *(["dropout: the rows inside are left out, which promises nothing."] if found.of("dropout") else []),
+        *(f"{way}: {why.rstrip('.')}." for way, why in found.skipped),
+    ]
+    if any(line.way == "cloaking" for line in found.rows):
+        said.append(f"ε is for a change of one value by {number(found.sensitivity)}, with δ = 0.01.")
+    promised = [line for line in found.rows if line.holds is not None]
+    if promised:
+        lines = [line for line in promised if line.way == promised[0].way]
+        said.append(sentence_of(found, lines[len(lines) // 2]))
+    return said
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+# What ``tradeoff`` is given, checked before any work, and the levels and ways that it knows.
+
+Way = Literal["joint", "pointwise", "diagonal", "dropout", "cloaking"]
+WAYS: tuple[Way, ...] = get_args(Way)
+ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+
+Level: TypeAlias = FractionTolerance | FloorTolerance
+
+
+def checked_problem(prior: Any, X: Any, region: Any) -> tuple[Inputs, Region]:
+    """The inputs, and the region bound to them."""
+    if isinstance(prior, JointPrior):
+        raise InputError(
+            f"prior is a JointPrior of {', '.join(prior.outputs)}, whose errors have units of their own, so that there "
+            "is no one error to compare; give the sf.Prior of one output, or call sf.protect at each level and read "
+            "the certificates."
+        )
+    if not isinstance(prior, Prior):
+        raise InputError(f"prior is {prior!r}; give a sf.Prior, for example from sf.fit_prior(X, y).")
+    if isinstance(X, StoredInputs):
+        raise InputError("X is read part after part; give a sample of its rows in memory to compare levels on.")
+    if not isinstance(region, Region):
+        raise InputError(f"region is {region!r}; give a region such as sf.Box(1, 2).")
+    inputs = as_inputs(X)
+    check_prior(prior, inputs)
+    return inputs, region.bind(inputs)
+
+
+def asked_levels(alphas: Any, floors: Any) -> list[Level]:
+    """One tolerance for each level."""
+    word, given = ("alphas", alphas) if floors is None else ("floors", floors)
+    listed = [given] if isinstance(given, (int, float)) and not isinstance(given, bool) else given
+    if isinstance(listed, str) or not hasattr(listed, "__iter__") or not len(list(listed)):
+        raise InputError(f"{word} is {given!r}; give one or more numbers, such as {word}=[0.1, 0.3].")
+    made = [FractionTolerance(one) if floors is None else FloorTolerance(one) for one in listed]
+    if any(callable(one.value) for one in made if isinstance(one, FloorTolerance)):
+        raise InputError("floors has a function in it; give numbers, in the units of y.")
+    return list(made)
+
+
+def asked_ways(ways: Any) -> list[str]:
+    """The ways, each known and named once."""
+    listed = [ways] if isinstance(ways, str) else list(ways)
+    for way in listed:
+        check_choice("ways", way, WAYS)
+    if not listed or len(set(listed)) < len(listed):
+        raise InputError(f"ways is {ways!r}; name each way once: {', '.join(map(repr, WAYS))}.")
+    return listed
+
+
+def called(*levels: Level) -> str:
+    """Levels in words."""
+    word = "α" if isinstance(levels[0], FractionTolerance) else "floor"
+    numbers = (one.alpha if isinstance(one, FractionTolerance) else one.value for one in levels)
+    return f"{word} = {', '.join(f'{one:g}' for one in numbers)}"
+
+
+#: How ``protect`` is asked for each way that makes a promise.
+PROMISES: dict[str, dict[str, Any]] = {
+    "joint": {},
+    "pointwise": {"guarantee": "pointwise"},
+    "diagonal": {"structure": "diagonal"},
+}
+
+
+def tradeoff(
+    prior: Prior,
+    X: Any,
+    region: Region,
+    alphas: Sequence[float] = ALPHAS,
+    *,
+    floors: Sequence[float] | None = None,
+    y: Any = None,
+    ways: Sequence[str] = WAYS,
+    X_test: Any = None,
+    cover: AskedCover = "auto",
+    progress: bool = True,
+) -> Tradeoff:
+    """What readers lose outside ``region`` at each of ``alphas`` (or ``floors``, in the units of y), by several ways.
+
+    Errors are expected ones: the root of the mean posterior variance under the prior, at ``X_test`` or at a spread of
+    inputs that follows the data. No values are needed. With ``y`` held-out errors are measured too: those are for the
+    owner only. Each level is one call of ``protect`` for each of the first three ways.
+
+    =========== =======================================================================================
+    way         what is published
+    =========== =======================================================================================
+    "joint"     correlated noise, averages protected too: ``protect(…)``
+    "pointwise" correlated noise, each value by itself: ``guarantee="pointwise"``
+    "diagonal"  every row blurred by itself: ``structure="diagonal"``
+    "dropout"   the rows outside as they are, those inside not at all. It promises nothing: ``learnt`` and
+                ``least_std`` say what readers reach inside, at no level but its own
+    "cloaking"  predictions with differentially private noise, of the size with which readers stay above the
+                same floor at the inputs that are looked at; ``epsilon`` says which ε that is
+    =========== =======================================================================================
+
+    >>> import gpytorch, numpy as np, sfumato as sf
+    >>> kernel = gpytorch.kernels.RBFKernel()
+    >>> kernel.lengthscale = 0.1
+    >>> prior = sf.Prior(kernel, noise=0.05)
+    >>> found = sf.tradeoff(prior, np.linspace(0, 3, 31), sf.Box(1, 2), [0.1, 0.5], ways=["joint"])
+    >>> print(found.sentence(0.5))
+    At ±0.7071 inside 1 ≤ x ≤ 2 (α = 0.5), readers lose 4 % of accuracy elsewhere: their error there is 0.29 instead
+    of 0.21.
+    """
+    inputs, bound = checked_problem(prior, X, region)
+    levels = asked_levels(alphas, floors)
+    asked = asked_ways(ways)
+    values = None if y is None else as_outputs(y, inputs)
+    name = getattr(y, "name", None)
+    study = _Study(prior, inputs, bound, places_to_look(inputs, bound, X_test), values, cover)
+    with warnings.catch_warnings(record=True) as caught, show_progress(progress) as step:
+        warnings.simplefilter("always")
+        rows = study.lines(levels, asked, step)
+        whole = study.line("everything", study.bare, levels[0])
+    for text in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, GuaranteeWarning)):
+        warnings.warn(text, GuaranteeWarning, stacklevel=2)
+    return Tradeoff(
+        rows=tuple(rows),
+        everything=whole,
+        prior_rmse=study.prior_rmse,
+        region=bound.in_words(inputs.names),
+        by_floor=floors is not None,
+        sensitivity=study.sensitivity,
+        skipped=tuple(dict.fromkeys(study.skipped)),
+        output=name if isinstance(name, str) else "f",
+    )
+
+
+class _Study:
+    """The comparison while it is made: readers of each design, at the same places."""
+
+    def __init__(
+        self, prior: Prior, inputs: Inputs, region: Region, places: Places, y: Array | None, cover: AskedCover
+    ) -> None:
+        self.prior, self.inputs, self.region, self.places, self.y, self.cover = prior, inputs, region, places, y, cover
+        self.private = region.contains(inputs.values)
+        self.prior_variance = prior.variance(places.all)
+        self.bare: Design = plain_design(prior, inputs, region, FractionTolerance(0.5))
+        self.skipped: list[tuple[str, str]] = []
+        # the most that one value can change: from one end of the data to the other, or four prior deviations
+        wide = 4.0 * float(np.sqrt(np.max(self.prior_variance)))
+        self.sensitivity = (wide if y is None else float(np.ptp(y))) or wide
+        self._explained: float | None = None
+
+    @property
+    def prior_rmse(self) -> float:
+        return _root_mean(self.places.split(self.prior_variance)[0])
+
+    def lines(self, levels: Sequence[Level], ways: Sequence[str], step: Progress) -> list[Line]:
+        promised = [way for way in ways if way in PROMISES]
+        total, done, spent = len(promised) * len(levels), 0, 0.0
+        made: list[tuple[str, Level, Mechanism, float]] = []
+        for way in promised:
+            for level in levels:
+                step.stage(f"{way}, {called(level)}")
+                step.update(done / max(total, 1))
+                mechanism, seconds = self._protect(way, level)
+                done, spent = done + 1, spent + seconds
+                if mechanism is None:
+                    break
+                if done == 1:
+                    step.announce(f"{total} designs, about {spent:.0f} s each", total * spent)
+                made.append((way, level, mechanism, seconds))
+        if not made and promised == list(ways):
+            raise InputError(self.skipped[0][1])
+        if made:
+            # readers of large data are computed as those of the design are
+            self.bare = everything(made[0][2].design)
+        step.stage("comparing what readers know")
+        rows = [self._promised_line(*one) for one in made]
+        for way in ways:
+            if way == "dropout":
+                rows.append(self._dropout_line(levels[0]))
+            elif way == "cloaking":
+                rows.extend(self._cloaking_lines(levels))
+        return sorted(rows, key=lambda line: list(ways).index(line.way))
+
+    def _protect(self, way: str, level: Level) -> tuple[Mechanism | None, float]:
+        start = time.perf_counter()
+        if way == "diagonal" and len(self.inputs) > FEW:
+            self.skipped.append((way, f"it cannot be compressed, so it is compared up to {FEW:,} rows only"))
+            return None, 0.0
+        try:
+            made = protect(
+                self.prior,
+                self.inputs,
+                self.region,
+                tolerance=level,
+                cover=self.cover,
+                progress=False,
+                **PROMISES[way],
+            )
+        except InputError as error:
+            if way == "joint":
+                raise
+            self.skipped.append((way, str(error)))
+            return None, 0.0
+        return made, time.perf_counter() - start
+
+    def line(self, way: str, design: Design, level: Level, **more: Any) -> Line:
+        """What readers of ``design`` know; the level is left out where nothing is promised."""
+        outside, inside = self.places.split(variances(design, self.places.all))
+        return self._line_of(way, outside, inside, level, measured=self._measured(design), **more)
+
+    def _line_of(self, way: str, outside: Array, inside: Array, level: Level, **more: Any) -> Line:
+        bare = way in ("everything", "dropout")
+        before = self.places.split(self.prior_variance)
+        explained = 1.0 - float(np.mean(outside)) / float(np.mean(before[0])) if len(outside) else float("nan")
+        if self._explained is None:
+            whole = self.places.split(variances(self.bare, self.places.all))[0]
+            self._explained = 1.0 - float(np.mean(whole)) / float(np.mean(before[0])) if len(outside) else float("nan")
+        loss = max(0.0, 1.0 - explained / self._explained) if self._explained > 0 else float("nan")
+        floors = level.floor(self.prior, self.places.inside)
+        given: dict[str, Any] = {"holds": None, "noise": 0.0, "spill": float("nan")}
+        return Line(
+            way=way,
+            alpha=level.alpha if isinstance(level, FractionTolerance) and not bare else float("nan"),
+            floor=float("nan") if bare else float(np.min(floors)),
+            learnt=float(np.max(1.0 - inside / before[1])),
+            least_std=float(np.sqrt(np.min(inside))),
+            rmse_inside=_root_mean(inside),
+            rmse_outside=_root_mean(outside),
+            loss=0.0 if way == "everything" and np.isfinite(loss) else loss,
+            **(given | more),
+        )
+
+    def _promised_line(self, way: str, level: Level, made: Mechanism, seconds: float) -> Line:
+        proof = made.certificate
+        noise = float(np.sqrt(made.noise.trace / len(self.inputs)))
+        return self.line(way, made.design, level, holds=proof.holds, noise=noise, spill=proof.spill, seconds=seconds)
+
+    def _dropout_line(self, level: Level) -> Line:
+        return self.line("dropout", without_rows(self.bare, ~self.private), level)
+
+    def _cloaking_lines(self, levels: Sequence[Level]) -> list[Line]:
+        if not self.private.any():
+            self.skipped.append(("cloaking", "no row lies in the region, so there is nothing that it would protect"))
+            return []
+        if len(self.inputs) > FEW:
+            self.skipped.append(("cloaking", f"it is compared up to {FEW:,} rows only"))
+            return []
+        start = time.perf_counter()
+        points, count = self.places.all, len(self.places.outside)
+        readers = cloaked(self.prior, self.inputs, self.private, points, self.sensitivity)
+        inside = np.arange(len(points)) >= count
+        lines, missed = [], []
+        for level in levels:
+            size = readers.least_noise(level.floor(self.prior, self.places.inside), inside)
+            if size is None:
+                missed.append(level)
+                continue
+            left = self.places.split(readers.variance(size))
+            noise = size * readers.shape
+            more: dict[str, Any] = {
+                "noise": float(np.sqrt(np.mean(noise))),
+                "spill": float(np.sum(noise[:count]) / np.sum(noise)) if size else 0.0,
+                "epsilon": readers.epsilon(size),
+                "seconds": time.perf_counter() - start,
+            }
+            lines.append(self._line_of("cloaking", *left, level, **more))
+        if missed:
+            # its noise covers what the private rows change, and nothing of what the others tell about the region
+            why = f"no ε keeps {called(*missed)} (δ = {DELTA:g}): what it leaves of the predictions tells more"
+            self.skipped.append(("cloaking", why))
+        return lines
+
+    def _measured(self, design: Design) -> float:
+        if self.y is None:
+            return float("nan")
+        if len(design.inputs) == len(self.inputs):
+            return measured_error(design, self.y, np.flatnonzero(~self.private))
+        return measured_error(design, self.y[~self.private], np.arange(len(design.inputs)))
+
+
+def _root_mean(variance: Array) -> float:
+    return float(np.sqrt(np.mean(variance))) if len(variance) else float("nan")

@@ -1,0 +1,350 @@
+"""The ledger: several releases of one secret keep one promise together (MATH.md 8)."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+
+import numpy as np
+
+from ..data import known_output
+from ..design import AskedCover, Mechanism, NoCover, asked_problem, certified_design, check_choice
+from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
+from ..models import JointPrior, OutputsKernel, Prior
+from ..noise import SecretKey, no_noise
+from ..progress import progress as show_progress
+from ..promise import Disclosure
+from ..proof import Certificate, one_by_one
+from ..regions import OutputRegion, Points, Region
+from ..release import Release, digest_outputs, noise_in_words, why_not
+from .chained_file import Chain, ChainedFile
+from .problem import LedgerProblem
+from .promises import Promise, distinct_promises, promises_of, region_key
+from .record import describe_record, record_design
+from .remaining import Remaining, left_of
+
+#: How much of what is left a release uses if nothing else is said: half, so that something always is.
+SHARE = 0.5
+
+_KEYS = {"record", "remeasured"}
+
+
+class _Recorded(Exception):  # noqa: N818
+    """The release is in the ledger already."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """An append-only file of what each release of one secret revealed, and designs that take all of it into account.
+
+    Guarantee: for every promise that was ever made in this ledger, all releases that it has recorded keep it together,
+    exactly (no loose bound), as long as every release of the secret goes through it. A release is in the file, on
+    the disk, before ``release(y)`` gives it back: one that was interrupted counts as published, never as free. The file
+    holds no y, no published value and no key. Its lines are chained by hashes; a torn last line is reported
+    (``torn``) and never read as truth.
+
+    A promise that was made stays: a later release with a larger alpha does not loosen it.
+
+    >>> import os, tempfile, numpy as np, gpytorch, sfumato as sf
+    >>> prior = sf.Prior(gpytorch.kernels.RBFKernel(), noise=0.01)
+    >>> t = np.linspace(0.0, 3.0, 16)
+    >>> ledger = sf.Ledger(os.path.join(tempfile.mkdtemp(), "orbit.ledger"))
+    >>> for y in (np.sin(t), np.sin(t)):
+    ...     release = ledger.protect(prior, t, sf.Box(1.0, 2.0), alpha=0.5, share=0.4, progress=False).release(y)
+    >>> len(ledger), ledger.certificate(sf.Box(1.0, 2.0)).holds, ledger.remaining(sf.Box(1.0, 2.0)).left > 0.3
+    (2, True, True)
+    """
+
+    path: str | os.PathLike[str]
+    _read: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, (str, os.PathLike)):
+            raise InputError(f"path is {self.path!r}; give the name of the ledger's file.")
+        # wherever the program goes, the ledger stays
+        object.__setattr__(self, "path", os.path.abspath(self.path))
+        self.chain()
+
+    def chain(self) -> Chain:
+        """The file, checked line by line; ``FormatError`` where it was changed, or lost lines that were read before."""
+        chain = ChainedFile(self.path).read()
+        self._remember(chain)
+        return chain
+
+    def verify(self, head: str | None = None) -> Chain:
+        """Check every line, and that an earlier ``head`` that was kept elsewhere is among their hashes."""
+        chain = ChainedFile(self.path).verify(head)
+        self._remember(chain)
+        self._disclosed(chain)
+        return chain
+
+    def _remember(self, chain: Chain) -> None:
+        seen = self._read.get("seen")
+        if seen is not None and not chain.has(seen):
+            raise FormatError(
+                f"{self.path} has lost lines that were there when it was read last: it was deleted, or an old copy was "
+                "put in its place; restore the newest one."
+            )
+        self._read["seen"] = chain.head
+
+    @property
+    def head(self) -> str:
+        """The hash of the last line. Kept elsewhere, it shows whether lines were taken away later on."""
+        return self.chain().head
+
+    @property
+    def torn(self) -> bool:
+        """Whether a write was interrupted: what it left is no release, and the next line to be written marks it."""
+        return self.chain().torn is not None
+
+    @property
+    def releases(self) -> tuple[Disclosure, ...]:
+        """What each recorded release revealed, the first one first."""
+        return self._disclosed(self.chain())
+
+    def __len__(self) -> int:
+        return len(self.chain().entries)
+
+    def protect(
+        self,
+        prior: Prior | JointPrior,
+        X: Any,
+        region: Region | Mapping[str, Region | None],
+        alpha: float | Mapping[str, float] | None = None,
+        *,
+        share: float = SHARE,
+        output_name: str = "y",
+        remeasured: bool = False,
+        cover: AskedCover = "auto",
+        progress: bool = True,
+        **how: Any,
+    ) -> Mechanism:
+        """The least noise such that this release and all recorded ones together keep the promise.
+
+        ``alpha`` (or ``floor``, ``tolerance``) is the promise for everything that is published together; earlier
+        promises of the ledger are kept as well. This release may use ``share`` of what they have left. Rows at
+        inputs that were released before are taken for the same measurements, with the same error;
+        ``remeasured=True`` says that they were measured anew. ``how`` are the other arguments of ``sf.protect``.
+
+        Guarantee: as for ``sf.protect``, for all releases of the ledger together (``certificate.holds``). The
+        release is recorded before ``mechanism.release(y)`` gives it back. ``BudgetError`` where nothing is left.
+        """
+        check_choice("cover", cover, get_args(AskedCover))
+        _check_share(share)
+        _check_how(how)
+        asked = asked_problem(prior, X, region, alpha, **how)
+        if asked.inputs.outputs is None and (not isinstance(output_name, str) or not output_name):
+            raise InputError(f"output_name is {output_name!r}; give the name of what is released.")
+        chain = self.chain()
+        disclosed = self._disclosed(chain)
+        with show_progress(progress) as step:
+            step.stage("what is left")
+            try:
+                problem = LedgerProblem.of(asked, cover, output_name, bool(remeasured), disclosed, share).in_units()
+                problem.check_budget()
+                design, certificate = certified_design(problem, cover, problem.examine, step.stage)
+            except NoCover as error:
+                raise BudgetError(
+                    f"too little is left to be divided further: {error} {problem.left_in_words()} Publish nothing more "
+                    "about it, or make a weaker promise from the start."
+                ) from error
+            except np.linalg.LinAlgError as error:
+                raise BudgetError(
+                    "nothing is left of some combination of the sensitive values, or they tell almost the same: "
+                    f"{error}. Publish nothing more about it."
+                ) from error
+        if not certificate.holds and disclosed:
+            raise BudgetError(
+                f"too little is left for another release: {problem.left_in_words()} No noise was found that keeps the "
+                f"promise of all together (joint ratio {certificate.joint_ratio:.6g}, floor ratio "
+                f"{certificate.promised_ratio:.6g}). Publish nothing more about it."
+            )
+        notes = one_by_one(asked.prior, asked.inputs, output_name, disclosed)
+        for note in notes:
+            warnings.warn(note, GuaranteeWarning, stacklevel=2)
+        certificate = replace(certificate, notes=(*certificate.notes, *notes))
+        following = Disclosure(design, output_name, bool(remeasured))
+        name = output_name if asked.inputs.outputs is None else None
+
+        def recorder(release: Release) -> None:
+            self._commit(release, following, chain.head)
+
+        return Mechanism(design, certificate, SecretKey.fresh(), _recorder=recorder, _output_name=name)
+
+    def record(self, release: Release, *, remeasured: bool = False) -> Certificate:
+        """Write down what a release revealed that was made elsewhere; its promise binds from now on.
+
+        A release that is recorded already is not counted again. It is recorded even where it breaks a promise (it is
+        out), with a ``GuaranteeWarning``. What comes back is the certificate of its promise for all together.
+        """
+        if not isinstance(release, Release):
+            raise InputError(f"release is {release!r}; give what mechanism.release(y) or sf.load(path) gave.")
+        design = release.design
+        if release.unsafe:
+            # anyone can take its noise off
+            design = replace(design, noise=no_noise(len(design.inputs)), structure="full", weights=None, witness=None)
+        made = Disclosure(design, release.output_name, bool(remeasured))
+        promises_of(made)
+        self._commit(release, made, None)
+        certificate = self._worst(distinct_promises(promises_of(made)))
+        for promise in self.promises():
+            kept, _ = promise.kept_by(self.releases)
+            if not kept.holds:
+                warnings.warn(
+                    f"with this release a promise is broken: {kept.promise}. Readers get to {kept.floor_ratio:.4g} of "
+                    "the floor; nothing more can be published about it",
+                    GuaranteeWarning,
+                    stacklevel=2,
+                )
+        return certificate
+
+    def promises(self, region: Any = None) -> list[Promise]:
+        """Every promise that was made, once; with ``region``, those about it."""
+        made = distinct_promises([promise for one in self.releases for promise in promises_of(one)])
+        return made if region is None else [promise for promise in made if _is_about(promise, region)]
+
+    def certificate(self, region: Any = None) -> Certificate:
+        """Whether all recorded releases together keep what was promised about ``region`` (left out: anything)."""
+        return self._worst(self._promises_about(region))
+
+    def remaining(self, region: Any = None) -> Remaining:
+        """What is left of the promises about ``region`` (left out: of all): in words, numbers and a picture."""
+        releases = self.releases
+        return Remaining(tuple(left_of(promise, releases) for promise in self._promises_about(region)))
+
+    def _promises_about(self, region: Any) -> list[Promise]:
+        found = self.promises(region)
+        if not found:
+            if not self.promises():
+                raise InputError(f"the ledger {str(self.path)!r} has no releases yet; protect and release first.")
+            known = "; ".join(dict.fromkeys(_in_words(promise) for promise in self.promises()))
+            raise InputError(
+                f"region is {region!r}, about which the ledger has no promise; it has some about: {known}."
+            )
+        return found
+
+    def _worst(self, promises: Sequence[Promise]) -> Certificate:
+        releases = self.releases
+        results = [promise.kept_by(releases)[0] for promise in promises]
+        worst = min(results, key=lambda one: (one.holds, one.promised_ratio, -one.joint_ratio))
+        return replace(
+            worst, notes=(f"this is about all {len(releases)} releases of the ledger together", *worst.notes)
+        )
+
+    def _disclosed(self, chain: Chain) -> tuple[Disclosure, ...]:
+        if self._read.get("head") != chain.head:
+            self._read.update(head=chain.head, disclosed=tuple(_disclosure(entry.body) for entry in chain.entries))
+        known: tuple[Disclosure, ...] = self._read["disclosed"]
+        return known
+
+    def _commit(self, release: Release, made: Disclosure, head: str | None) -> None:
+        """Append ``made``; where the ledger has moved on from ``head``, only if all promises are kept with it."""
+        record = describe_record(
+            made.design,
+            name=made.name,
+            outputs_digest=digest_outputs(np.asarray(release.outputs)),
+            when=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        )
+
+        def line(chain: Chain) -> dict[str, Any]:
+            self._remember(chain)
+            if head is not None and not chain.has(head):
+                raise FormatError(f"{self.path} is not the ledger any more that this release was designed with.")
+            for entry in chain.entries:
+                if _same(entry.body["record"], record):
+                    raise _Recorded
+            if head is not None and chain.head != head:
+                self._check_again(chain, made)
+            return {"record": record, "remeasured": made.remeasured}
+
+        try:
+            self._read["seen"] = ChainedFile(self.path).update(line).hash
+        except _Recorded:
+            return
+
+    def _check_again(self, chain: Chain, made: Disclosure) -> None:
+        together = (*self._disclosed(chain), made)
+        for promise in distinct_promises([promise for one in together for promise in promises_of(one)]):
+            certificate, _ = promise.kept_by(together)
+            if not certificate.holds:
+                raise BudgetError(
+                    "the ledger has other releases than when this one was designed, and together they would break a "
+                    f"promise; protect again. {why_not(certificate)}"
+                )
+
+    def __str__(self) -> str:
+        chain = self.chain()
+        lines = [f"Ledger {str(self.path)!r}: {len(chain.entries)} release(s), head {chain.head[:16]}…"]
+        for entry, one in zip(chain.entries, self._disclosed(chain), strict=True):
+            outputs = ", ".join(one.outputs)
+            lines.append(
+                f"  {entry.number}  {entry.body['record']['when']}  {outputs}: {len(one.design.inputs)} rows, noise "
+                f"{noise_in_words(one.design)} a row; {_in_words(promises_of(one)[0])}: "
+                f"{one.design.tolerance.in_words(one.design.inputs.outputs)}"
+            )
+        if chain.torn is not None:
+            lines.append(f"  TORN: {chain.torn.size} bytes of an interrupted write at the end, which count for nothing")
+        return "\n".join(lines)
+
+
+def _disclosure(body: dict[str, Any]) -> Disclosure:
+    if not isinstance(body, dict) or body.keys() != _KEYS or not isinstance(body["remeasured"], bool):
+        raise FormatError("an entry of the ledger is not that of a release; it was written by something else.")
+    return Disclosure(record_design(body["record"]), body["record"]["name"], body["remeasured"])
+
+
+def _same(first: dict[str, Any], second: dict[str, Any]) -> bool:
+    return {**first, "when": ""} == {**second, "when": ""}
+
+
+def _is_about(promise: Promise, region: Any) -> bool:
+    design = promise.design
+    rows, outputs = design.inputs, design.inputs.outputs
+    asked: Region
+    if isinstance(region, Mapping):
+        kernel = promise.prior.kernel
+        if outputs is None or not isinstance(kernel, OutputsKernel):
+            return False
+        parts = {}
+        for name, part in region.items():
+            number = outputs.index(known_output(outputs, name, "region"))
+            parts[number] = part if kernel.takes_input(number) else Points(kernel.place(number)[None])
+        asked = OutputRegion(parts)
+    elif isinstance(promise.asked, OutputRegion) and isinstance(region, Region):
+        # a region of the inputs stands for that region of every sensitive output
+        takes = [number for number, part in promise.asked.parts if part.points is None or region.points is not None]
+        asked = region if isinstance(region, OutputRegion) else OutputRegion(dict.fromkeys(takes or [0], region))
+    elif isinstance(region, Region):
+        asked = region
+    else:
+        raise InputError(f"region is {region!r}; give a region such as sf.Box(1, 2).")
+    try:
+        bound = asked.bind(rows)
+    except InputError:
+        return False
+    known = [region_key(one, rows.dimension) for one in (design.region, promise.asked) if one is not None]
+    return region_key(bound, rows.dimension) in known
+
+
+def _in_words(promise: Promise) -> str:
+    return promise.design.region.in_words(promise.design.inputs.names)
+
+
+def _check_share(share: Any) -> None:
+    number = isinstance(share, (int, float, np.number)) and not isinstance(share, bool)
+    if not number or not 0.0 < share <= 1.0:
+        raise InputError(
+            f"share is {share!r}; give how much of what is left this release may use, above 0 and at most 1."
+        )
+
+
+def _check_how(how: dict[str, Any]) -> None:
+    for name in ("device", "engine", "accuracy"):
+        if how.get(name) is not None:
+            raise InputError(f"{name} is given, but releases of a ledger are designed on this machine; leave it out.")
+    if how.get("method", "auto") not in ("auto", "eigh"):
+        raise InputError(f'method is {how["method"]!r}; releases of a ledger are exact: use "auto" or "eigh".')

@@ -1,0 +1,138 @@
+"""Promises that several releases keep together, and the certificate that they do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..data import Inputs, among
+from ..errors import InputError
+from ..models import Prior
+from ..promise import Design, Disclosure, FloorTolerance, Speech, TabulatedFloor, compose, readings
+from ..proof import TOLERANCE, Certificate, Reader, examine
+from ..regions import Box, Everywhere, Intersection, OutputRegion, Points, Region, Union
+from ..release import describe_prior, describe_tolerance
+
+
+@dataclass(frozen=True, eq=False)
+class Promise:
+    """What was promised to readers with ``prior``: the region, tolerance and sensitive inputs of ``design``.
+
+    ``earlier`` are other sensitive inputs that the same promise was made for before, ``asked`` is the region that was
+    asked for, where only rows or points of it are promised.
+    """
+
+    design: Design
+    prior: Prior
+    speech: Speech
+    earlier: tuple[Array, ...] = ()
+    asked: Region | None = None
+
+    @property
+    def key(self) -> str:
+        """The same for promises that are the same but for the sensitive inputs that stand for their region."""
+        design = self.design
+        tolerance, arrays = describe_tolerance(design)
+        region = region_key(design.region, design.inputs.dimension)
+        parts = [describe_prior(self.prior), region, tolerance, design.guarantee, self.speech.outputs]
+        listed = {name: array.tolist() for name, array in arrays.items()}
+        noise = None if isinstance(self.prior.noise, float) else self.prior.noise.tolist()
+        return json.dumps([parts, listed, noise], sort_keys=True)
+
+    def kept_by(self, disclosures: Sequence[Disclosure]) -> tuple[Certificate, Array]:
+        """Whether all of ``disclosures`` together keep it, and the inputs where they do not.
+
+        Guarantee: the certificate is that of certificate.py, for all published values as one set of data, and the
+        worst one where it matters whether rows were measured anew (``readings``).
+        """
+        results = [self._read_as(reading) for reading in readings(disclosures)]
+        worst = min(results, key=lambda one: (one[0].holds, one[0].promised_ratio))
+        joint = max(certificate.joint_ratio for certificate, _ in results)
+        return replace(worst[0], joint_ratio=joint), np.vstack([short for _, short in results])
+
+    def _read_as(self, disclosures: Sequence[Disclosure]) -> tuple[Certificate, Array]:
+        together = self._kept_by(disclosures, taken_together=True)
+        if together[0].holds or np.isfinite(together[0].joint_ratio):
+            return together
+        return self._kept_by(disclosures, taken_together=False)
+
+    def _kept_by(self, disclosures: Sequence[Disclosure], taken_together: bool) -> tuple[Certificate, Array]:
+        composed = compose(self.prior, self.speech, disclosures, taken_together)
+        if not len(composed):
+            raise InputError("the ledger has no release that this promise is about.")
+        whole = replace(
+            self.design,
+            prior=composed.prior,
+            inputs=composed.inputs,
+            noise=composed.noise,
+            weights=None,
+            structure="full",
+            others=(),
+            witness=None,
+        )
+        certificate, short = examine(whole)
+        if self.earlier and whole.guarantee == "joint":
+            ratios = [
+                Reader(replace(whole, sensitive=sensitive), composed.prior).joint_ratio() for sensitive in self.earlier
+            ]
+            worst = max(certificate.joint_ratio, *ratios)
+            holds = certificate.holds and worst <= 1 + TOLERANCE
+            certificate = replace(certificate, joint_ratio=worst, holds=holds)
+        return certificate, short
+
+
+def promises_of(disclosure: Disclosure) -> list[Promise]:
+    """The promises that a release came with: one for each prior that readers may hold."""
+    design, asked = disclosure.design, disclosure.design.region
+    check_composable(design)
+    if design.cover == "rows":
+        # between the rows nothing was promised
+        rows = design.region.rows_of(design.inputs.values)
+        points = Points(Inputs(rows, design.inputs.columns))
+        design = replace(design, region=points.resolve(design.inputs), cover="points")
+    return [Promise(design, prior, Speech.of(disclosure), (), asked) for prior in design.priors]
+
+
+def check_composable(design: Design) -> None:
+    """Refuse promises that cannot be composed exactly."""
+    if isinstance(design.region, Everywhere):
+        raise InputError(
+            "region is sf.Everywhere(), which a ledger cannot divide among releases; bound it, for example with sf.Box."
+        )
+    if isinstance(design.tolerance, TabulatedFloor) or (
+        isinstance(design.tolerance, FloorTolerance) and callable(design.tolerance.value)
+    ):
+        raise InputError("floor is a function, which a ledger cannot hold; give a number, or alpha.")
+
+
+def region_key(region: Region, dimension: int) -> Any:
+    """The same for bound regions that are the same, in whichever way their columns were named."""
+    if isinstance(region, Box):
+        lower, upper = region.limits(dimension)
+        return ["box", lower.tolist(), upper.tolist(), region.free]
+    if isinstance(region, OutputRegion):
+        return ["outputs", [[number, region_key(part, dimension - 1)] for number, part in region.parts]]
+    if isinstance(region, (Union, Intersection)):
+        return [type(region).__name__, [region_key(member, dimension) for member in region.members]]
+    if isinstance(region, Points):
+        return ["points", region.values.tolist()]
+    return region.to_tree()
+
+
+def distinct_promises(promises: Sequence[Promise]) -> list[Promise]:
+    """Each promise once, as it was made last, with the sensitive inputs that it was made for before."""
+    found: dict[str, Promise] = {}
+    for promise in promises:
+        key, sensitive = promise.key, promise.design.sensitive
+        if key in found:
+            before = found.pop(key)
+            sets = (*before.earlier, before.design.sensitive)
+            earlier = tuple(one for one in sets if not np.all(among(one, sensitive)))
+            promise = replace(promise, earlier=earlier)
+        found[key] = promise
+    return list(found.values())

@@ -1,0 +1,119 @@
+"""Small matrices on one thread.
+
+A product of 50 × 50 matrices is over before a second thread has woken up. Thousands of them in a row, on a machine that
+has other work too, are then a hundred times slower than on one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from ..arrays import Array
+
+# PyTorch as a library of dense float64 matrices: in NumPy's arrays or on a device, Cholesky factors in place.
+#
+# Searches and certificates share these few calls of LAPACK, and nothing else that computes.
+
+#: A matrix of float64 in either form; a tensor may live on any device.
+Matrix: TypeAlias = Array | torch.Tensor
+
+
+def as_tensor(block: Matrix, device: torch.device | str | None = None) -> torch.Tensor:
+    """``block`` as a tensor on ``device`` (where it is if left out), copied only where that cannot be avoided."""
+    if isinstance(block, torch.Tensor):
+        return block if device is None else block.to(device)
+    # PyTorch has no read-only tensors
+    tensor = torch.from_numpy(block if block.flags.writeable else block.copy())
+    return tensor if device is None else tensor.to(device)
+
+
+def as_array(block: Matrix) -> Array:
+    """``block`` as a NumPy array, copied only where it is not one on the CPU already."""
+    return np.asarray(block.cpu().numpy()) if isinstance(block, torch.Tensor) else block
+
+
+def squared_norms(block: torch.Tensor) -> Array:
+    """The squared norm of every column."""
+    if block.device.type == "cpu":
+        # PyTorch makes a batch of tiny products of it
+        return np.asarray(np.einsum("ij,ij->j", block.numpy(), block.numpy()))
+    return as_array(torch.linalg.vector_norm(block, dim=0).square_())
+
+
+def cholesky_in_place(matrix: torch.Tensor) -> torch.Tensor:
+    """L with ``matrix = L Lᵀ``, in the memory of ``matrix``, which must be contiguous and is lost.
+
+    Raises ``np.linalg.LinAlgError`` where the matrix is not positive definite to working precision.
+    """
+    # LAPACK wants columns: the transpose of a symmetric matrix has them, and no copy is made
+    view = matrix.mT
+    failed = torch.empty((), dtype=torch.int32, device=matrix.device)
+    torch.linalg.cholesky_ex(view, out=(view, failed))
+    if int(failed) != 0 or not bool(torch.isfinite(view.diagonal()).all()):
+        raise np.linalg.LinAlgError(f"{int(failed)}-th leading minor of the matrix is not positive definite")
+    return view
+
+
+def inverse_norm(lower: torch.Tensor) -> float:
+    """‖(L Lᵀ)⁻¹‖₁ estimated from below, within a factor of three in practice (Hager 1984, Higham 1988; LAPACK)."""
+    n = len(lower)
+
+    def solve(column: torch.Tensor) -> torch.Tensor:
+        half = torch.linalg.solve_triangular(lower, column[:, None], upper=False)
+        whole: torch.Tensor = torch.linalg.solve_triangular(lower.mT, half, upper=True)
+        return whole[:, 0]
+
+    def signs(column: torch.Tensor) -> torch.Tensor:
+        return torch.where(column >= 0, 1.0, -1.0).to(lower)
+
+    image = solve(lower.new_full((n,), 1.0 / n))
+    estimate, sides = float(image.abs().sum()), signs(image)
+    for _ in range(5):
+        largest = int(solve(sides).abs().argmax())
+        unit = lower.new_zeros(n)
+        unit[largest] = 1.0
+        image = solve(unit)
+        size, turned = float(image.abs().sum()), signs(image)
+        if size <= estimate or bool((turned == sides).all()):
+            break
+        estimate, sides = size, turned
+    slope = 1.0 + torch.arange(n, dtype=lower.dtype, device=lower.device) / max(1, n - 1)
+    slope[1::2] *= -1.0
+    return max(estimate, size, 2.0 * float(solve(slope).abs().sum()) / (3.0 * n))
+
+
+# Solving with a triangular matrix for many right-hand sides at once.
+
+
+def solve_lower(lower: Matrix, block: Matrix) -> Array:
+    """``lower⁻¹ block``; PyTorch's solver is about twice as fast as SciPy's for wide blocks."""
+    return as_array(torch.linalg.solve_triangular(as_tensor(lower), as_tensor(block), upper=False))
+
+
+# Units in which numbers are near 1, as powers of two: going there and back rounds nothing.
+
+
+def units(variances: Array) -> Array:
+    """Powers of two, one for each variance, near its square root: dividing by them rounds nothing."""
+    exponents = np.round(np.log2(np.maximum(variances, np.finfo(np.float64).tiny)) / 2.0)
+    return np.asarray(np.exp2(exponents))
+
+
+@cache
+def _controller() -> Any:
+    # made late: it finds the libraries that are loaded when it is made
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """BLAS and OpenMP use a single thread inside, and as many as before afterwards."""
+    with _controller().limit(limits=1):
+        yield

@@ -1,0 +1,57 @@
+"""Gaussian process priors: kernels and their derivatives, means, fitting, several outputs.
+
+In come data and models of GPyTorch, BoTorch or scikit-learn. Out come priors, trees that a file can hold, and models
+that those libraries can work with.
+"""
+
+from .dense_kernel import kernel_diagonal, kernel_matrix, require_features
+from .fit import fit_prior
+from .fit_search import LogDensity
+from .functionals import Average, Derivative, Functional, Integral, Value
+from .joint_prior import JointPrior
+from .kernel_derivatives import kernel_jet
+from .kernel_terms import RADIAL, ProductTerm, kernel_terms, proportion, scale_between
+from .outputs import OutputsKernel, Term
+from .prior import GaussianProcess, Posterior, Prior
+from .relations import Relation, parse_relation
+from .scaled_columns import ColumnMap, fitted_map, in_original_units
+from .spectra import group_gram
+from .to_others import ReleasedGP, as_regressor
+from .trees import build_kernel, build_mean, describe_kernel, describe_mean
+
+__all__ = [
+    "RADIAL",
+    "Average",
+    "ColumnMap",
+    "Derivative",
+    "Functional",
+    "GaussianProcess",
+    "Integral",
+    "JointPrior",
+    "LogDensity",
+    "OutputsKernel",
+    "Posterior",
+    "Prior",
+    "ProductTerm",
+    "Relation",
+    "ReleasedGP",
+    "Term",
+    "Value",
+    "as_regressor",
+    "build_kernel",
+    "build_mean",
+    "describe_kernel",
+    "describe_mean",
+    "fit_prior",
+    "fitted_map",
+    "group_gram",
+    "in_original_units",
+    "kernel_diagonal",
+    "kernel_jet",
+    "kernel_matrix",
+    "kernel_terms",
+    "parse_relation",
+    "proportion",
+    "require_features",
+    "scale_between",
+]

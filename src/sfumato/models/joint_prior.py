@@ -1,0 +1,372 @@
+"""One prior for several related outputs: a function and its derivative, coregionalised outputs, independent ones.
+
+Whoever protects related outputs one by one protects none of them: one tells of the other (MATH.md, section 8).
+A ``JointPrior`` says how they hang together; it becomes a ``Prior`` over rows ``[x, number of the output]`` once the
+columns of the inputs are known.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gpytorch
+import numpy as np
+import scipy.sparse.csgraph
+from gpytorch.kernels import Kernel, LCMKernel, MultitaskKernel, ScaleKernel
+
+from ..arrays import Array
+from ..errors import InputError
+from .dense_kernel import require_features
+from .functionals import Average, Functional, Integral, Value
+from .kernel_words import kernel_in_words, mixing_in_words
+from .outputs import OutputsKernel, OutputsMean, Term
+from .prior import Prior
+
+# How coregionalised outputs are mixed: a covariance B between outputs as W with ``W Wᵀ = B``.
+
+#: An eigenvalue of B may be below zero by this share of the largest: that is round-off.
+NEGATIVE = 1e-10
+
+
+def covariance_factor(B: Any, names: Sequence[str]) -> Array:
+    """W with ``W Wᵀ = B``; outputs that B does not connect share no column of it.
+
+    >>> covariance_factor([[4.0, 0.0], [0.0, 9.0]], ("a", "b"))
+    array([[2., 0.],
+           [0., 3.]])
+    """
+    matrix = _covariance(B, names)
+    columns = []
+    _, labels = scipy.sparse.csgraph.connected_components(matrix != 0.0, directed=False)
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        values, vectors = np.linalg.eigh(matrix[np.ix_(members, members)])
+        for value, vector in zip(values, vectors.T, strict=True):
+            if value > 0.0:
+                column = np.zeros(len(matrix))
+                # the sign of an eigenvector is free; this one does not depend on the machine
+                column[members] = np.sqrt(value) * vector * (np.sign(vector[np.argmax(np.abs(vector))]))
+                columns.append(column)
+    return np.stack(columns, axis=1)
+
+
+def _covariance(B: Any, names: Sequence[str]) -> Array:
+    try:
+        matrix = np.array(B.detach().cpu() if hasattr(B, "detach") else B, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"B is {str(B)[:60]!r}; give a matrix of numbers.") from None
+    count = len(names)
+    if matrix.shape != (count, count) or not np.all(np.isfinite(matrix)):
+        raise InputError(
+            f"B has shape {matrix.shape}; give a {count} × {count} matrix of finite numbers, one row for each of "
+            f"{', '.join(names)}."
+        )
+    if np.abs(matrix - matrix.T).max() > NEGATIVE * np.abs(matrix).max():
+        raise InputError("B is not symmetric, but a covariance is; give for example (B + B.T)/2.")
+    matrix = (matrix + matrix.T) / 2.0
+    values = np.linalg.eigvalsh(matrix)
+    if values[0] < -NEGATIVE * np.abs(values).max():
+        raise InputError(f"B has the eigenvalue {values[0]:.4g}, but a covariance has none below 0; give W @ W.T.")
+    if values[-1] <= 0.0:
+        raise InputError("B is zero, and so are all outputs; give a covariance with a positive diagonal.")
+    return matrix
+
+
+def multitask_factors(kernel: Kernel, names: Sequence[str]) -> list[tuple[Kernel, Array]]:
+    """The base kernels of a GPyTorch kernel for several tasks, each with the W that mixes it."""
+    if type(kernel) is LCMKernel:
+        return [_factor(part, names) for part in kernel.covar_module_list]
+    return [_factor(kernel, names)]
+
+
+def _factor(kernel: Kernel, names: Sequence[str]) -> tuple[Kernel, Array]:
+    if type(kernel) is not MultitaskKernel:
+        raise InputError(
+            f"kernel is of class {type(kernel).__name__}; give a MultitaskKernel or an LCMKernel, or use "
+            "JointPrior.coregionalised with a matrix B."
+        )
+    if kernel.batch_shape:
+        raise InputError(f"kernel has a batch shape {tuple(kernel.batch_shape)}; give one kernel, not a batch.")
+    if kernel.num_tasks != len(names):
+        raise InputError(f"kernel has {kernel.num_tasks} tasks, but outputs has {len(names)} names; give one a task.")
+    base = kernel.data_covar_module
+    _refuse_columns(kernel)
+    _refuse_columns(base)
+    while isinstance(base, ScaleKernel):
+        base = base.base_kernel
+        _refuse_columns(base)
+    tasks = copy.deepcopy(kernel.task_covar_module).double().requires_grad_(False)
+    own = np.diag(np.sqrt(tasks.var.cpu().numpy()))
+    return kernel.data_covar_module, np.concatenate([tasks.covar_factor.cpu().numpy(), own], axis=1)
+
+
+def _refuse_columns(kernel: Kernel) -> None:
+    if kernel.active_dims is not None:
+        raise InputError(
+            f"kernel has a {type(kernel).__name__} with active_dims={kernel.active_dims.tolist()}, which GPyTorch "
+            "passes over inside a MultitaskKernel; leave active_dims out, or use JointPrior.coregionalised."
+        )
+
+
+MAX_OUTPUTS = 64
+MAX_NAME = 100
+
+#: For each output what its mean is a sum of: functionals of GPyTorch means.
+Means = tuple[tuple[tuple[Functional, gpytorch.means.Mean], ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class JointPrior:
+    """Several named outputs that are one Gaussian process; made by ``of``, ``independent`` or ``coregionalised``.
+
+    The altitude of a satellite and its rate of climb: the second is the derivative of the first.
+
+    >>> import gpytorch, sfumato as sf
+    >>> kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
+    >>> kernel.outputscale, kernel.base_kernel.lengthscale = 2.0, 0.5
+    >>> joint = sf.JointPrior.of(sf.Prior(kernel), {"r": sf.Value(), "rdot": sf.Derivative("t")})
+    >>> print(joint)
+    r: f; rdot: df/dt; where f is RBF, lengthscale 0.5; variance 2
+    >>> prior = joint.prior_on(("t",))
+    >>> prior.covariance([[0.0, 0.0], [0.5, 0.0], [0.5, 1.0]]).round(4)
+    array([[ 2.    ,  1.2131, -2.4261],
+           [ 1.2131,  2.    ,  0.    ],
+           [-2.4261,  0.    ,  8.    ]])
+    """
+
+    outputs: tuple[str, ...]
+    terms: tuple[Term, ...]
+    means: Means
+    noise: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_names(self.outputs)
+
+    @classmethod
+    def of(
+        cls, prior: Prior, functionals: Mapping[str, Functional], noise: Mapping[str, float] | None = None
+    ) -> JointPrior:
+        """Linear functionals of one function ``f ~ prior``.
+
+        ``noise`` maps names of outputs to the variance of the noise in their data. Where it says nothing, a ``Value``
+        has the noise of the prior, and everything else has none: the safe side, for noise only hides.
+        """
+        _check_prior(prior, "prior")
+        if not isinstance(functionals, Mapping) or not functionals:
+            raise InputError(
+                f"functionals is {str(functionals)[:60]}; give a name and a functional for each output, "
+                'as in {"r": sf.Value(), "rdot": sf.Derivative("t")}.'
+            )
+        for name, functional in functionals.items():
+            if not isinstance(functional, Functional):
+                raise InputError(
+                    f"functionals has {str(functional)[:60]} for {name!r}; give sf.Value(), sf.Derivative(column), "
+                    "sf.Average(points) or sf.Integral(lower, upper)."
+                )
+        entries = tuple(enumerate(functionals.values()))
+        own = {name for name, functional in functionals.items() if isinstance(functional, Value)}
+        names = tuple(functionals)
+        given = _mapped(noise, names, "noise")
+        variances = [given[n] if n in given else _own_noise(prior) if n in own else 0.0 for n in names]
+        means = tuple(((functional, prior.mean),) for functional in functionals.values())
+        return cls(names, (Term(prior.kernel, entries, np.ones((len(entries), 1))),), means, _variances(variances))
+
+    @classmethod
+    def independent(cls, *parts: JointPrior | Mapping[str, Prior]) -> JointPrior:
+        """Outputs of different parts know nothing of each other; a part is a joint prior or ``{name: prior}``."""
+        if not parts:
+            raise InputError('parts is empty; give joint priors, or {"r": prior_r, "theta": prior_theta}.')
+        outputs: list[str] = []
+        terms: list[Term] = []
+        means: list[Any] = []
+        noise: list[float] = []
+        for one in [single for part in parts for single in _singles(part)]:
+            shift = len(outputs)
+            for term in one.terms:
+                entries = tuple((number + shift, functional) for number, functional in term.entries)
+                terms.append(Term(term.kernel, entries, term.mixing))
+            outputs.extend(one.outputs)
+            means.extend(one.means)
+            noise.extend(one.noise)
+        return cls(tuple(outputs), tuple(terms), tuple(means), tuple(noise))
+
+    @classmethod
+    def coregionalised(
+        cls,
+        prior: Prior,
+        B: Any,
+        outputs: Sequence[str],
+        mean: Mapping[str, float] | None = None,
+        noise: Mapping[str, float] | None = None,
+    ) -> JointPrior:
+        """Intrinsic coregionalisation: ``Cov(f_i(x), f_j(x′)) = B[i, j] k(x, x′)`` with the kernel of ``prior``.
+
+        ``mean`` and ``noise`` map names to numbers; outputs that they leave out have those of ``prior``.
+        """
+        _check_prior(prior, "prior")
+        names = _as_names(outputs)
+        entries = tuple((number, Value()) for number in range(len(names)))
+        term = Term(prior.kernel, entries, covariance_factor(B, names))
+        given = _mapped(noise, names, "noise")
+        variances = [given[name] if name in given else _own_noise(prior) for name in names]
+        return cls(names, (term,), _value_means(names, mean, prior.mean), _variances(variances))
+
+    @classmethod
+    def from_multitask(
+        cls,
+        kernel: gpytorch.kernels.Kernel,
+        outputs: Sequence[str],
+        mean: Mapping[str, float] | None = None,
+        noise: float | Mapping[str, float] = 0.0,
+    ) -> JointPrior:
+        """The prior of GPyTorch's ``MultitaskKernel`` or ``LCMKernel``, whose tasks are called ``outputs`` here.
+
+        ``mean`` maps names to numbers (0 if left out); ``noise`` is one variance for all, or one a name.
+        """
+        names = _as_names(outputs)
+        entries = tuple((number, Value()) for number in range(len(names)))
+        terms = tuple(Term(Prior(base).kernel, entries, mixing) for base, mixing in multitask_factors(kernel, names))
+        given = _mapped(noise, names, "noise") if isinstance(noise, Mapping) else dict.fromkeys(names, noise)
+        variances = _variances([given.get(name, 0.0) for name in names])
+        return cls(names, terms, _value_means(names, mean, gpytorch.means.ZeroMean()), variances)
+
+    def prior_on(self, names: Sequence[str]) -> Prior:
+        """The prior over rows ``[x, number of the output]``, for inputs with these columns.
+
+        It has no noise of its own: see ``noise_of``.
+        """
+        names = tuple(names)
+        terms = [Term(t.kernel, tuple((o, part.on(names)) for o, part in t.entries), t.mixing) for t in self.terms]
+        kernel = OutputsKernel(terms)
+        require_features(kernel, len(names) + 1)
+        mean = OutputsMean([[(part.on(names), mean) for part, mean in parts] for parts in self.means])
+        prior = Prior(kernel, mean)
+        try:
+            prior.mean_at([[0.0] * len(names) + [float(number)] for number in range(len(self.outputs))])
+        except RuntimeError as error:
+            raise InputError(
+                f"mean cannot be computed for the column(s) {', '.join(names)}: {error}; "
+                "give a mean that is made for these columns."
+            ) from error
+        return prior
+
+    def noise_of(self, output: str) -> float:
+        """The variance of the noise in the data of this output."""
+        return self.noise[self.number_of(output)]
+
+    def takes_input(self, output: str) -> bool:
+        """Whether the output has a value at every x; an average or an integral has only one."""
+        return any(functional.takes_input for functional in self._functionals(output))
+
+    def place_of(self, output: str, names: Sequence[str] | None = None) -> Array:
+        """The x by which an output goes that takes no input, in the order of the columns ``names`` if these are given.
+
+        Without them it is in the order of the points themselves, which differs where they came as a DataFrame.
+        """
+        for functional in self._functionals(output):
+            if isinstance(functional, (Average, Integral)):
+                placed = functional if names is None else functional.on(names)
+                assert isinstance(placed, (Average, Integral))
+                return placed.place
+        raise InputError(f"output is {output!r}, which takes an input; ask only for the place of an average.")
+
+    def number_of(self, output: str) -> int:
+        """The number by which the output goes in the last column of a row."""
+        if output not in self.outputs:
+            raise InputError(f"output is {output!r}, but the outputs are {', '.join(self.outputs)}; give one of them.")
+        return self.outputs.index(output)
+
+    def _functionals(self, output: str) -> list[Functional]:
+        number = self.number_of(output)
+        return [functional for term in self.terms for o, functional in term.entries if o == number]
+
+    def __str__(self) -> str:
+        titles = ["f"] if len(self.terms) == 1 else [f"f{q + 1}" for q in range(len(self.terms))]
+        listed = []
+        for number, name in enumerate(self.outputs):
+            parts = [
+                part.words((), f) for f, term in zip(titles, self.terms) for o, part in term.entries if o == number
+            ]
+            listed.append(f"{name}: {' + '.join(parts)}")
+        functions = [
+            f"{title} is {kernel_in_words(term.kernel, ())}{mixing_in_words(term.mixing)}"
+            for title, term in zip(titles, self.terms)
+        ]
+        return f"{'; '.join(listed)}; where {' and '.join(functions)}"
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    if not 1 <= len(names) <= MAX_OUTPUTS:
+        raise InputError(f"outputs has {len(names)} names; give 1 to {MAX_OUTPUTS}.")
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or ":" in name or "=" in name:
+            raise InputError(
+                f"outputs has the name {str(name)[:MAX_NAME]!r}; use a text of 1 to {MAX_NAME} characters "
+                "without ':' and '='."
+            )
+        if names.count(name) > 1:
+            raise InputError(f"outputs has the name {name!r} more than once; give each output its own name.")
+
+
+def _as_names(outputs: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(outputs, str) or not isinstance(outputs, Sequence):
+        raise InputError(f'outputs is {outputs!r}; give a name for each output, as in ("a", "b").')
+    _check_names(tuple(outputs))
+    return tuple(outputs)
+
+
+def _check_prior(prior: Any, what: str) -> None:
+    if not isinstance(prior, Prior):
+        raise InputError(f"{what} is of class {type(prior).__name__}; give a sf.Prior.")
+    if any(isinstance(part, OutputsKernel) for part in prior.kernel.modules()):
+        raise InputError(f"{what} is itself over several outputs; give a prior over the inputs alone.")
+
+
+def _singles(part: JointPrior | Mapping[str, Prior]) -> list[JointPrior]:
+    if isinstance(part, JointPrior):
+        return [part]
+    if not isinstance(part, Mapping) or not part:
+        raise InputError(
+            f"parts has a {type(part).__name__} without names of outputs; give joint priors, or "
+            '{"r": prior_r, "theta": prior_theta}.'
+        )
+    for name, prior in part.items():
+        _check_prior(prior, f"the prior of {name!r}")
+    return [JointPrior.of(prior, {name: Value()}) for name, prior in part.items()]
+
+
+def _own_noise(prior: Prior) -> float:
+    if not isinstance(prior.noise, float):
+        raise InputError(
+            f"noise of the prior has {len(prior.noise)} values, one for each row; "
+            "give one number, or noise={name: variance} for the outputs."
+        )
+    return prior.noise
+
+
+def _mapped(given: Mapping[str, float] | None, names: Sequence[str], what: str) -> dict[str, float]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InputError(f"{what} is {given!r}; give a number for each name, as in {{{names[0]!r}: 0.1}}.")
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise InputError(f"{what} names the output {unknown[0]!r}, but the outputs are {', '.join(names)}; use these.")
+    return dict(given)
+
+
+def _variances(values: Sequence[float]) -> tuple[float, ...]:
+    for value in values:
+        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        if not number or not np.isfinite(value) or value < 0:
+            raise InputError(f"noise is {value!r}; give a variance ≥ 0 for each output.")
+    return tuple(float(value) for value in values)
+
+
+def _value_means(names: Sequence[str], given: Mapping[str, float] | None, own: gpytorch.means.Mean) -> Means:
+    numbers = _mapped(given, names, "mean")
+    constant = gpytorch.kernels.ConstantKernel()
+    return tuple(((Value(), Prior(constant, numbers[name]).mean if name in numbers else own),) for name in names)

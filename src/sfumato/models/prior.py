@@ -1,0 +1,308 @@
+"""Gaussian processes: the prior the owner starts from and the posterior a reader ends with.
+
+``Prior`` wraps a GPyTorch mean and kernel and the noise V of the data; conditioning it (or a
+posterior) on values with any noise covariance gives a ``Posterior``, which is again a process.
+Everything that comes back is float64 NumPy.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import gpytorch
+import numpy as np
+import pandas as pd
+import scipy.linalg
+import torch
+
+from ..arrays import Array
+from ..data import Inputs, as_inputs, as_outputs, is_plain
+from ..errors import InputError
+from .dense_kernel import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
+from .kernel_words import kernel_in_words
+
+
+class GaussianProcess(ABC):
+    """A distribution over functions: a mean and a covariance at any inputs."""
+
+    @abstractmethod
+    def mean_at(self, A: Any) -> Array:
+        """The mean at the rows of ``A``."""
+
+    @abstractmethod
+    def covariance(self, A: Any, B: Any | None = None) -> Array:
+        """The covariance between the rows of ``A`` and of ``B`` (of ``A`` with itself if left out)."""
+
+    @abstractmethod
+    def variance(self, A: Any) -> Array:
+        """The variance at the rows of ``A``."""
+
+    def condition(self, X: Any, w: Any, noise_covariance: Any = None) -> Posterior:
+        """What is known of the function after seeing ``w = f(X) + noise``.
+
+        ``noise_covariance`` is a number, a diagonal or a matrix; left out, it is the noise V of the prior.
+        """
+        inputs = as_inputs(X)
+        outputs = as_outputs(w, inputs, "w")
+        noise = noise_matrix(self._own_noise() if noise_covariance is None else noise_covariance, len(inputs))
+        return Posterior(self, inputs, outputs, noise)
+
+    def _own_noise(self) -> Any:
+        return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Prior(GaussianProcess):
+    """``f ~ GP(mean, kernel)`` and ``y = f(X) + e`` with ``e ~ N(0, V)``.
+
+    ``kernel`` is any GPyTorch kernel on the inputs in the user's units, ``mean`` is "zero", a number or
+    a GPyTorch mean, ``noise`` is V: 0, one number (a variance) or one number for each row.
+
+    >>> import gpytorch, sfumato as sf
+    >>> kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
+    >>> kernel.outputscale, kernel.base_kernel.lengthscale = 2.0, 0.5
+    >>> prior = sf.Prior(kernel=kernel, mean=1.0)
+    >>> prior.covariance([0.0, 0.5]).round(4)
+    array([[2.    , 1.2131],
+           [1.2131, 2.    ]])
+    """
+
+    kernel: gpytorch.kernels.Kernel
+    mean: Any = "zero"
+    noise: Any = 0.0
+    fit_report: Any = field(default=None, repr=False, compare=False)
+    _copies: dict[str, gpytorch.kernels.Kernel] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, gpytorch.kernels.Kernel):
+            raise InputError(
+                f"kernel is {self.kernel!r}, not a GPyTorch kernel; give for example "
+                "gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())."
+            )
+        if self.kernel.batch_shape:
+            raise InputError(
+                f"kernel has a batch shape {tuple(self.kernel.batch_shape)}; give one kernel, not a batch."
+            )
+        object.__setattr__(self, "kernel", _private_copy(self.kernel))
+        object.__setattr__(self, "mean", _as_mean(self.mean))
+        object.__setattr__(self, "noise", _as_noise(self.noise))
+
+    @classmethod
+    def from_sklearn(cls, gpr: Any) -> Prior:
+        """The prior of a fitted scikit-learn ``GaussianProcessRegressor``, in the units of its y.
+
+        Its ``WhiteKernel`` and ``alpha`` are the noise, and ``normalize_y=True`` is undone, so that ``condition(X, y)``
+        on its data predicts what it predicts. (Where it has a ``WhiteKernel``, its ``return_std`` is about a new
+        measurement; ours is about f.) What it learnt from y becomes public with the prior.
+        """
+        from .from_sklearn import read_regressor
+
+        model = read_regressor(gpr)
+        return cls(model.kernel, model.mean, model.noise)
+
+    @classmethod
+    def from_gpytorch(cls, model: Any) -> Prior:
+        """The prior of a trained ``gpytorch.models.ExactGP`` or ``botorch.models.SingleTaskGP``, in your own units.
+
+        An ``input_transform`` (Normalize, InputStandardize) and an ``outcome_transform`` (Standardize) are undone, so
+        that the prior is about X and y as you gave them to the model. The data of the model have no part in it.
+
+        What becomes public: kernel, mean and noise are published with every release, and if the model was fitted to
+        sensitive values they tell of them (see ``exclude=`` of ``sf.fit_prior``).
+        """
+        from .from_gpytorch import parts_of_model
+
+        return cls(*parts_of_model(model))
+
+    def mean_at(self, A: Any) -> Array:
+        """The prior mean at the rows of ``A``."""
+        with torch.no_grad():
+            return np.asarray(self.mean(_tensor(A)).numpy(), dtype=np.float64)
+
+    def covariance(self, A: Any, B: Any | None = None) -> Array:
+        """K_AB, the prior covariance between the rows of ``A`` and of ``B`` (of ``A`` with itself if left out)."""
+        first = self._checked(A)
+        with torch.no_grad():
+            block = kernel_matrix(self.kernel, first, first if B is None else self._checked(B)).numpy()
+        return _symmetric(block) if B is None else np.asarray(block, dtype=np.float64)
+
+    def variance(self, A: Any) -> Array:
+        """The prior variance of f at the rows of ``A``."""
+        with torch.no_grad():
+            return np.asarray(kernel_diagonal(self.kernel, self._checked(A)).numpy(), dtype=np.float64)
+
+    def kernel_on(self, device: str) -> gpytorch.kernels.Kernel:
+        """The kernel with its parameters on ``device``."""
+        if device == "cpu":
+            return self.kernel
+        if device not in self._copies:
+            self._copies[device] = with_exact_distances(copy.deepcopy(self.kernel).to(device))
+        return self._copies[device]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_copies": {}}
+
+    def _checked(self, A: Any) -> torch.Tensor:
+        inputs = _tensor(A)
+        # GPyTorch itself would spread one feature over several lengthscales without a word
+        require_features(self.kernel, inputs.shape[1])
+        return inputs
+
+    def noise_variance(self, rows: int) -> Array:
+        """The diagonal of V for ``rows`` rows of data."""
+        if isinstance(self.noise, float):
+            return np.full(rows, self.noise)
+        if self.noise.shape[0] != rows:
+            raise InputError(
+                f"noise has {self.noise.shape[0]} values, but X has {rows} rows; give one number, or one a row of X."
+            )
+        return cast(Array, self.noise)
+
+    def _own_noise(self) -> Any:
+        return self.noise
+
+    def __str__(self) -> str:
+        return self.in_words(())
+
+    def in_words(self, names: Sequence[str], outputs: Sequence[str] | None = None) -> str:
+        """This prior for people, over columns with these ``names``; ``outputs`` are those of a joint one."""
+        if outputs is not None:
+            noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else "one for each row"
+            return f"prior {kernel_in_words(self.kernel, names, outputs)}; noise variance {noise}"
+        parameters = [f"{float(value):.6g}" for value in self.mean.parameters() if value.numel() == 1]
+        mean = " ".join([type(self.mean).__name__.replace("Mean", "").lower(), *parameters])
+        noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"
+        return f"prior {kernel_in_words(self.kernel, names)}; mean {mean}; noise variance {noise}"
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(GaussianProcess):
+    """A Gaussian process given values ``w = f(X) + noise`` at ``X``."""
+
+    process: GaussianProcess
+    inputs: Inputs
+    outputs: Array
+    noise: Array
+    _solve_root: Callable[[Array], Array] = field(init=False, repr=False)
+    _weights: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        total = self.process.covariance(self.inputs) + self.noise
+        solve_root = _root_solver(total)
+        residual = self.outputs - self.process.mean_at(self.inputs)
+        object.__setattr__(self, "_solve_root", solve_root)
+        object.__setattr__(self, "_weights", solve_root(residual[:, None])[:, 0])
+
+    def mean_at(self, A: Any) -> Array:
+        A = as_inputs(A, "A", like=self.inputs)
+        explained = self._solve_root(self.process.covariance(self.inputs, A))
+        return np.asarray(self.process.mean_at(A) + explained.T @ self._weights)
+
+    def covariance(self, A: Any, B: Any | None = None) -> Array:
+        A = as_inputs(A, "A", like=self.inputs)
+        B = None if B is None else as_inputs(B, "B", like=self.inputs)
+        first = self._solve_root(self.process.covariance(self.inputs, A))
+        if B is None:
+            return _symmetric(self.process.covariance(A) - first.T @ first)
+        second = self._solve_root(self.process.covariance(self.inputs, B))
+        return np.asarray(self.process.covariance(A, B) - first.T @ second)
+
+    def variance(self, A: Any) -> Array:
+        A = as_inputs(A, "A", like=self.inputs)
+        explained = self._solve_root(self.process.covariance(self.inputs, A))
+        left = self.process.variance(A) - np.einsum("ij,ij->j", explained, explained)
+        return np.asarray(np.maximum(left, 0.0))
+
+
+def noise_matrix(noise: Any, rows: int) -> Array:
+    """A noise covariance given as a number, a diagonal or a matrix, as a ``rows`` × ``rows`` matrix."""
+    try:
+        values = np.asarray(noise, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"noise_covariance is {str(noise)[:60]!r}; give a number, variances or a matrix.") from None
+    if values.ndim == 0:
+        values = np.full(rows, float(values))
+    if values.shape == (rows,):
+        values = np.diag(values)
+    if values.shape != (rows, rows) or not np.all(np.isfinite(values)):
+        raise InputError(
+            f"noise_covariance has shape {np.shape(noise)}; give a number, {rows} variances or a "
+            f"{rows} × {rows} matrix, all finite."
+        )
+    if np.any(np.diag(values) < 0):
+        raise InputError(f"noise_covariance has a negative variance ({np.diag(values).min():g}); variances are ≥ 0.")
+    return _symmetric(values)
+
+
+def _root_solver(total: Array) -> Callable[[Array], Array]:
+    """``b ↦ R b`` with ``RᵀR = total⁻¹``; singular directions that carry no information are left out."""
+    try:
+        lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
+        if np.min(np.diag(lower)) ** 2 > total.shape[0] * np.finfo(float).eps * np.max(np.diag(total)):
+            return lambda b: scipy.linalg.solve_triangular(lower, b, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = scipy.linalg.eigh(total, check_finite=False)
+    keep = values > total.shape[0] * np.finfo(float).eps * max(values[-1], 0.0)
+    if not np.any(keep):
+        raise InputError("the covariance of the observed values is zero; check the kernel and the noise.")
+    warnings.warn(
+        f"the covariance of the {total.shape[0]} observed values is singular to working precision; "
+        f"{int(np.sum(~keep))} directions are left out of the prediction",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+    root = (vectors[:, keep] / np.sqrt(values[keep])).T
+    return lambda b: root @ b
+
+
+def _private_copy(kernel: gpytorch.kernels.Kernel) -> gpytorch.kernels.Kernel:
+    kernel = copy.deepcopy(kernel).double().cpu().eval()
+    kernel.requires_grad_(False)
+    return with_exact_distances(kernel)
+
+
+def _as_mean(mean: Any) -> gpytorch.means.Mean:
+    if isinstance(mean, gpytorch.means.Mean):
+        module = copy.deepcopy(mean).double().cpu().eval()
+        module.requires_grad_(False)
+        return module
+    if isinstance(mean, str) and mean == "zero":
+        return gpytorch.means.ZeroMean()
+    if isinstance(mean, (int, float, np.number)) and not isinstance(mean, bool) and np.isfinite(mean):
+        module = gpytorch.means.ConstantMean().double()
+        module.initialize(constant=torch.tensor(float(mean), dtype=torch.float64))
+        module.requires_grad_(False)
+        return module
+    raise InputError(f'mean is {mean!r}; give "zero", a finite number or a GPyTorch mean.')
+
+
+def _as_noise(noise: Any) -> float | Array:
+    if isinstance(noise, pd.Series) and not is_plain(noise.index):
+        raise InputError(
+            "noise is a Series with row labels, and a prior does not know the rows of X; give noise.loc[X.index]"
+            ".to_numpy(), in the order of X."
+        )
+    try:
+        values = np.array(np.nan if isinstance(noise, (str, bool)) else noise, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    if values.ndim > 1 or values.size == 0 or not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise InputError(f"noise is {noise!r}; give a variance ≥ 0, or one for each row of X.")
+    if values.ndim == 0:
+        return float(values)
+    values.setflags(write=False)
+    return values
+
+
+def _tensor(A: Any) -> torch.Tensor:
+    return torch.from_numpy(np.array(as_inputs(A, "A").values))
+
+
+def _symmetric(matrix: Array) -> Array:
+    return np.asarray((matrix + matrix.T) / 2.0, dtype=np.float64)

@@ -1,0 +1,398 @@
+"""One group of columns: K and H with densities there, cut into blocks over which the integral is a product.
+
+With ``K = Σ_s a_s Π_b k_{s,b}`` and ``H = Π_b h_b`` over disjoint blocks b of columns,
+``k̂²/ĥ = Σ_{s,t} a_s a_t Π_b k̂_{s,b} k̂_{t,b}/ĥ_b``: each pair and block is one inversion. An RBF kernel is a
+product over its columns, any other radial kernel is a block. Where H is itself a sum, the columns in which its terms
+differ are one block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import scipy.special
+
+from ..arrays import Array
+from ..errors import InputError
+from ..linalg import (
+    MaternSeries,
+    RadialDensity,
+    divide_series,
+    half_integer_matern,
+    invert_radial,
+    log_bessel_k,
+    log_gamma_ratio,
+    total_mass,
+)
+from .kernel_terms import RELATIVE, Leaf, ProductTerm, fraction
+
+# Spectral densities of radial kernels: ``K(x, x′) = k(|x − x′|) = ∫ k̂(ω) e^{iω·(x − x′)} dω`` on ℝᵈ.
+
+#: Terms of the series that follows an algebraic tail.
+TERMS = 10
+#: How much larger than g(0) the terms of that series may be: each factor of ten costs a digit.
+MOST_CANCELLATION = 1.0e3
+
+
+@dataclass(frozen=True)
+class RadialKernel:
+    """A radial kernel of variance one; ``number`` is ν of a Matérn and α of a rational quadratic kernel."""
+
+    kind: str
+    number: float
+    lengthscale: float
+
+    @property
+    def frequency(self) -> float:
+        """κ = √(2ν)/ℓ of a Matérn kernel, 1/ℓ of an RBF, 1/(√(2α) ℓ) of a rational quadratic."""
+        if self.kind == "matern":
+            return math.sqrt(2.0 * self.number) / self.lengthscale
+        return 1.0 / self.lengthscale if self.kind == "rbf" else 1.0 / self.rate
+
+    @property
+    def rate(self) -> float:
+        """A rational quadratic kernel has a spectrum that falls off like e^{-rate·ρ}."""
+        return math.sqrt(2.0 * self.number) * self.lengthscale
+
+    def log_density(self, rho: Array, dimension: int) -> Array:
+        """log k̂ at the frequencies ``rho`` > 0."""
+        d, nu = dimension, self.number
+        if self.kind == "rbf":
+            norm = d / 2.0 * math.log(self.lengthscale**2 / (2.0 * math.pi))
+            return np.asarray(norm - (self.lengthscale * rho) ** 2 / 2.0)
+        if self.kind == "matern":
+            kappa = self.frequency
+            norm = log_gamma_ratio(nu, d) - d * math.log(math.sqrt(math.pi) * kappa)
+            return np.asarray(norm - (nu + d / 2.0) * np.log1p((rho / kappa) ** 2))
+        # a Gamma mixture of Gaussians
+        z = self.rate * rho
+        norm = d / 2.0 * math.log(nu * self.lengthscale**2 / (2.0 * math.pi)) - math.lgamma(nu) + math.log(2.0)
+        return np.asarray(norm + (nu - d / 2.0) * np.log(z / 2.0) + log_bessel_k(abs(nu - d / 2.0), z))
+
+    def tail_series(self, frequency: float, dimension: int, terms: int) -> Array:
+        """Coefficients of k̂/u^{ν+d/2} in powers of u = κ₀²/(κ₀² + ρ²), κ₀ = ``frequency`` (Matérn only)."""
+        power = self.number + dimension / 2.0
+        norm = log_gamma_ratio(self.number, dimension) - dimension * math.log(math.sqrt(math.pi) * self.frequency)
+        # κ² + ρ² = (κ₀² + ρ²)(1 − e u) with e = 1 − κ²/κ₀²
+        e = 1.0 - (self.frequency / frequency) ** 2
+        j = np.arange(terms)
+        scale = math.exp(norm + 2.0 * power * math.log(self.frequency / frequency))
+        return np.asarray(scale * scipy.special.poch(power, j) / scipy.special.factorial(j) * e**j)
+
+
+#: H within one block: weights and radial kernels.
+Mixture = Sequence[tuple[float, RadialKernel]]
+
+
+def spectral_ratio(first: RadialKernel, second: RadialKernel, below: Mixture, dimension: int) -> RadialDensity:
+    """``k̂₁ k̂₂ / ĥ`` with ĥ the mixture ``below``."""
+    everything = [first, second, *(kernel for _, kernel in below)]
+    logs = np.log([weight for weight, _ in below])
+
+    def density(rho: Array) -> Array:
+        parts = [log + kernel.log_density(rho, dimension) for log, (_, kernel) in zip(logs, below)]
+        above = first.log_density(rho, dimension) + second.log_density(rho, dimension)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(above - np.logaddexp.reduce(parts, axis=0)))
+
+    frequencies = [kernel.frequency for kernel in everything]
+    low, high = min(frequencies), max(frequencies)
+    mixtures = [kernel.number for kernel in everything if kernel.kind == "rational_quadratic"]
+    slow = None
+    if first.kind == second.kind == "matern":
+        slow = _slow_part(first, second, below, dimension, total_mass(density, dimension, low, high))
+    return RadialDensity(
+        density,
+        dimension,
+        low,
+        high,
+        cusp=bool(mixtures),
+        slow=None if slow is None else slow.density,
+        slow_function=slow,
+        slow_amplitude=0.0 if slow is None else slow.size(),
+        # the logarithms of a rational quadratic spectrum are differences of numbers of size α log α
+        log_size=64.0 + 16.0 * sum(number * math.log1p(number) for number in mixtures),
+    )
+
+
+def _slow_part(first: RadialKernel, second: RadialKernel, below: Mixture, dimension: int, mass: float) -> MaternSeries:
+    """The algebraic tail of ``k̂₁ k̂₂ / ĥ`` as a series of Matérn densities of one frequency.
+
+    The larger that frequency, the smaller the terms of the series; the smaller, the sooner the rest dies out.
+    """
+    matern = [(weight, kernel) for weight, kernel in below if kernel.kind == "matern"]
+    roughest = min(kernel.number for _, kernel in matern)
+    base = max(kernel.frequency for kernel in (first, second, *(kernel for _, kernel in matern)))
+    tried = []
+    for doubling in range(24):
+        frequency = base * 2.0**doubling
+        under = np.zeros(TERMS)
+        for weight, kernel in matern:
+            shift = round(kernel.number - roughest)
+            under[shift:] += weight * kernel.tail_series(frequency, dimension, TERMS)[: TERMS - shift]
+        over = first.tail_series(frequency, dimension, TERMS)
+        over = np.convolve(over, second.tail_series(frequency, dimension, TERMS))[:TERMS]
+        nu = first.number + second.number - roughest
+        tried.append(MaternSeries(frequency, nu, divide_series(over, under), dimension))
+        if tried[-1].size() <= MOST_CANCELLATION * mass:
+            break
+    return min(tried, key=MaternSeries.size)
+
+
+# Whether ``∫ k̂²/ĥ`` is finite, and in words why not.
+#
+# What is learnt through a radial kernel K can stay within H at every input of ℝᵈ iff ``∫ k̂²/ĥ < ∞`` (MATH.md 4): the
+# spectrum of H must not fall off too fast against that of K at high frequencies, and K itself must fall off fast enough
+# with the distance, which only a rational quadratic kernel may fail to do.
+
+
+def require_finite(
+    kernel: RadialKernel, below: Mixture, dimension: int, column: str, lengthscale: float, others: Sequence[float]
+) -> None:
+    """Raise unless ``∫ k̂²/ĥ < ∞`` for H the mixture ``below``.
+
+    ``column`` names where; ``lengthscale`` and ``others`` are those of K and of the parts of H there, in its units.
+    """
+    parts = [part for _, part in below]
+    remedy = "give a rougher tolerance kernel there, or alpha=… (H proportional to the prior's kernel)"
+    rough = [part.number for part in parts if part.kind == "matern"]
+    if kernel.kind == "matern" and not rough:
+        raise InputError(
+            f"tolerance: H is {_kinds(parts)} in column {column} and the prior's kernel is Matérn "
+            f"{fraction(kernel.number)}: the spectrum of H falls off faster than every power, that of the prior does "
+            f"not, so no noise keeps the promise at every input; {remedy}."
+        )
+    if kernel.kind == "matern" and min(rough) >= 2.0 * kernel.number:
+        raise InputError(
+            f"tolerance: in column {column} H has smoothness {fraction(min(rough))}, which must be below twice that of "
+            f"the prior's kernel, 2·{fraction(kernel.number)} = {fraction(2.0 * kernel.number)}; {remedy}."
+        )
+    if kernel.kind == "rational_quadratic" and not rough:
+        _require_rate(kernel, parts, column, lengthscale, others, remedy)
+    if kernel.kind == "rbf" and all(part.kind == "rbf" for part in parts):
+        shortest = min(range(len(parts)), key=lambda i: parts[i].lengthscale)
+        # exactly, as the closed form does
+        if Fraction(others[shortest]) ** 2 >= 2 * Fraction(lengthscale) ** 2:
+            raise InputError(
+                f"tolerance: the lengthscale {others[shortest]:.6g} of H in column {column} is not below √2 times that "
+                f"of the prior's kernel, {lengthscale:.6g}·√2 = {lengthscale * math.sqrt(2.0):.6g}; give a tolerance "
+                "kernel with a shorter lengthscale there, or alpha=… (H proportional to the prior's kernel)."
+            )
+    _require_tails(kernel, parts, dimension, column)
+
+
+def _require_rate(
+    kernel: RadialKernel,
+    parts: Sequence[RadialKernel],
+    column: str,
+    lengthscale: float,
+    others: Sequence[float],
+    remedy: str,
+) -> None:
+    slowest = [(part.rate, i) for i, part in enumerate(parts) if part.kind == "rational_quadratic"]
+    if not slowest:
+        raise InputError(
+            f"tolerance: H is {_kinds(parts)} in column {column} and the prior's kernel is rational quadratic: the "
+            "spectrum of H falls off like a Gaussian, that of the prior only exponentially, so no noise keeps the "
+            f"promise at every input; {remedy}."
+        )
+    rate, i = min(slowest)
+    if rate >= 2.0 * kernel.rate:
+        raise InputError(
+            f"tolerance: in column {column} H is rational quadratic with √(2·alpha)·lengthscale = "
+            f"√(2·{parts[i].number:.4g})·{others[i]:.6g} = {math.sqrt(2.0 * parts[i].number) * others[i]:.6g}, which "
+            f"must be below twice that of the prior's kernel, 2·√(2·{kernel.number:.4g})·{lengthscale:.6g} = "
+            f"{2.0 * math.sqrt(2.0 * kernel.number) * lengthscale:.6g}; {remedy}."
+        )
+
+
+def _require_tails(kernel: RadialKernel, parts: Sequence[RadialKernel], dimension: int, column: str) -> None:
+    """Near ρ = 0 a rational quadratic spectrum is like ρ^{min(0, 2α − d)}, all others are finite and positive."""
+
+    def power(part: RadialKernel) -> float:
+        return min(0.0, 2.0 * part.number - dimension) if part.kind == "rational_quadratic" else 0.0
+
+    left = 2.0 * power(kernel) - min(power(part) for part in parts) + dimension
+    if left <= 0.0:
+        least = (dimension + min(power(part) for part in parts)) / 4.0
+        raise InputError(
+            f"tolerance: the prior's kernel is rational quadratic with alpha = {kernel.number:.4g} in column {column}, "
+            f"so it falls off too slowly with the distance: alpha must be above {least:.4g} for this H in "
+            f"{dimension} dimension(s); give a prior with a larger alpha, a rational quadratic H with a smaller "
+            "alpha, or alpha=… (H proportional to the prior's kernel)."
+        )
+
+
+def _kinds(parts: Sequence[RadialKernel]) -> str:
+    names = {"rbf": "RBF", "rational_quadratic": "rational quadratic", "matern": "Matérn"}
+    return " plus ".join(dict.fromkeys(names[part.kind] for part in parts))
+
+
+#: A result whose error estimate is larger than this part of g(0) is not handed out.
+WORST_ERROR = 1.0e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """g at all pairs of rows, a bound for its error at each, g(0), and how it was found."""
+
+    matrix: Array
+    error: float
+    top: float
+    how: str
+
+
+def group_gram(K: Sequence[ProductTerm], H: Sequence[ProductTerm], X: Array, names: Sequence[str]) -> Values:
+    """The stationary kernel with density k̂²/ĥ at the rows of ``X``, for terms that all act on the same columns."""
+    blocks = _blocks(K, H)
+    below = [_denominator(H, block, names) for block in blocks]
+    above = [[_factor(term, block, names) for block in blocks] for term in K]
+    for factors in above:
+        for factor, under in zip(factors, below, strict=True):
+            _Block(factor, factor, under, names).require_finite()
+    # what is common to all terms of H is in the blocks; a single term still has its weight
+    scale = 1.0 / H[0].weight if len(H) == 1 else 1.0
+    total, error, top, ways = np.zeros((len(X), len(X))), 0.0, 0.0, []
+    for s in range(len(K)):
+        for t in range(s, len(K)):
+            parts = [_Block(a, b, h, names).values(X) for a, b, h in zip(above[s], above[t], below, strict=True)]
+            weight = scale * K[s].weight * K[t].weight * (1.0 if s == t else 2.0)
+            product = math.prod(part.top for part in parts)
+            total += weight * np.prod([part.matrix for part in parts], axis=0)
+            # |g| ≤ g(0) for every positive definite g
+            error += weight * (math.prod(part.top + part.error for part in parts) - product)
+            top += weight * product
+            ways += [part.how for part in parts]
+    return Values(total, error, top, " and ".join(dict.fromkeys(ways)))
+
+
+def _blocks(K: Sequence[ProductTerm], H: Sequence[ProductTerm]) -> list[tuple[int, ...]]:
+    columns = H[0].columns
+    edges = [set(leaf.columns) for term in (*K, *H) for leaf in term.leaves if leaf.kind != "rbf"]
+    edges.append({c for c in columns if not all(_at(term, c).equals(_at(H[0], c)) for term in H)})
+    blocks = [{c} for c in columns]
+    for edge in edges:
+        touched = [block for block in blocks if block & edge]
+        if touched:
+            blocks = [block for block in blocks if not block & edge] + [set().union(*touched)]
+    return sorted(tuple(sorted(block)) for block in blocks)
+
+
+def _at(term: ProductTerm, column: int) -> Leaf:
+    leaf = next(leaf for leaf in term.leaves if column in leaf.columns)
+    return leaf.on([column]) if leaf.kind == "rbf" else leaf
+
+
+def _factor(term: ProductTerm, block: tuple[int, ...], names: Sequence[str]) -> Leaf:
+    """The factor of ``term`` on the columns of ``block``."""
+    for leaf in term.leaves:
+        on_block = leaf.on(block) if leaf.kind == "rbf" else leaf
+        if on_block.columns == block:
+            return on_block
+    raise InputError(
+        f"tolerance: on the columns {_listed(block, names)} the prior's kernel and H are not products over the same "
+        f"columns (one has {_listed_kinds(term)} as a product there), and no closed form is known for that pair; give "
+        "H the same structure as the prior's kernel, or alpha=… (H proportional to the prior's kernel)."
+    )
+
+
+def _denominator(H: Sequence[ProductTerm], block: tuple[int, ...], names: Sequence[str]) -> list[tuple[float, Leaf]]:
+    factors = [_factor(term, block, names) for term in H]
+    if all(factor.equals(factors[0]) for factor in factors):
+        return [(1.0, factors[0])]
+    return [(term.weight, factor) for term, factor in zip(H, factors, strict=True)]
+
+
+class _Block:
+    """``k̂₁ k̂₂/ĥ`` on a few columns, in inputs divided by the lengthscales of the first kernel."""
+
+    def __init__(self, first: Leaf, second: Leaf, below: Sequence[tuple[float, Leaf]], names: Sequence[str]) -> None:
+        self.columns, self.unit, self.names = first.columns, first.lengthscales, names
+        self.dimension = len(self.columns)
+        self.leaves = [first, second, *(leaf for _, leaf in below)]
+        self.first, self.second = self._radial(first), self._radial(second)
+        self.below = [(weight, self._radial(leaf)) for weight, leaf in below]
+
+    def _radial(self, leaf: Leaf) -> RadialKernel:
+        ratios = np.array(leaf.lengthscales) / np.array(self.unit)
+        if np.ptp(ratios) > RELATIVE * ratios[0]:
+            raise InputError(
+                f"tolerance: on the columns {_listed(self.columns, self.names)} the lengthscales "
+                f"{_numbers(leaf.lengthscales)} ({leaf.in_words()}) and {_numbers(self.unit)} are not in one ratio, "
+                "and no closed form is known for that pair; give H lengthscales that are one multiple of the prior's "
+                "in all these columns, or alpha=… (H proportional to the prior's kernel)."
+            )
+        return RadialKernel(leaf.kind, leaf.numbers[0] if leaf.numbers else 0.0, float(ratios[0]))
+
+    def require_finite(self) -> None:
+        """Raise unless ``∫ k̂₁²/ĥ < ∞``."""
+        others = [leaf.lengthscales[0] for leaf in self.leaves[2:]]
+        column = self.names[self.columns[0]]
+        require_finite(self.first, self.below, self.dimension, column, self.unit[0], others)
+
+    def values(self, X: Array) -> Values:
+        kinds = {kernel.kind for kernel in (self.first, self.second, *(kernel for _, kernel in self.below))}
+        if len(self.below) == 1 and kinds == {"rbf"}:
+            return self._gaussian(X)
+        if len(self.below) == 1 and kinds == {"matern"} and self._one_frequency():
+            return self._matern(X)
+        return self._numerical(X)
+
+    def _gaussian(self, X: Array) -> Values:
+        """One column: ℓ² = ℓ₁² + ℓ₂² − ℓ_H², and ℓ₁ℓ₂/(ℓ_H ℓ) at zero."""
+        k1, k2, h = (leaf.lengthscales[0] for leaf in self.leaves)
+        # a difference of squares that may be small: exactly
+        square = float(Fraction(k1) ** 2 + Fraction(k2) ** 2 - Fraction(h) ** 2)
+        top = k1 * k2 / (h * math.sqrt(square) * self.below[0][0])
+        unit = k1 / math.sqrt(2.0 * square)
+        return Values(top * np.exp(-self._squares(X) * unit**2), 0.0, top, "Gaussian closed form")
+
+    def _matern(self, X: Array) -> Values:
+        """ν = ν₁ + ν₂ − ν_H at the same κ, and c(ν₁) c(ν₂)/(c(ν_H) c(ν)) at zero."""
+        k1, k2, h = self.first, self.second, self.below[0][1]
+        nu, d = k1.number + k2.number - h.number, self.dimension
+        logs = [log_gamma_ratio(v, d) for v in (k1.number, k2.number, h.number, nu)]
+        top = math.exp(logs[0] + logs[1] - logs[2] - logs[3]) / self.below[0][0]
+        z = k1.frequency * np.sqrt(self._squares(X))
+        return Values(top * half_integer_matern(nu, z), 0.0, top, "Matérn closed form")
+
+    def _one_frequency(self) -> bool:
+        frequencies = [kernel.frequency for kernel in (self.first, self.second, self.below[0][1])]
+        return bool(np.ptp(frequencies) <= RELATIVE * frequencies[0])
+
+    def _numerical(self, X: Array) -> Values:
+        r = np.sqrt(self._squares(X))
+        table = invert_radial(spectral_ratio(self.first, self.second, self.below, self.dimension), float(np.max(r)))
+        top = float(table(np.zeros(1))[0])
+        if not table.error <= WORST_ERROR * top:
+            share = table.error / max(top, np.finfo(float).tiny)
+            found = f"found only to {share:.1g} of its size, which is not enough to promise anything"
+            raise InputError(
+                f"tolerance: on the columns {_listed(self.columns, self.names)} the spectral integral of this pair of "
+                f"kernels was {found if math.isfinite(table.error) else 'too large to compute: so is the noise'}; give "
+                "a tolerance kernel that is less smooth against the prior's kernel, or alpha=…."
+            )
+        return Values(table(r), table.error, top, f"numerical inversion in {self.dimension} dimension(s)")
+
+    def _squares(self, X: Array) -> Array:
+        """|(x − x′)/ℓ|²: differences first, so that equal inputs are at distance zero."""
+        squares = np.zeros((len(X), len(X)))
+        for column, unit in zip(self.columns, self.unit, strict=True):
+            squares += ((X[:, column, None] - X[None, :, column]) / unit) ** 2
+        return squares
+
+
+def _listed(columns: Sequence[int], names: Sequence[str]) -> str:
+    return ", ".join(names[c] for c in columns)
+
+
+def _listed_kinds(term: ProductTerm) -> str:
+    return " times ".join(leaf.in_words() for leaf in term.leaves)
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.6g}" for value in values)

@@ -1,0 +1,23 @@
+"""Σ as values: correlated, independent or a random function; secure draws; rounding.
+
+In come factors of Σ and entropy of the operating system. Out come draws of the noise, of which nobody can have a
+second one.
+"""
+
+from .entropy import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
+from .functional import FunctionalNoise, RandomFunction
+from .noise import CorrelatedNoise, IndependentNoise, Noise, no_noise
+
+__all__ = [
+    "CorrelatedNoise",
+    "FunctionalNoise",
+    "IndependentNoise",
+    "Noise",
+    "RandomFunction",
+    "SecretKey",
+    "check_resolution",
+    "default_resolution",
+    "finest_resolution",
+    "no_noise",
+    "round_outputs",
+]

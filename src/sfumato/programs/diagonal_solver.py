@@ -1,0 +1,502 @@
+"""A primal–dual interior point method for diagonal noise: few Newton steps, and the distance to the optimum at each.
+
+What is learnt, ``G(d) = Uᵀ(A + Diag d)⁻¹U``, is convex in d, so ``min Σ d_i`` with ``d ≥ 0`` and ``G(d) ⪯ I`` is a
+convex program. It has one multiplier T for each demand and one number z_i for each row:
+
+    diag(Σ V T Vᵀ) + z = 1,    T (I − G(d)) = 0,    z_i d_i = 0,    with V = (A + Diag d)⁻¹ U.
+
+The method puts μ in the place of 0 and lets it fall (Mehrotra's predictor and corrector, both from one Cholesky factor
+of an n × n matrix). The slack of a demand need not agree with G(d) on the way, which is what makes long steps possible.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ..arrays import Array
+from .demand import Demand
+
+# What one demand asks of a diagonal Σ = Diag(d), and the price of asking it: the parts of a Newton step.
+#
+# With ``M = A + Diag d`` and ``V = M⁻¹U``, what is learnt is ``G(d) = Uᵀ M⁻¹ U``, convex in d. A demand has a slack
+# ``R ≻ 0`` that ought to be ``I − G`` and a multiplier ``T ≻ 0`` that ought to be ``μ R⁻¹``. For a joint demand they
+# are γ × γ matrices; of a pointwise one only the diagonals count, and they are vectors. Moving d by δ changes the slack
+# by ``Vᵀ Diag(δ) V``; a multiplier X is felt in row i as ``(V X Vᵀ)_ii``, and ``Λ = V T Vᵀ`` is the witness
+# (demand.py).
+#
+# Where γ is not small against n, a joint demand is taken as ``R = Diag(d) − B ≻ 0`` instead, with Λ itself as
+# multiplier: the same formulas with V = I.
+
+#: Up to this size an eigenvalue is found as quickly as a handful of Cholesky factors.
+SMALL = 300
+
+
+class Multiplier(ABC):
+    """One demand at a point d, with slack R, its inverse W, and the multiplier T.
+
+    ``missing`` is what is wrong with R: ``I − G(d) − R``.
+    """
+
+    slack: Array
+    inverse: Array
+    multiplier: Array
+    missing: Array
+
+    @abstractmethod
+    def __init__(self, demand: Demand, d: Array, slack: Array | None = None) -> None:
+        """R is ``slack``, or all that there is; T is not known before ``price``."""
+
+    @abstractmethod
+    def price(self, multiplier: Array) -> Array:
+        """Sets T; returns the diagonal of Λ = V T Vᵀ."""
+
+    @abstractmethod
+    def curvature(self) -> Array:
+        """``2 Λ∘M⁻¹ + Λ∘(V W Vᵀ)``, the second derivative of the price; only its upper triangle counts."""
+
+    @abstractmethod
+    def felt(self, X: Array) -> Array:
+        """The diagonal of V X Vᵀ."""
+
+    @abstractmethod
+    def relief(self, step: Array) -> Array:
+        """``Vᵀ Diag(step) V``: how much less is learnt, to first order."""
+
+    @abstractmethod
+    def between(self, X: Array, Y: Array) -> Array:
+        """The symmetric part of X Y W."""
+
+    @abstractmethod
+    def reach(self, change: Array, answer: Array) -> tuple[float, float]:
+        """How far R can go along ``change``, and T along ``answer``."""
+
+    @abstractmethod
+    def shortfall(self) -> float:
+        """``⟨Diag(d) − B, Λ⟩``: what the bound loses because not everything that may be learnt is."""
+
+    @property
+    @abstractmethod
+    def size(self) -> float:
+        """⟨A + Diag d, Λ⟩, by which round-off is measured."""
+
+    @property
+    @abstractmethod
+    def total(self) -> float:
+        """The trace of T: what a unit less for everyone to learn would cost."""
+
+    @property
+    @abstractmethod
+    def root(self) -> Array:
+        """What V is multiplied by to give the witness."""
+
+    @abstractmethod
+    def witness(self) -> Array:
+        """Y with Λ = Y Yᵀ; for a pointwise demand one column for each of U."""
+
+
+class JointMultiplier(Multiplier):
+    """T ⪰ 0 prices ``G ⪯ I`` as a whole; γ × γ."""
+
+    def __init__(self, demand: Demand, d: Array, slack: Array | None = None) -> None:
+        self.lower = noisy_cholesky(demand.covariance, d)
+        self.V = solve(self.lower, demand.root)
+        learnt, identity = demand.root.T @ self.V, np.eye(demand.root.shape[1])
+        self.learnt = (learnt + learnt.T) / 2
+        self.slack = identity - self.learnt if slack is None else slack
+        self.missing = identity - self.learnt - self.slack
+        self.slack_root = np.asarray(np.linalg.cholesky(self.slack), dtype=np.float64)
+        self.inverse = solve(self.slack_root, identity)
+
+    def price(self, multiplier: Array) -> Array:
+        self.multiplier = (multiplier + multiplier.T) / 2
+        self.multiplier_root = np.asarray(np.linalg.cholesky(self.multiplier), dtype=np.float64)
+        return np.asarray(np.sum(self.witness() ** 2, axis=1))
+
+    def curvature(self) -> Array:
+        priced, sharp = self.witness(), solve_half(self.slack_root, self.V.T)
+        return np.asarray((priced @ priced.T) * (2.0 * inverse_of(self.lower) + sharp.T @ sharp))
+
+    def felt(self, X: Array) -> Array:
+        return np.asarray(np.einsum("ij,ij->i", self.V @ X, self.V))
+
+    def relief(self, step: Array) -> Array:
+        return np.asarray((self.V.T * step) @ self.V)
+
+    def between(self, X: Array, Y: Array) -> Array:
+        product = X @ Y @ self.inverse
+        return np.asarray((product + product.T) / 2)
+
+    def reach(self, change: Array, answer: Array) -> tuple[float, float]:
+        return longest(self.slack, self.slack_root, change), longest(self.multiplier, self.multiplier_root, answer)
+
+    def shortfall(self) -> float:
+        return float(np.sum((self.learnt - self.learnt @ self.learnt) * self.multiplier))
+
+    @property
+    def size(self) -> float:
+        return float(np.sum(self.learnt * self.multiplier))
+
+    @property
+    def total(self) -> float:
+        return float(np.trace(self.multiplier))
+
+    @property
+    def root(self) -> Array:
+        return self.multiplier_root
+
+    def witness(self) -> Array:
+        return np.asarray(self.V @ self.multiplier_root)
+
+
+class PointwiseMultiplier(Multiplier):
+    """t_s ≥ 0 prices ``u_sᵀ M⁻¹ u_s ≤ 1``, for each column on its own."""
+
+    def __init__(self, demand: Demand, d: Array, slack: Array | None = None) -> None:
+        self.lower = noisy_cholesky(demand.covariance, d)
+        self.V = solve(self.lower, demand.root)
+        self.learnt = np.einsum("ij,ij->j", demand.root, self.V)
+        self.slack = 1.0 - self.learnt if slack is None else slack
+        self.missing = 1.0 - self.learnt - self.slack
+        if not np.all(self.slack > 0.0):
+            raise np.linalg.LinAlgError("a slack is not positive")
+        self.inverse = 1.0 / self.slack
+
+    def price(self, multiplier: Array) -> Array:
+        self.multiplier = multiplier
+        return self.felt(multiplier)
+
+    def curvature(self) -> Array:
+        priced, sharp = self.witness(), self.V**2 * np.sqrt(self.multiplier * self.inverse)
+        return np.asarray((priced @ priced.T) * (2.0 * inverse_of(self.lower)) + sharp @ sharp.T)
+
+    def felt(self, X: Array) -> Array:
+        return np.asarray(self.V**2 @ X)
+
+    def relief(self, step: Array) -> Array:
+        return np.asarray(step @ self.V**2)
+
+    def between(self, X: Array, Y: Array) -> Array:
+        return X * Y * self.inverse
+
+    def reach(self, change: Array, answer: Array) -> tuple[float, float]:
+        return farthest(self.slack, change), farthest(self.multiplier, answer)
+
+    def shortfall(self) -> float:
+        return float(np.sum((self.learnt - self.learnt**2) * self.multiplier))
+
+    @property
+    def size(self) -> float:
+        return float(self.learnt @ self.multiplier)
+
+    @property
+    def total(self) -> float:
+        return float(np.sum(self.multiplier))
+
+    @property
+    def root(self) -> Array:
+        return np.sqrt(self.multiplier)
+
+    def witness(self) -> Array:
+        return self.V * self.root
+
+
+class WholeMultiplier(Multiplier):
+    """Λ ⪰ 0 prices ``R = Diag(d) − B ⪰ 0``; n × n. R is linear in d, so nothing is ever missing."""
+
+    def __init__(self, demand: Demand, d: Array, slack: Array | None = None) -> None:
+        self.demand, self.d = demand, d
+        self.slack = plus_diagonal(demand.covariance - demand.root @ demand.root.T, d)
+        self.missing = np.zeros_like(self.slack)
+        self.slack_root = np.asarray(np.linalg.cholesky(self.slack), dtype=np.float64)
+        upper = inverse_of(self.slack_root)
+        self.inverse = np.triu(upper) + np.triu(upper, 1).T
+
+    def price(self, multiplier: Array) -> Array:
+        self.multiplier = (multiplier + multiplier.T) / 2
+        self.multiplier_root = np.asarray(np.linalg.cholesky(self.multiplier), dtype=np.float64)
+        return np.asarray(np.diag(self.multiplier).copy())
+
+    def curvature(self) -> Array:
+        return self.multiplier * self.inverse
+
+    def felt(self, X: Array) -> Array:
+        return np.asarray(np.diag(X).copy())
+
+    def relief(self, step: Array) -> Array:
+        return np.diag(step)
+
+    def between(self, X: Array, Y: Array) -> Array:
+        product = (X * np.diag(Y)) @ self.inverse
+        return np.asarray((product + product.T) / 2)
+
+    def reach(self, change: Array, answer: Array) -> tuple[float, float]:
+        return longest(self.slack, self.slack_root, change), longest(self.multiplier, self.multiplier_root, answer)
+
+    def shortfall(self) -> float:
+        return float(np.sum(self.slack * self.multiplier))
+
+    @property
+    def size(self) -> float:
+        return float(np.sum(self.demand.covariance * self.multiplier) + self.d @ np.diag(self.multiplier))
+
+    @property
+    def total(self) -> float:
+        return float(np.trace(self.multiplier))
+
+    @property
+    def root(self) -> Array:
+        # at the optimum R Λ = 0, so that Λ = M⁻¹ U (Uᵀ Λ)
+        return np.asarray(self.demand.root.T @ self.multiplier_root)
+
+    def witness(self) -> Array:
+        return self.multiplier_root
+
+
+def multiplier_of(demand: Demand, d: Array, slack: Array | None = None) -> Multiplier:
+    """The multiplier that suits ``demand``."""
+    rows, columns = demand.root.shape
+    if not demand.joint or columns == 0:
+        return PointwiseMultiplier(demand, d, slack)
+    return WholeMultiplier(demand, d, slack) if 2 * columns > rows else JointMultiplier(demand, d, slack)
+
+
+def noisy_cholesky(covariance: Array, d: Array) -> Array:
+    """The lower Cholesky factor of A + Diag(d)."""
+    return cholesky_in_place(plus_diagonal(covariance.copy(), d))
+
+
+def plus_diagonal(matrix: Array, d: Array) -> Array:
+    """``matrix`` itself, after d has been added to its diagonal."""
+    np.einsum("ii->i", matrix)[...] += d
+    return matrix
+
+
+def cholesky_in_place(matrix: Array) -> Array:
+    """The lower Cholesky factor of a symmetric matrix of which only the upper triangle counts; it is overwritten."""
+    factor, failed = lapack.dpotrf(np.ascontiguousarray(matrix).T, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError(f"the leading minor of order {failed} is not positive")
+    return np.asarray(factor)
+
+
+def inverse_of(lower: Array) -> Array:
+    """``(lower lowerᵀ)⁻¹``; only its upper triangle counts."""
+    return np.asarray(lapack.dpotri(lower, lower=1)[0].T)
+
+
+def solve(lower: Array, block: Array) -> Array:
+    """``(lower lowerᵀ)⁻¹ block``; LAPACK is called directly here because SciPy's own checks take longer than it."""
+    return np.asarray(lapack.dpotrs(lower, block, lower=1)[0])
+
+
+def solve_half(lower: Array, block: Array) -> Array:
+    """``lower⁻¹ block``."""
+    return np.asarray(lapack.dtrtrs(lower, block, lower=1)[0])
+
+
+def farthest(x: Array, step: Array) -> float:
+    """The largest α with ``x + α step ≥ 0``, for x > 0."""
+    steepest = float(np.max(-step / x, initial=0.0))
+    return 1.0 / steepest if steepest > 0.0 else np.inf
+
+
+def longest(X: Array, root: Array, step: Array) -> float:
+    """The largest α with ``X + α step ⪰ 0``, for X = root rootᵀ ≻ 0; where X is large, one up to a tenth shorter."""
+    if len(X) == 0:
+        return np.inf
+    if len(X) <= SMALL:
+        least = float(np.linalg.eigvalsh(solve_half(root, solve_half(root, step).T))[0])
+        return -1.0 / least if least < 0.0 else np.inf
+    length = 1.1
+    while length > 1e-6 and lapack.dpotrf((X + length * step).T, lower=1, clean=0, overwrite_a=1)[1] != 0:
+        length *= 0.9
+    return length
+
+
+#: Steps at most, steps without a better bound at most, and how often a step is shortened when too much would be learnt.
+STEPS, PATIENCE, SHORTER = 80, 8, 5
+ROUND_OFF = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """d > 0, z > 0 and one multiplier for each demand; ``priced`` is the diagonal of Λ = Σ V T Vᵀ."""
+
+    d: Array
+    z: Array
+    parts: tuple[Multiplier, ...]
+    priced: Array
+
+    @property
+    def objective(self) -> float:
+        return float(np.sum(self.d))
+
+    @property
+    def bound(self) -> float:
+        """``⟨B, Λ⟩`` with Λ scaled until its diagonal is at most 1: no diagonal noise has a smaller trace."""
+        value = float(self.d @ self.priced) - sum(part.shortfall() for part in self.parts)
+        return value / max(1.0, float(np.max(self.priced)))
+
+    @property
+    def violation(self) -> float:
+        """By how much the slacks fail to be ``I − G(d)``, at the price of mending it."""
+        return sum(float(np.max(np.abs(part.missing), initial=0.0)) * part.total for part in self.parts)
+
+    @property
+    def missing(self) -> float:
+        """The largest number in any ``I − G(d) − R``."""
+        return max(float(np.max(np.abs(part.missing), initial=0.0)) for part in self.parts)
+
+    @property
+    def blur(self) -> float:
+        """The round-off in ``bound``, a difference of ``⟨U Uᵀ, Λ⟩`` and ``⟨A, Λ⟩``."""
+        return ROUND_OFF * sum(part.size for part in self.parts)
+
+    @property
+    def slackness(self) -> float:
+        """``Σ z_i d_i + Σ ⟨R, T⟩``, which is 0 at the optimum."""
+        return float(self.d @ self.z) + sum(float(np.sum(part.slack * part.multiplier)) for part in self.parts)
+
+    @property
+    def wrong(self) -> float:
+        """How far the other equations are from holding, in the same units."""
+        rows = float(self.d @ np.abs(1.0 - self.priced - self.z))
+        return rows + sum(abs(float(np.sum(part.missing * part.multiplier))) for part in self.parts)
+
+    def witness(self) -> tuple[Array, ...]:
+        return tuple(part.witness() for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """Where d and z, and the slack and the multiplier of each demand, are to go."""
+
+    d: Array
+    z: Array
+    slacks: list[Array]
+    multipliers: list[Array]
+
+    def reach(self, point: Point) -> tuple[float, float]:
+        """How far d and the slacks, and z and the multipliers, stay positive."""
+        along = zip(point.parts, self.slacks, self.multipliers, strict=True)
+        lengths = [part.reach(slack, multiplier) for part, slack, multiplier in along]
+        first = min([farthest(point.d, self.d), *(length for length, _ in lengths)])
+        return first, min([farthest(point.z, self.z), *(length for _, length in lengths)])
+
+
+def interior_point(demands: Sequence[Demand], accuracy: float, say: Callable[[str], None] | None = None) -> Point:
+    """A point with ``objective − bound ≤ accuracy · objective``, or the best one where round-off ends the way to it.
+
+    Its d meets the demands to first order; what that lacks costs at most ``accuracy / 10`` of the objective to mend.
+    """
+    point = start(demands)
+    best, least, waited = point, np.inf, 0
+    for step in range(STEPS):
+        gap, violation = point.objective - point.bound, point.violation
+        error = max(gap, violation) / point.objective
+        if say is not None:
+            say(f"independent noise, step {step}: {point.objective:.6g}, gap {max(gap, 0.0) / point.objective:.0e}")
+        # far from the optimum the bound may stand still for a while
+        waited = 0 if error < 0.5 * least or error > 1e-2 else waited + 1
+        if error < least:
+            best, least = point, error
+        enough = max(gap, 10.0 * violation) <= max(accuracy * point.objective, point.blur)
+        if enough or waited == PATIENCE:
+            break
+        try:
+            point = newton(point, demands)
+        except np.linalg.LinAlgError:
+            break
+    return best
+
+
+def start(demands: Sequence[Demand]) -> Point:
+    """d is twice the row sums of |B|, so that Diag(d) − B is diagonally dominant; T is a multiple of R⁻¹."""
+    rows = []
+    for demand in demands:
+        if demand.joint:
+            needed = np.sum(np.abs(demand.root @ demand.root.T - demand.covariance), axis=1)
+        else:
+            size = np.abs(demand.root)
+            needed = np.max(size * np.sum(size, axis=0), axis=1, initial=0.0)
+        rows.append(needed + 1e-3 * np.diag(demand.covariance))
+    d = np.asarray(2.0 * np.max(rows, axis=0))
+    parts = tuple(multiplier_of(demand, d) for demand in demands)
+    # a little less than any row finds too dear, so that the witness is admissible from the start
+    scale = 0.8 / float(np.max(_total(part.felt(part.inverse) for part in parts)))
+    priced = _total(part.price(scale * part.inverse) for part in parts)
+    return Point(d, 1.0 - priced, parts, priced)
+
+
+def newton(point: Point, demands: Sequence[Demand]) -> Point:
+    """One predictor–corrector step."""
+    d, z, parts = point.d, point.z, point.parts
+    factor = cholesky_in_place(plus_diagonal(_total(part.curvature() for part in parts), z / d))
+    felt = _total(part.felt(part.inverse) for part in parts)
+    missing = _total(
+        part.felt(part.between(part.multiplier, part.missing)) if np.any(part.missing) else np.zeros_like(d)
+        for part in parts
+    )
+
+    def towards(goal: float, row_terms: Array, terms: Sequence[Array]) -> Direction:
+        """The step to ``T R = goal``, ``z d = goal`` once ``terms`` (second order) are taken off."""
+        off = _total(part.felt(term) for part, term in zip(parts, terms, strict=True))
+        force = goal * (felt + 1.0 / d) - 1.0 - missing - off - row_terms
+        move = solve(factor, force)
+        slacks = [part.relief(move) + part.missing for part in parts]
+        along = zip(parts, slacks, terms, strict=True)
+        multipliers = [
+            goal * part.inverse - part.multiplier - part.between(part.multiplier, slack) - term
+            for part, slack, term in along
+        ]
+        return Direction(move, (goal - z * move) / d - z - row_terms, slacks, multipliers)
+
+    ahead = towards(0.0, np.zeros_like(d), [np.zeros_like(part.slack) for part in parts])
+    first, second = (min(1.0, length) for length in ahead.reach(point))
+    left = float((d + first * ahead.d) @ (z + second * ahead.z)) + sum(
+        float(np.sum((part.slack + first * slack) * (part.multiplier + second * multiplier)))
+        for part, slack, multiplier in zip(parts, ahead.slacks, ahead.multipliers, strict=True)
+    )
+    slackness = point.slackness
+    # if μ ran ahead of what is still wrong, the steps would be those of an active set that is not the right one
+    centring = min(1.0, max((max(left, 0.0) / slackness) ** 3, 0.1 * point.wrong / slackness, 1e-6))
+    count = len(d) + sum(len(part.slack) for part in parts)
+    pairs = zip(parts, ahead.multipliers, ahead.slacks, strict=True)
+    terms = [part.between(multiplier, slack) for part, multiplier, slack in pairs]
+    final = towards(centring * slackness / count, ahead.d * ahead.z / d, terms)
+
+    first, second = final.reach(point)
+    caution = 0.9 + 0.09 * min(1.0, first, second)
+    first, second = min(1.0, caution * first), min(1.0, caution * second)
+    for _ in range(SHORTER):
+        try:
+            moved = _moved(point, demands, final, first, second)
+            if moved.missing <= max(0.5, point.missing):
+                return moved
+        except np.linalg.LinAlgError:
+            pass
+        first, second = 0.8 * first, 0.8 * second
+    return _moved(point, demands, final, first, second)
+
+
+def _moved(point: Point, demands: Sequence[Demand], direction: Direction, first: float, second: float) -> Point:
+    d = point.d + first * direction.d
+    parts = tuple(
+        multiplier_of(demand, d, part.slack + first * slack)
+        for demand, part, slack in zip(demands, point.parts, direction.slacks, strict=True)
+    )
+    priced = _total(
+        new.price(part.multiplier + second * multiplier)
+        for new, part, multiplier in zip(parts, point.parts, direction.multipliers, strict=True)
+    )
+    return Point(d, point.z + second * direction.z, parts, priced)
+
+
+def _total(arrays: Iterable[Array]) -> Array:
+    return reduce(np.add, arrays)

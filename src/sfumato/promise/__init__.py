@@ -1,0 +1,49 @@
+"""What is promised, about what and to whom: tolerances, readers, the design that is published.
+
+In come priors, regions and numbers in the owner's units. Out come frozen values that every room above reads and none
+changes.
+"""
+
+from .composition import (
+    ComposedNoise,
+    Composition,
+    Disclosure,
+    Speech,
+    compose,
+    error_variances,
+    readings,
+    same_measurement,
+)
+from .design import Cover, Design, Guarantee, Structure, rows_in_reach
+from .tolerance import (
+    FloorTolerance,
+    FractionTolerance,
+    KernelTolerance,
+    MatrixTolerance,
+    OutputTolerance,
+    TabulatedFloor,
+    Tolerance,
+)
+
+__all__ = [
+    "ComposedNoise",
+    "Composition",
+    "Cover",
+    "Design",
+    "Disclosure",
+    "FloorTolerance",
+    "FractionTolerance",
+    "Guarantee",
+    "KernelTolerance",
+    "MatrixTolerance",
+    "OutputTolerance",
+    "Speech",
+    "Structure",
+    "TabulatedFloor",
+    "Tolerance",
+    "compose",
+    "error_variances",
+    "readings",
+    "rows_in_reach",
+    "same_measurement",
+]

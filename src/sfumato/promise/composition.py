@@ -1,0 +1,336 @@
+"""Several releases of one secret, as readers with one prior see them together (MATH.md 8).
+
+Releases may speak of different outputs of one process, at new inputs or at old ones. Rows are told apart by their input
+(inputs that agree to a millionth of their range are the same), their output and how often these occur in one release:
+two rows that agree in all of that show the same measurement, with the same error, unless it is said that they were
+measured anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.spatial import cKDTree
+
+from ..arrays import Array, Index
+from ..data import Inputs, column_name, default_names
+from ..errors import InputError
+from ..linalg import parallel_sum_factor, units
+from ..models import Prior
+from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise
+from .design import Design
+
+# Which rows of several releases show the same measurement.
+
+#: Inputs that differ by less than this share of their range are the same: they went through a file, or were computed
+#: again.
+SAME = 1e-6
+
+
+class Measurements:
+    """The measurements that were released so far, by their numbers; ``rows`` has the input and output of each."""
+
+    def __init__(self, dimension: int) -> None:
+        self.rows = np.zeros((0, dimension))
+        self._latest: dict[bytes, int] = {}
+
+    def record(self, rows: Array, remeasured: bool) -> Index:
+        """The numbers of the measurements that ``rows`` show; those that are new get new ones."""
+        rows = self._snapped(rows)
+        numbers: list[int] = []
+        fresh: list[Array] = []
+        for name, row in zip(row_names(rows), rows, strict=True):
+            if remeasured or name not in self._latest:
+                self._latest[name] = len(self.rows) + len(fresh)
+                fresh.append(row)
+            numbers.append(self._latest[name])
+        if fresh:
+            self.rows = np.vstack([self.rows, np.array(fresh)])
+        return np.array(numbers, dtype=np.intp)
+
+    def known(self, rows: Array) -> Index:
+        """The numbers of the last measurements of ``rows``; −1 where there is none."""
+        return np.array([self._latest.get(name, -1) for name in row_names(self._snapped(rows))], dtype=np.intp)
+
+    def _snapped(self, rows: Array) -> Array:
+        """``rows``, those that are almost one that is known with its very inputs."""
+        if not len(self.rows) or not len(rows):
+            return rows
+        both = np.vstack([self.rows, rows])
+        spread = np.ptp(both, axis=0)
+        scale = np.where(spread > 0, spread, np.maximum(np.max(np.abs(both), axis=0), np.finfo(np.float64).tiny))
+        # the tree looks for the nearest row in the largest difference of any column
+        distance, nearest = cKDTree(self.rows / scale).query(rows / scale, p=np.inf)
+        return np.where((distance <= SAME)[:, None], self.rows[nearest], rows)
+
+
+def row_names(rows: Array) -> list[bytes]:
+    """A name for each row: its input and output, and how often it occurred before."""
+    seen: Counter[bytes] = Counter()
+    names = []
+    for row in np.ascontiguousarray(rows) + 0.0:
+        key = row.tobytes()
+        names.append(key + seen[key].to_bytes(8, "little"))
+        seen[key] += 1
+    return names
+
+
+# The noise of several releases together: each its own, and measurement errors that they share.
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Values that were published at measurements with these numbers, with ``noise`` on them.
+
+    ``uncertain`` is what round-off could hide of the noise on each row.
+    """
+
+    measurements: Index
+    noise: Noise
+    uncertain: Array | float = 0.0
+
+    def again(self, other: Shown) -> Shown:
+        """The same measurements shown twice, as one showing that tells as much."""
+        mine, theirs = np.argsort(self.measurements), np.argsort(other.measurements)
+        first = self.noise.covariance()[np.ix_(mine, mine)]
+        second = other.noise.covariance()[np.ix_(theirs, theirs)]
+        scale = units(np.diag(first + second))  # rows may be in different ones
+        both = np.outer(scale, scale)
+        factor, error = parallel_sum_factor(first / both, second / both)
+        uncertain = (
+            np.broadcast_to(self.uncertain, mine.shape)[mine] + np.broadcast_to(other.uncertain, mine.shape)[theirs]
+        )
+        noise = CorrelatedNoise(factor * scale[:, None])
+        return Shown(self.measurements[mine], noise, uncertain + error * scale**2)
+
+
+@dataclass(frozen=True, eq=False)
+class ComposedNoise(Noise):
+    """What stands between f and all that was published: ``blockdiag(Σ₁, Σ₂, …) + P V Pᵀ``.
+
+    The noises of different releases are independent. A measurement that is released twice has one error in both: the
+    numbers in ``parts`` say which measurement a row shows (P), ``levels`` is the variance of each one's error. So a
+    process with this noise has none of its own (V = 0). ``trace`` is that of all releases' noises.
+    """
+
+    parts: tuple[Shown, ...]
+    levels: Array
+    total: float
+
+    @cached_property
+    def measurements(self) -> Index:
+        return np.concatenate([np.zeros(0, dtype=np.intp), *(part.measurements for part in self.parts)])
+
+    @property
+    def rows(self) -> int:
+        return len(self.measurements)
+
+    @property
+    def rank(self) -> int:
+        return sum(part.noise.rank for part in self.parts)
+
+    @property
+    def shift(self) -> float:  # type: ignore[override]
+        return 0.0
+
+    @property
+    def least(self) -> float:
+        return 0.0
+
+    @property
+    def trace(self) -> float:
+        return self.total
+
+    @property
+    def normals_needed(self) -> int:
+        raise NotImplementedError("releases are drawn one by one")
+
+    @cached_property
+    def factor(self) -> Array:  # type: ignore[override]
+        return np.asarray(scipy.linalg.block_diag(*(part.noise.factor for part in self.parts)))
+
+    def variance(self) -> Array:
+        return np.concatenate([part.noise.variance() for part in self.parts])
+
+    def covariance(self) -> Array:
+        """All that stands between f and the published values; what round-off could hide of it is taken off."""
+        blocks = [part.noise.covariance() - np.eye(part.noise.rows) * part.uncertain for part in self.parts]
+        total = np.asarray(scipy.linalg.block_diag(*blocks), dtype=np.float64)
+        return total + same_measurement(self.measurements, self.measurements) * self.levels[self.measurements]
+
+    def draw(self, normals: Array) -> Array:
+        raise NotImplementedError("releases are drawn one by one")
+
+
+def same_measurement(first: Index, second: Index) -> Array:
+    """1 where two rows show the same measurement, else 0."""
+    return np.asarray(first[:, None] == second[None, :], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Disclosure:
+    """What one release revealed. ``name`` is its output's, where it has one; ``remeasured``: its rows are all new."""
+
+    design: Design
+    name: str = "y"
+    remeasured: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.design.noise, FunctionalNoise):
+            raise InputError(
+                "this release is compressed: its noise is a function of the inputs, and a ledger composes noise on "
+                'rows only. Protect with method="eigh" or "subspace".'
+            )
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs that its prior knows of."""
+        return self.design.inputs.outputs or (self.name,)
+
+
+@dataclass(frozen=True, eq=False)
+class Speech:
+    """How a prior speaks of rows: with ``inputs`` of which kind, and which outputs it knows."""
+
+    inputs: Inputs
+    outputs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, disclosure: Disclosure) -> Speech:
+        return cls(disclosure.design.inputs, disclosure.outputs)
+
+    @property
+    def joint(self) -> bool:
+        """Whether the last column of a row is the number of its output."""
+        return self.inputs.outputs is not None
+
+    def rows_of(self, disclosure: Disclosure) -> tuple[Array, Index]:
+        """The rows of a release as this prior speaks of them, and which they are; it is silent about other outputs."""
+        theirs, values = disclosure.design.inputs, disclosure.design.inputs.values
+        plain = self._in_order(theirs.plain)
+        numbers = values[:, -1].astype(np.intp) if theirs.outputs is not None else np.zeros(len(values), dtype=np.intp)
+        ours = np.array([self.outputs.index(name) if name in self.outputs else -1 for name in disclosure.outputs])
+        own = ours[numbers]
+        kept = np.flatnonzero(own >= 0)
+        rows = plain[kept]
+        return (np.column_stack([rows, own[kept].astype(np.float64)]) if self.joint else rows), kept
+
+    def _in_order(self, theirs: Inputs) -> Array:
+        """The columns of other inputs in the order of our own."""
+        mine = self.inputs.plain
+        if theirs.dimension != mine.dimension:
+            raise InputError(
+                f"X has {mine.dimension} column(s), but the ledger has a release with {theirs.dimension} "
+                f"({', '.join(theirs.names)}); a ledger is about one secret: use one for each."
+            )
+        if mine.dimension == 1 and (_unnamed(mine) or _unnamed(theirs)):
+            return theirs.values
+        if set(mine.names) != set(theirs.names):
+            raise InputError(
+                f"X has the columns {', '.join(mine.names)}, but the ledger has a release with "
+                f"{', '.join(theirs.names)}; give the same columns by the same names (as a DataFrame), so that they "
+                "cannot be confused."
+            )
+        return np.asarray(theirs.values[:, [theirs.names.index(name) for name in mine.names]])
+
+    def stacked(self, rows: Array) -> Inputs:
+        columns = self.inputs.columns
+        if columns is None and self.joint:
+            columns = (*self.inputs.plain.names, column_name(self.inputs.plain.names))
+        return Inputs(rows, columns, self.inputs.outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """All that was published, as one set of noisy values: ``prior`` has no noise of its own, ``noise`` has all of it.
+
+    ``measurements`` knows which rows were ever released.
+    """
+
+    prior: Prior
+    inputs: Inputs
+    noise: ComposedNoise
+    measurements: Measurements
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+def compose(
+    prior: Prior, speech: Speech, disclosures: Sequence[Disclosure], taken_together: bool = True
+) -> Composition:
+    """What readers with ``prior`` see of ``disclosures`` together.
+
+    Releases of the very same measurements are ``taken_together`` first: to a reader they are one release, with the
+    parallel sum of their noises. That is quicker, but where one noise is far larger than another its round-off may
+    hide the smaller one.
+    """
+    measurements = Measurements(speech.inputs.dimension)
+    levels: dict[int, float] = {}
+    shown: dict[Any, Shown] = {}
+    total = 0.0
+    for disclosure in disclosures:
+        own, which = speech.rows_of(disclosure)
+        if not len(which):
+            continue
+        numbers = measurements.record(own, disclosure.remeasured)
+        for number, level in zip(numbers.tolist(), error_variances(prior, speech, disclosure)[which], strict=True):
+            # what is smaller hides less
+            levels[number] = min(float(level), levels.get(number, np.inf))
+        part = Shown(numbers, _restricted(disclosure.design.noise, which))
+        key = frozenset(numbers.tolist()) if taken_together else len(shown)
+        shown[key] = part if key not in shown else shown[key].again(part)
+        total += disclosure.design.noise.trace
+    noise = ComposedNoise(tuple(shown.values()), np.array([levels[k] for k in range(len(levels))]), total)
+    inputs = speech.stacked(measurements.rows[noise.measurements])
+    return Composition(replace(prior, noise=0.0), inputs, noise, measurements)
+
+
+def readings(disclosures: Sequence[Disclosure]) -> list[tuple[Disclosure, ...]]:
+    """What may be true: that rows were measured anew where it was said, and that they were not.
+
+    Guarantee: a promise that is kept under all of them does not depend on whether that was said rightly.
+    """
+    as_said = tuple(disclosures)
+    if not any(one.remeasured for one in as_said):
+        return [as_said]
+    return [as_said, tuple(replace(one, remeasured=False) for one in as_said)]
+
+
+def _unnamed(inputs: Inputs) -> bool:
+    return inputs.names == default_names(inputs.dimension)
+
+
+def _restricted(noise: Noise, rows: Index) -> Noise:
+    """The noise of some rows alone."""
+    if len(rows) == noise.rows:
+        return noise
+    if isinstance(noise, IndependentNoise):
+        return IndependentNoise(noise.variances[rows])
+    return CorrelatedNoise(noise.factor[rows], noise.shift)
+
+
+def error_variances(prior: Prior, speech: Speech, disclosure: Disclosure) -> Array:
+    """V at the rows of a release, as readers with ``prior`` take it to be.
+
+    That is the prior's own, where it is one number, and at the rows that the prior was given for. Elsewhere it is
+    what was recorded, or the least of the prior's own for that output, if that is less: it hides less.
+    """
+    if isinstance(prior.noise, float) and not speech.joint:
+        return np.full(len(disclosure.design.inputs), prior.noise)
+    recorded = np.array(disclosure.design.prior.noise_variance(len(disclosure.design.inputs)))
+    own = prior.noise_variance(len(speech.inputs))
+    known = dict(zip(row_names(speech.inputs.values), own, strict=True))
+    about = speech.inputs.values[:, -1] if speech.joint else np.zeros(len(own))
+    least = {number: float(np.min(own[about == number])) for number in np.unique(about)}
+    rows, which = speech.rows_of(disclosure)
+    for place, name, row in zip(which, row_names(rows), rows, strict=True):
+        number = row[-1] if speech.joint else 0.0
+        recorded[place] = known.get(name, min(recorded[place], least.get(number, np.inf)))
+    return recorded

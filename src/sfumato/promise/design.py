@@ -1,0 +1,124 @@
+"""A design: everything about a protected data set that is public before any value is.
+
+It is what the reader is assumed to know (the prior, the inputs, V and Σ) together with what was promised.
+Certificates are computed from it alone, and a release is a design with outputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from ..arrays import Array, Mask
+from ..data import Inputs, parts_of
+from ..models import Prior
+from ..noise import FunctionalNoise, IndependentNoise, Noise
+from ..regions import Region
+from .tolerance import Tolerance
+
+Cover = Literal["rows", "points", "greedy", "exchange", "everywhere"]
+Guarantee = Literal["joint", "pointwise"]
+Structure = Literal["full", "diagonal"]
+
+#: Of more rows than this, every so many-eth is taken where one cannot look at all.
+MOST_ROWS_IN_REACH = 4096
+
+
+def rows_in_reach(region: Region, inputs: Inputs) -> Array:
+    """For each row of the data the input of the region next to it: where most is learnt. Each place once."""
+    moved = region.reach(inputs.values, inputs) + 0.0
+    places = np.unique(moved[region.contains(moved)], axis=0)
+    inside = region.contains(inputs.values)
+    if len(places) > MOST_ROWS_IN_REACH:
+        every = -(-len(places) // MOST_ROWS_IN_REACH)
+        places = np.unique(np.vstack([places[::every], inputs.values[inside] + 0.0]), axis=0)
+    return places
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The public side of a mechanism.
+
+    ``guarantee`` says what is promised: "joint", that nothing about f at the sensitive inputs (``sensitive``: S₀,
+    γ × d) is learnt beyond Δ, averages included, or "pointwise", each value by itself. ``cover`` says how the sensitive
+    inputs were chosen: with "greedy", "exchange" and "everywhere" the floor is promised at every input
+    of the region, with "rows" at the rows of the data inside it, with "points" at the points of the region.
+    The promise is made to readers with ``prior``, and to those with any of the ``others`` as well.
+
+    ``weights`` is C where the least ``Tr CΣ`` was asked for instead of the least ``Tr Σ``: a diagonal or a matrix.
+    ``structure`` says among which noises Σ is the least, all of them or the diagonal ones. ``witness`` proves
+    how little noise is possible (programs/demand.py), one matrix for each prior; the joint program needs none.
+    """
+
+    prior: Prior
+    inputs: Inputs
+    region: Region
+    tolerance: Tolerance
+    cover: Cover
+    sensitive: Array
+    noise: Noise
+    weights: Array | None = None
+    guarantee: Guarantee = "joint"
+    structure: Structure = "full"
+    others: tuple[Prior, ...] = ()
+    witness: tuple[Array, ...] | None = None
+
+    @property
+    def priors(self) -> tuple[Prior, ...]:
+        """All priors that readers may hold."""
+        return (self.prior, *self.others)
+
+    @property
+    def lookout(self) -> Inputs:
+        """The rows that stand for all of them where inputs of the region are looked for."""
+        return self.inputs.sample if isinstance(self.noise, FunctionalNoise) else self.inputs
+
+    @property
+    def free_columns(self) -> Mask:
+        """The columns that the region leaves to the combinations that rows of the data have."""
+        lower, upper = self.region.limits(self.inputs.dimension)
+        free = np.isinf(lower) & np.isinf(upper) & ~self.region.moves(self.inputs.dimension)
+        return np.asarray(free, dtype=np.bool_)
+
+    def rows_inside(self) -> Array:
+        """The rows of the data that lie in the region."""
+        inside = (part.inputs() for part in parts_of(self.inputs))
+        return np.vstack([self.region.rows_of(rows) for rows in inside])
+
+    def rows_in_reach(self) -> Array:
+        """The inputs of the region next to the rows of the data."""
+        return rows_in_reach(self.region, self.lookout)
+
+    def digest(self) -> bytes:
+        """A fingerprint of all that decides how outputs are blurred."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> bytes:
+        state = hashlib.sha256()
+        noise = self.noise
+        if isinstance(noise, FunctionalNoise):
+            # a random function: the rows follow from it
+            blocks = [p.covariance(z) for p, z in zip(noise.priors, noise.centres, strict=True)]
+            arrays = [*noise.centres, *blocks, noise.mixing, self.sensitive, np.asarray(self.prior.noise)]
+            state.update(b"functional")
+        else:
+            arrays = [
+                self.inputs.values,
+                self.sensitive,
+                noise.variances if isinstance(noise, IndependentNoise) else noise.factor,
+                np.array([noise.shift]),
+                self.prior.noise_variance(len(self.inputs)),
+                self.prior.mean_at(self.inputs),
+            ]
+        for array in arrays:
+            state.update(np.array(array.shape, dtype=np.int64).tobytes())
+            state.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
+        if isinstance(noise, FunctionalNoise):
+            for part in parts_of(self.inputs):
+                state.update(np.ascontiguousarray(part.inputs(), dtype=np.float64).tobytes())
+        return state.digest()

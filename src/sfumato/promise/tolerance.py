@@ -1,0 +1,327 @@
+"""Tolerances: how much of each sensitive value a reader may learn, as a matrix Δ.
+
+The promise is ``K_SX M⁻¹ K_XS ⪯ Δ``: what the release explains of ``f(S)`` stays within Δ, so the reader's
+standard deviation at s stays above ``floor(s) = √(K(s,s) − Δ(s,s))``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gpytorch
+import numpy as np
+import scipy.linalg
+
+from ..arrays import Array
+from ..data import Inputs, place_in_words
+from ..errors import InputError
+from ..models import Prior
+
+
+class Tolerance(ABC):
+    """What may be learnt: Δ at any finite set of sensitive inputs."""
+
+    @abstractmethod
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        """Δ, γ × γ, at the γ sensitive inputs ``S``."""
+
+    @abstractmethod
+    def budget(self, prior: Prior, S: Array) -> Array:
+        """The diagonal of Δ: how much variance may be explained at each sensitive input."""
+
+    @abstractmethod
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+        """A phrase for certificates and reports; ``outputs`` are the names of several."""
+
+    def floor(self, prior: Prior, S: Array) -> Array:
+        """The standard deviation that every reader keeps at each sensitive input (0: no promise there)."""
+        return np.sqrt(np.maximum(prior.variance(S) - self.budget(prior, S), 0.0))
+
+    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
+        """Raise ``InputError`` where this tolerance cannot be promised at ``S``."""
+        if np.any(self.budget(prior, S) <= 0):
+            raise InputError("tolerance is zero somewhere in the region; every sensitive value needs a positive one.")
+
+
+@dataclass(frozen=True)
+class FractionTolerance(Tolerance):
+    """Δ = α K_SS: a release may explain at most the fraction α of the prior variance."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.alpha, (bool, np.bool_)) or not isinstance(
+            self.alpha, (int, float, np.integer, np.floating)
+        ):
+            raise InputError(f"alpha is {self.alpha!r}; give a number between 0 and 1 (small = strong privacy).")
+        if not 0.0 < self.alpha < 1.0:
+            raise InputError(
+                f"alpha is {self.alpha:.10g}; it must lie strictly between 0 and 1. alpha is the fraction of the "
+                "prior variance that readers may learn: 0.1 is strong privacy, 0.9 is weak."
+            )
+        object.__setattr__(self, "alpha", float(self.alpha))
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        return self.alpha * prior.covariance(S)
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        return self.alpha * prior.variance(S)
+
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+        return f"readers keep at least {1 - self.alpha:.6g} of the prior variance (alpha = {self.alpha:.12g})"
+
+
+@dataclass(frozen=True)
+class FloorTolerance(Tolerance):
+    """No one may know f(s) better than ± ``value`` (one standard deviation, in the owner's units).
+
+    Δ = D K_SS D with D = diag √α(s), α(s) = 1 − value(s)²/K(s,s). ``value`` is a number, or a function that
+    takes an array of inputs, one a row, and returns one floor for each.
+    """
+
+    value: float | Callable[[Array], Any]
+
+    def __post_init__(self) -> None:
+        if callable(self.value):
+            return
+        real = isinstance(self.value, (int, float, np.integer, np.floating)) and not isinstance(self.value, bool)
+        if not real or not 0.0 < self.value < np.inf:
+            raise InputError(
+                f"floor is {self.value!r}; give a positive standard deviation in the units of y, or a function of the "
+                "inputs."
+            )
+        object.__setattr__(self, "value", float(self.value))
+
+    def values(self, S: Array) -> Array:
+        """The asked floor at each row of ``S``."""
+        if not callable(self.value):
+            return np.full(S.shape[0], self.value)
+        returned = self.value(np.array(S))
+        try:
+            values = np.asarray(returned, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"floor returned {str(returned)[:60]!r}; it must return one positive number for each input."
+            ) from None
+        if values.size == 1:
+            values = np.full(S.shape[0], values[0])
+        if values.shape[0] != S.shape[0] or not np.all(np.isfinite(values)) or np.any(values <= 0):
+            raise InputError(
+                f"floor returned {np.array2string(values[:5])} for {S.shape[0]} inputs; it must return one positive "
+                "number for each."
+            )
+        return values
+
+    def fractions(self, prior: Prior, S: Array) -> Array:
+        """α(s) at each row of ``S``."""
+        return np.maximum(1.0 - self.values(S) ** 2 / prior.variance(S), 0.0)
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        root = np.sqrt(self.fractions(prior, S))
+        return root[:, None] * prior.covariance(S) * root[None, :]
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        return self.fractions(prior, S) * prior.variance(S)
+
+    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
+        floors, deviations = self.values(S), np.sqrt(prior.variance(S))
+        worst = int(np.argmax(floors / deviations))
+        if floors[worst] >= deviations[worst]:
+            place = place_in_words(inputs.names, S[worst], inputs.outputs)
+            raise InputError(
+                f"floor is {floors[worst]:g} at {place}, but the prior itself already knows f there to within "
+                f"± {deviations[worst]:g}; give a floor below {deviations[worst]:g}, or a prior with a larger variance."
+            )
+
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+        if callable(self.value):
+            return "readers keep at least the asked standard deviation, which varies over the region"
+        return f"readers keep a standard deviation of at least {self.value:g}"
+
+    def tabulate(self, S: Array) -> TabulatedFloor:
+        """The same floor as a table at ``S``, which can be written to a file."""
+        return TabulatedFloor(FloorTolerance(self.values), np.array(S), self.values(S))
+
+
+@dataclass(frozen=True, eq=False)
+class TabulatedFloor(Tolerance):
+    """A varying floor that came from a file: known at the inputs where it was written down."""
+
+    source: FloorTolerance
+    inputs: Array
+    values: Array
+
+    @classmethod
+    def from_table(cls, inputs: Array, values: Array) -> TabulatedFloor:
+        # + 0.0 turns −0 into 0: they are the same input
+        table = {row.tobytes(): value for row, value in zip(np.ascontiguousarray(inputs) + 0.0, values, strict=True)}
+
+        def look_up(S: Array) -> Array:
+            try:
+                return np.array([table[row.tobytes()] for row in np.ascontiguousarray(S) + 0.0])
+            except KeyError:
+                raise InputError(
+                    "the floor of this release varies over the region and the file has it only at the inputs that were "
+                    "checked; ask for it at those."
+                ) from None
+
+        return cls(FloorTolerance(look_up), inputs, values)
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        return self.source.matrix(prior, S)
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        return self.source.budget(prior, S)
+
+    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
+        self.source.check(prior, S, inputs)
+
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+        low, high = float(np.min(self.values)), float(np.max(self.values))
+        return (
+            f"readers keep at least the asked standard deviation, which varies from {low:g} to {high:g} over the region"
+        )
+
+
+@dataclass(frozen=True)
+class OutputTolerance(Tolerance):
+    """A tolerance of its own for each sensitive output, by its number: a fraction or a floor.
+
+    With α(s) that of the output that s is about and ``common`` what may be learnt of all of them, m(s) = min(α(s),
+    common), ``Δ(s, s′) = √(m(s) m(s′)) K(s, s′) + [same output] √((α(s) − m(s))(α(s′) − m(s′))) K(s, s′)``: what all
+    may tell together is held to the least, and each output by itself to its own. (√α(s) √α(s′) K(s, s′) would ask for
+    far more noise: where outputs determine each other it allows nothing of their difference.)
+    """
+
+    parts: tuple[tuple[int, FractionTolerance | FloorTolerance], ...]
+    common: float
+
+    @classmethod
+    def of(
+        cls, parts: tuple[tuple[int, FractionTolerance | FloorTolerance], ...], prior: Prior, look: Array
+    ) -> OutputTolerance:
+        """With the least of all fractions at the inputs ``look`` in common."""
+        alone = cls(parts, 1.0)
+        return cls(parts, float(np.min(alone.fractions(prior, look))))
+
+    def fractions(self, prior: Prior, S: Array) -> Array:
+        """α(s) at each row of ``S``."""
+        fractions = np.full(len(S), np.nan)
+        for number, part in self.parts:
+            own = np.flatnonzero(S[:, -1] == number)
+            if own.size:
+                fractions[own] = part.budget(prior, S[own]) / prior.variance(S[own])
+        if np.any(np.isnan(fractions)):
+            raise InputError(f"tolerance says nothing about the output {S[np.isnan(fractions)][0, -1]:g}; give it one.")
+        return fractions
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        fractions = self.fractions(prior, S)
+        shared = np.sqrt(np.minimum(fractions, self.common))
+        own = np.sqrt(np.maximum(fractions - self.common, 0.0))
+        same = S[:, -1][:, None] == S[:, -1][None, :]
+        return np.asarray((np.outer(shared, shared) + np.outer(own, own) * same) * prior.covariance(S))
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        return self.fractions(prior, S) * prior.variance(S)
+
+    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
+        for number, part in self.parts:
+            own = S[S[:, -1] == number]
+            if len(own):
+                part.check(prior, own, inputs)
+
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+        called = [f"output {number}" if outputs is None else outputs[number] for number, _ in self.parts]
+        return "; ".join(f"{name}: {part.in_words()}" for name, (_, part) in zip(called, self.parts, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTolerance(Tolerance):
+    """Δ = H_SS for a kernel H."""
+
+    kernel: gpytorch.kernels.Kernel
+    _process: Prior | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, gpytorch.kernels.Kernel):
+            raise InputError(f"KernelTolerance takes a GPyTorch kernel, not {self.kernel!r}.")
+        process = Prior(kernel=self.kernel)
+        object.__setattr__(self, "kernel", process.kernel)
+        object.__setattr__(self, "_process", process)
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        assert self._process is not None
+        return self._process.covariance(S)
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        assert self._process is not None
+        return self._process.variance(S)
+
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+        return "what readers learn stays within the given tolerance kernel"
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixTolerance(Tolerance):
+    """An explicit Δ for the points of a ``Points`` region, in their order."""
+
+    delta: Array
+    points: Array | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            delta = np.array(self.delta, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"MatrixTolerance is {str(self.delta)[:60]}; give a square matrix of numbers.") from None
+        if delta.ndim == 0:
+            delta = delta.reshape(1, 1)
+        if delta.ndim != 2 or delta.shape[0] != delta.shape[1] or not np.all(np.isfinite(delta)):
+            raise InputError(
+                f"MatrixTolerance has shape {delta.shape}; give a finite square matrix, a row for each sensitive point."
+            )
+        if not np.allclose(delta, delta.T, rtol=1e-12, atol=0.0):
+            raise InputError("MatrixTolerance is not symmetric; give (D + Dᵀ)/2.")
+        delta = (delta + delta.T) / 2
+        try:
+            scipy.linalg.cholesky(delta, lower=True)
+        except np.linalg.LinAlgError:
+            raise InputError(
+                f"MatrixTolerance is not positive definite (least eigenvalue {np.linalg.eigvalsh(delta)[0]:.3g}); "
+                "every combination of the sensitive values needs a positive tolerance."
+            ) from None
+        delta.setflags(write=False)
+        object.__setattr__(self, "delta", delta)
+
+    def at(self, points: Array) -> MatrixTolerance:
+        """This tolerance for the given sensitive points, one for each row of the matrix."""
+        if points.shape[0] != self.delta.shape[0]:
+            raise InputError(
+                f"MatrixTolerance is {self.delta.shape[0]} × {self.delta.shape[0]}, but the region has "
+                f"{points.shape[0]} points; use it with sf.Points and give one row for each point."
+            )
+        if np.unique(points, axis=0).shape[0] < points.shape[0]:
+            raise InputError("region has the same point twice; with a MatrixTolerance each point must be given once.")
+        return MatrixTolerance(self.delta, points)
+
+    def matrix(self, prior: Prior, S: Array) -> Array:
+        rows = self._rows(S)
+        return np.asarray(self.delta[np.ix_(rows, rows)])
+
+    def budget(self, prior: Prior, S: Array) -> Array:
+        return np.asarray(np.diag(self.delta)[self._rows(S)])
+
+    def _rows(self, S: Array) -> list[int]:
+        if self.points is None:
+            raise InputError("a MatrixTolerance needs the points it is for; use it with sf.Points.")
+        places = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(self.points))}
+        try:
+            return [places[row.tobytes()] for row in np.ascontiguousarray(S)]
+        except KeyError:
+            raise InputError("a MatrixTolerance says nothing about inputs other than its own points.") from None
+
+    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+        return f"what readers learn of the {self.delta.shape[0]} sensitive values stays within the given matrix"

@@ -1,0 +1,40 @@
+"""What a reader knows, and whether that keeps the promise: the certificate.
+
+In come a published design and nothing else. Out come a certificate, the inputs where a promise falls short, and lower
+bounds on the noise that it takes.
+"""
+
+from .centres import MOST, SMALLEST, Centres, choose_centres
+from .certificate import Certificate, certify, check_inputs, examine
+from .gathering import far_apart, gathering_places, starts, walk
+from .optimality import objective
+from .reader import TOLERANCE, Covariances, Reader, add_noise
+from .related_outputs import look_alike, one_by_one
+from .sums import Features, Summary, VirtualRows, noise_coefficients, summarise
+
+__all__ = [
+    "MOST",
+    "SMALLEST",
+    "TOLERANCE",
+    "Centres",
+    "Certificate",
+    "Covariances",
+    "Features",
+    "Reader",
+    "Summary",
+    "VirtualRows",
+    "add_noise",
+    "certify",
+    "check_inputs",
+    "choose_centres",
+    "examine",
+    "far_apart",
+    "gathering_places",
+    "look_alike",
+    "noise_coefficients",
+    "objective",
+    "one_by_one",
+    "starts",
+    "summarise",
+    "walk",
+]

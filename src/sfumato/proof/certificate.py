@@ -1,0 +1,335 @@
+"""The certificate: proof from the published objects alone that a promise is kept.
+
+Nothing here knows how Σ was found, and nothing is shared with the code that found it. The reader's covariance
+``M = K_XX + V + Σ`` is taken from the safe side: what round-off could hide is subtracted from it before it is inverted
+(never added, as a jitter would be), and bounds for the round-off of the other terms are counted against the promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..arrays import Array
+from ..data import Done, Engine, Here, parts_of, place_in_words
+from ..noise import FunctionalNoise
+from ..promise import ComposedNoise, Design, TabulatedFloor
+from .gathering import gathering_places, starts, walk
+from .optimality import Optimality, compressed_optimality, optimality
+from .reader import TOLERANCE, Reader
+from .sums import CompressedReader, Summary, summary_of
+from .words import notes_on, notes_on_compression, promise_in_words
+
+#: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
+FRESH_TURN = 1
+
+#: From how many rows places between rows are looked for, and how many walks look for worse ones: at least and at most,
+#: and as many as ``WALKS`` over the number of rows; the fewest where what is found is only reported.
+MOST_STARTS, FEW_STARTS = 1024, 128
+WALKERS, WALKS = (8, 256), 100_000
+
+#: How many steps a walk takes; fewer where what is found is only reported.
+LONG, SHORT = 40, 12
+
+#: How many rows are looked at together, and how many of the worst of them all are kept.
+ROWS_AT_ONCE, MOST_MISSED = 1 << 14, 64
+
+_STRUCTURES = {"full": "correlated noise", "diagonal": "independent noise on every row"}
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What was promised, and by how much it is kept.
+
+    Guarantee: when ``holds`` is true, a reader who knows the inputs, the prior (any of the priors), V, Σ and every
+    published value keeps a standard deviation of at least the floor at each input for which the promise was made. With
+    the joint guarantee ``K_SX M⁻¹ K_XS ⪯ Δ`` holds at the sensitive inputs as well. Each is kept to within 1e-9, with
+    round-off counted against it.
+
+    ================== ===================================================================================
+    ``promise``        what is promised, in words, and ``prior``: to readers with which prior or priors
+    ``guarantee``      "joint" or "pointwise", and ``structure``: "full" or "diagonal" noise
+    ``holds``          the promise is kept where it was made
+    ``joint_ratio``    λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), at most 1, except that
+                       ``guarantee="pointwise"`` does not promise it
+    ``floor_ratio``    the least std(f(s)|W) / floor(s) over the whole region: at least 1, except that
+                       ``cover="rows"`` does not promise it between the rows
+    ``promised_ratio`` the same over the inputs for which it was promised
+    ``worst_input``    where ``floor_ratio`` is reached, with ``worst_std`` and ``worst_floor``
+    ``trace``          the noise: Tr Σ
+    ``trace_lower``    a lower bound for any noise (of this structure) that keeps the promise at the sensitive inputs
+    ``gap``            how far at most what was minimised (Tr Σ, or Tr CΣ) is from its least value, as a share
+    ``spill``          the share of the noise that falls on rows outside the region
+    ``compression``    how much of the noise compression costs at most, as a share (0: not compressed)
+    ``sensitive``      how many sensitive inputs the noise was designed for
+    ``checked``        at how many inputs the floor was checked
+    ``allowance``      the round-off that was subtracted from M
+    ``outputs``        the names of the outputs, where several are one process; the last column of an input is their
+                       number
+    ================== ===================================================================================
+    """
+
+    promise: str
+    prior: str
+    guarantee: str
+    structure: str
+    cover: str
+    holds: bool
+    joint_ratio: float
+    floor_ratio: float
+    promised_ratio: float
+    worst_input: Array
+    worst_std: float
+    worst_floor: float
+    trace: float
+    trace_lower: float
+    gap: float
+    spill: float
+    compression: float
+    sensitive: int
+    checked: int
+    allowance: float
+    columns: tuple[str, ...]
+    outputs: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The certificate as label and value, for tables."""
+        place = place_in_words(self.columns, self.worst_input, self.outputs)
+        floor = f"{self.floor_ratio:.9g} (at least 1)"
+        if self.floor_ratio < 1 - TOLERANCE:
+            floor = f"{self.floor_ratio:.9g}  BELOW 1" + (", not promised there" if self.holds else "")
+        joint = f"{self.joint_ratio:.9g} (at most 1)"
+        if self.guarantee == "pointwise":
+            joint = f"{self.joint_ratio:.6g}, not promised"
+        return [
+            ("promise", self.promise),
+            ("to readers with the", self.prior),
+            ("holds", "yes" if self.holds else "NO"),
+            ("guarantee, noise", f"{self.guarantee}, {_STRUCTURES.get(self.structure, self.structure)}"),
+            ("joint ratio", joint),
+            ("floor ratio over the region", floor),
+            ("worst input", place),
+            ("reader's std there", f"{self.worst_std:.6g}, floor {self.worst_floor:.6g}"),
+            ("trace of the noise", f"{self.trace:.6g}"),
+            ("lower bound, gap", f"{self.trace_lower:.6g}, " + ("–" if np.isnan(self.gap) else f"{self.gap:.2e}")),
+            ("spill outside the region", f"{self.spill:.1%}"),
+            ("cover", f"{self.cover}, {self.sensitive} sensitive inputs"),
+            ("inputs checked", f"{self.checked:,}"),
+            *(("note", note) for note in self.notes),
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in plain Python types; what is not finite becomes None, as JSON has it."""
+        plain: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if isinstance(value, float) and not np.isfinite(value):
+                value = None
+            plain[name] = list(value) if isinstance(value, tuple) else value
+        return plain | {"worst_input": self.worst_input.tolist()}
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        width = max(len(label) for label, _ in rows)
+        return "\n".join(f"{label:<{width}}  {value}" for label, value in rows)
+
+
+def certify(
+    design: Design, engine: Engine | None = None, device: str | None = None, done: Done | None = None
+) -> Certificate:
+    """Check the promise of ``design`` from its published objects alone."""
+    summary = None
+    if isinstance(design.noise, FunctionalNoise):
+        summary = summary_of(design, engine or Here(), device, done or (lambda rows: None))
+    return examine(design, summary, device)[0]
+
+
+def examine(design: Design, summary: Summary | None = None, device: str | None = None) -> tuple[Certificate, Array]:
+    """The certificate, and the inputs that were found below their floor.
+
+    ``summary`` has the sums over all rows that a functional noise is checked with (compressed_reader.py).
+    """
+    readers: list[Reader]
+    if summary is None:
+        readers = [Reader(design, prior, device) for prior in design.priors]
+    else:
+        readers = [CompressedReader(design, prior, summary, place) for place, prior in enumerate(design.priors)]
+    joint_ratio = max(reader.joint_ratio() for reader in readers)
+
+    def ratios_at(points: Array) -> Array:
+        return np.asarray(np.min([reader.floor_ratios(points) for reader in readers], axis=0))
+
+    points = check_inputs(design)
+    ratios = ratios_at(points)
+    if _may_wander(design):
+        extra = _walk_downhill(design, points, ratios, ratios_at)
+        if extra.shape[0]:
+            points = np.vstack([points, extra])
+            ratios = np.concatenate([ratios, ratios_at(extra)])
+    if summary is not None and _may_wander(design):
+        # inputs are looked for around a sample of the rows; none of the others may be forgotten
+        missed = _worst_of_all_rows(design, ratios_at)
+        if len(missed):
+            points, ratios = np.vstack([points, missed]), np.concatenate([ratios, ratios_at(missed)])
+    worst = int(np.argmin(ratios))
+    promised_ratio = float(ratios[worst])
+    if design.cover == "rows":
+        promised_ratio = _least_at_rows(design, ratios_at)
+    # nobody can look at every input there is: everywhere, the formula is the proof
+    needs_joint = design.guarantee == "joint" or design.cover == "everywhere"
+    joint_kept = not needs_joint or joint_ratio <= 1 + TOLERANCE
+    std, floor = _worst(readers, points[worst : worst + 1])
+    cost = 0.0
+    if isinstance(design.noise, ComposedNoise):
+        # each release had as little noise as the earlier ones allowed
+        least = Optimality(design.noise.trace, 0.0, float("nan"))
+    elif summary is None:
+        least = optimality(design, readers)
+    else:
+        least, cost = compressed_optimality(design, summary, joint_ratio)
+    certificate = Certificate(
+        promise=promise_in_words(design, points),
+        prior="; or the ".join(prior.in_words(design.inputs.names, design.inputs.outputs) for prior in design.priors),
+        guarantee=design.guarantee,
+        structure=design.structure,
+        cover=design.cover,
+        holds=bool(joint_kept and promised_ratio >= 1 - TOLERANCE and _table_is_dense(design)),
+        joint_ratio=joint_ratio,
+        floor_ratio=float(ratios[worst]),
+        promised_ratio=promised_ratio,
+        worst_input=np.array(points[worst]),
+        worst_std=std,
+        worst_floor=floor,
+        trace=least.trace,
+        trace_lower=least.lower,
+        gap=least.gap,
+        spill=_spill(design),
+        compression=cost,
+        sensitive=len(design.inputs) if design.cover == "everywhere" else int(design.sensitive.shape[0]),
+        checked=int(points.shape[0]),
+        allowance=max(reader.allowance for reader in readers),
+        columns=design.inputs.names,
+        outputs=design.inputs.outputs or (),
+        notes=(
+            *notes_on(design, readers, points[worst], float(ratios[worst]), _bare(readers, points)),
+            *(() if summary is None else notes_on_compression(design, summary, cost)),
+            *_gaps(design),
+        ),
+    )
+    return certificate, np.asarray(points[ratios < 1 - TOLERANCE])
+
+
+def _rows_of_region(design: Design, moved: bool) -> Iterator[Array]:
+    """The rows of the data inside the region, some at a time; ``moved``: all of them, each moved into it."""
+    for part in parts_of(design.inputs):
+        rows = part.inputs()
+        rows = np.asarray(design.region.project(rows, design.lookout) if moved else rows)
+        rows = design.region.rows_of(rows)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            yield rows[start : start + ROWS_AT_ONCE]
+
+
+def _worst_of_all_rows(design: Design, ratios_at: Callable[[Array], Array]) -> Array:
+    """Of all rows, moved into the region if it leaves columns to the data, the inputs that come closest to a floor."""
+    kept, worst = design.inputs.sample.values[:0], np.zeros(0)
+    for rows in _rows_of_region(design, moved=bool(np.any(design.free_columns))):
+        ratios = np.concatenate([worst, ratios_at(rows)])
+        least = np.argsort(ratios, kind="stable")[:MOST_MISSED]
+        kept, worst = np.vstack([kept, rows])[least], ratios[least]
+    return kept
+
+
+def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float:
+    """The least ratio at the rows of the data inside the region; 0 where there is none."""
+    least = [float(np.min(ratios_at(rows))) for rows in _rows_of_region(design, moved=False)]
+    return min(least, default=0.0)
+
+
+def _bare(readers: Sequence[Reader], points: Array) -> int:
+    """At how many of ``points`` some reader has no floor."""
+    return int(np.sum(np.any([reader.floors(points) <= 0 for reader in readers], axis=0)))
+
+
+def _worst(readers: Sequence[Reader], point: Array) -> tuple[float, float]:
+    """The standard deviation and the floor, at ``point``, of the reader who comes closest to it."""
+    reader = min(readers, key=lambda one: float(one.floor_ratios(point)[0]))
+    return float(reader.deviations(point)[0]), float(reader.floors(point)[0])
+
+
+def check_inputs(design: Design) -> Array:
+    """The inputs at which the floor is checked before the search for the worst one."""
+    return design.tolerance.inputs if isinstance(design.tolerance, TabulatedFloor) else _dense_inputs(design)
+
+
+def _dense_inputs(design: Design) -> Array:
+    """The points of a finite region; else a dense set of the region, the inputs of it next to the rows, and between."""
+    if design.region.points is not None:
+        return design.region.points
+    rows = design.lookout
+    count = 4001 * len(rows.outputs or "1") if rows.features == 1 else int(np.clip(2_500_000 // len(rows), 2048, 8192))
+    dense = design.region.candidates(count, rows, turn=FRESH_TURN)
+    if design.inputs.features == 1:
+        return np.vstack([dense, design.rows_in_reach()])
+    most = MOST_STARTS if _promises_region(design) else FEW_STARTS
+    if isinstance(design.noise, FunctionalNoise):
+        most = FEW_STARTS
+    between = [gathering_places(prior, rows, design.region, most) for prior in design.priors]
+    return np.vstack([dense, design.rows_in_reach(), *between])
+
+
+def _promises_region(design: Design) -> bool:
+    return design.region.points is None and design.cover != "rows"
+
+
+def _may_wander(design: Design) -> bool:
+    return design.region.points is None and not isinstance(design.tolerance, TabulatedFloor)
+
+
+def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array]) -> Array:
+    """Walk from the worst inputs to worse ones inside the region; the places where the walks end."""
+    moving = np.flatnonzero(design.region.moves(design.inputs.dimension))
+    if moving.size == 0 or not np.any(np.ptp(points[:, moving], axis=0) > 0):
+        return points[:0]
+    promised = _promises_region(design)
+    many = int(np.clip(WALKS // len(design.lookout), *WALKERS)) if promised else WALKERS[0]
+    low = np.flatnonzero(ratios <= max(1.1, 1.1 * float(np.min(ratios))))
+    here = points[low[starts(design.prior, points[low], -ratios[low], many)]]
+    return walk(
+        lambda places: -ratios_at(places),
+        design.prior,
+        design.lookout,
+        design.region,
+        here,
+        LONG if promised else SHORT,
+    )
+
+
+def _spill(design: Design) -> float:
+    rows, noise = design.lookout.values, design.noise
+    variance = noise.variance_at(rows) if isinstance(noise, FunctionalNoise) else noise.variance()
+    if design.inputs.outputs is not None and design.weights is not None and design.weights.ndim == 1:
+        variance = variance * design.weights  # outputs in different units
+    total = float(np.sum(variance))
+    inside = design.region.surrounds(rows)
+    return float(np.sum(variance[~inside])) / total if total > 0 else 0.0
+
+
+def _gaps(design: Design) -> tuple[str, ...]:
+    if _table_is_dense(design):
+        return ()
+    return ("THE FILE GIVES THE FLOOR AT SOME INPUTS OF THE REGION ONLY, so the promise cannot be checked",)
+
+
+def _table_is_dense(design: Design) -> bool:
+    """Whether a floor that came as a table is given wherever it has to be checked."""
+    if not isinstance(design.tolerance, TabulatedFloor):
+        return True
+    wanted = _dense_inputs(design)
+    scale = np.maximum(np.ptp(wanted, axis=0), np.finfo(float).tiny)
+    distance, _ = cKDTree(design.tolerance.inputs / scale).query(wanted / scale)
+    return bool(np.max(distance) <= 1e-6)

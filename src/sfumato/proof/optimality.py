@@ -1,0 +1,252 @@
+"""How little noise is possible, for any number of rows, from sums over them.
+
+Let Λ be a witness (programs/demand.py) on virtual rows, ``Σ Λ ⪯ I``. Carried over to the rows it is
+``CΦE⁻ᵀ Λ E⁻¹ΦᵀC ⪯ C``, so it proves a bound for the rows too; in it V stands as ``E⁻¹ΦᵀC V CΦE⁻ᵀ``, and what the
+features leave out costs at most its trace: ``⟨K − ΦΦᵀ, Λ⟩ ≤ Tr C(K − ΦΦᵀ)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+import torch
+
+from ..arrays import Array
+from ..data import among
+from ..linalg import Weighting, as_array, as_tensor, cholesky_in_place, solve_lower
+from ..noise import FunctionalNoise, Noise
+from ..programs import Demand, lower_bound, needed_everywhere, promised_root
+from ..promise import Design
+from .reader import Reader
+from .sums import Summary, VirtualRows, noise_coefficients
+
+# How little noise is possible: lower bounds from the published objects, and the gap to what was taken.
+#
+# Nothing here bears on whether a promise is kept; it tells the owner what is given away. A bound is proved by its
+# witness (programs/demand.py), so it is valid whoever found it.
+
+
+@dataclass(frozen=True)
+class Optimality:
+    """``trace`` is Tr Σ, ``lower`` a bound for any Σ that keeps the promise, ``gap`` a share of what was minimised."""
+
+    trace: float
+    lower: float
+    gap: float
+
+
+def optimality(design: Design, readers: Sequence[Reader]) -> Optimality:
+    """The noise of ``design`` beside the least that its promise needs at the sensitive inputs."""
+    trace = design.noise.trace
+    if trace == 0:
+        return Optimality(0.0, 0.0, 0.0)
+    weights = design.weights
+    if weights is not None and weights.ndim == 2 and design.structure == "diagonal":
+        # only the diagonal of C meets that of Σ
+        weights = np.diag(weights)
+    lower = _bound(design, readers, None)
+    if weights is None:
+        return Optimality(trace, lower, gap_between(lower, trace))
+    of_weights = _bound(design, readers, weights)
+    return Optimality(trace, lower, gap_between(of_weights, objective(design.noise, weights)))
+
+
+def gap_between(lower: float, objective: float) -> float:
+    """How far at most ``objective`` is above its least value, as a share, given a lower bound."""
+    gap = 1.0 - lower / objective
+    # less noise than is possible: the promise is not kept, and there is no gap to speak of
+    return float("nan") if gap < -1e-6 else min(1.0, max(0.0, gap))
+
+
+def objective(noise: Noise, weights: Array | None) -> float:
+    """What is minimised: Tr CΣ."""
+    if weights is None:
+        return noise.trace
+    if weights.ndim == 1:
+        return float(weights @ noise.variance())
+    return float(np.sum(noise.factor * (weights @ noise.factor)) + noise.shift * np.trace(weights))
+
+
+def _bound(design: Design, readers: Sequence[Reader], weights: Array | None) -> float:
+    """A lower bound for Tr CΣ; 0 where none is known."""
+    sensitive = design.sensitive
+    if design.cover != "everywhere" and (len(sensitive) == 0 or not np.all(design.region.contains(sensitive))):
+        return 0.0
+    try:
+        if design.witness is not None:
+            return _bound_by_witness(design, readers, design.witness, weights)
+        if design.guarantee == "pointwise" or len(readers) > 1 or design.structure == "diagonal":
+            return 0.0
+        return _bound_by_range(design, readers[0], weights)
+    except np.linalg.LinAlgError:
+        return 0.0
+
+
+def _bound_by_witness(
+    design: Design, readers: Sequence[Reader], witness: Sequence[Array], weights: Array | None
+) -> float:
+    weighting, joint, demands = Weighting(weights), design.guarantee == "joint", []
+    for reader in readers:
+        A = as_array(reader.covariances.of_data(design.inputs))
+        if design.cover == "everywhere":
+            values, vectors = scipy.linalg.eigh(needed_everywhere(reader.prior, design.tolerance, design.inputs))
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
+        else:
+            root = _explaining_root(design, reader)
+        demands.append(Demand(weighting.both(A), weighting.forward(root), joint))
+    return lower_bound(demands, [weighting.backward(part) for part in witness], design.structure == "diagonal")
+
+
+def _bound_by_range(design: Design, reader: Reader, weights: Array | None) -> float:
+    """``Tr Σ ≥ Tr PᵀΣP ≥ Tr (PᵀBP)⁺`` for any P with orthonormal columns; the range of Σ is the best one.
+
+    With ``C = R Rᵀ`` the same holds for ``RᵀΣR``. No n × n matrix is live but C, and that of the promise everywhere.
+    """
+    factor = as_tensor(design.noise.factor, reader.device)
+    if weights is None:
+        basis = torch.linalg.qr(factor)[0]
+    elif weights.ndim == 1:
+        scale = as_tensor(np.sqrt(weights), reader.device)[:, None]
+        basis = scale * torch.linalg.qr(scale * factor)[0]
+    else:
+        lower = cholesky_in_place(as_tensor(np.array(weights), reader.device))
+        basis = lower @ torch.linalg.qr(lower.T @ factor)[0]
+    if design.cover == "everywhere":
+        needed = needed_everywhere(reader.prior, design.tolerance, design.inputs)
+        covered = basis.T @ (as_tensor(needed, reader.device) @ basis)
+    else:
+        seen = as_tensor(_explaining_root(design, reader), reader.device).T @ basis
+        covered = seen.T @ seen
+    reduced = covered - basis.T @ reader.covariances.data_times(design.inputs, basis)
+    return float(torch.linalg.eigvalsh((reduced + reduced.T) / 2).clamp_min(0.0).sum())
+
+
+def _explaining_root(design: Design, reader: Reader) -> Array:
+    """U (programs/demand.py)."""
+    cross = as_array(reader.covariances.between(design.inputs.values, design.sensitive))
+    return promised_root(cross, design.tolerance, reader.prior, design.sensitive, design.guarantee == "joint")
+
+
+def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) -> tuple[Optimality, float]:
+    """The noise of ``design`` beside the least that its promise needs, and how much of it compression costs at most.
+
+    A search holds the sensitive inputs tighter than it promises, which is no fault of the features. So for the cost of
+    compression the joint promise is taken as tight as it is kept (``joint_ratio``). Where there is no closed form, what
+    the features leave out bounds what they cost.
+    """
+    assert isinstance(design.noise, FunctionalNoise)
+    coefficients = noise_coefficients(design.noise, summary.features)
+    trace, objective = _total(summary.plain, coefficients), _total(summary.cost, coefficients)
+    if trace == 0:
+        return Optimality(0.0, 0.0, 0.0), 0.0
+    weighted = design.weights is not None
+    bound = _Bound(design, summary, coefficients)
+    least = bound.at(1.0)
+    lower = least
+    if weighted:
+        known = all(noise is not None for noise in summary.noises)
+        lower = _Bound(design, _without_weights(summary), coefficients).at(1.0) if known else 0.0
+    if design.witness is not None and not weighted and None not in summary.noises:
+        cost = min(1.0, bound.residual / objective)
+    elif design.witness is not None or not np.isfinite(joint_ratio):
+        # with weights, or a V for each row, the least noise is not a sum of features: the gap bounds that too
+        cost = min(1.0, max(0.0, 1.0 - least / objective))
+    else:
+        cost = max(0.0, 1.0 - bound.at(joint_ratio) / objective)
+    return Optimality(trace, lower, gap_between(least, objective)), cost
+
+
+def _total(gram: Array, coefficients: Array) -> float:
+    return float(np.sum(coefficients * (gram @ coefficients)))
+
+
+def _without_weights(summary: Summary) -> Summary:
+    left_out = ("cost", "squared_cost")
+    return replace(summary, totals={name: total for name, total in summary.totals.items() if name not in left_out})
+
+
+@dataclass(frozen=True, eq=False)
+class _Bound:
+    """Lower bounds for Tr CΣ over all noise that promises a multiple of Δ at the sensitive inputs."""
+
+    design: Design
+    summary: Summary
+    coefficients: Array
+
+    def at(self, tightening: float) -> float:
+        """The bound for ``tightening`` · Δ."""
+        sensitive = self.design.sensitive
+        if len(self.summary.features) > len(self.design.priors):
+            # the noise is made of functions that no reader's prior has
+            return 0.0
+        if len(sensitive) == 0 or not np.all(self.design.region.contains(sensitive)):
+            return 0.0
+        try:
+            demands = [Demand(d.covariance, d.root / np.sqrt(tightening), d.joint) for d in self.demands]
+        except np.linalg.LinAlgError:
+            return 0.0
+        witness = self.design.witness
+        if witness is not None:
+            basis = self.virtual.basis
+            parts = [solve_lower(basis, part) for part in witness]
+            return max(0.0, lower_bound(demands, parts) - self.residual)
+        if self.design.guarantee == "pointwise" or len(demands) > 1:
+            return 0.0
+        # ``Tr Σ ≥ Tr (PᵀBP)⁺`` for any P with orthonormal columns; the range of Σ is the best one
+        seen = demands[0].root.T @ self.range
+        reduced = seen.T @ seen - self.range.T @ (demands[0].covariance @ self.range)
+        found = float(np.sum(np.maximum(scipy.linalg.eigvalsh((reduced + reduced.T) / 2), 0.0)))
+        return max(0.0, found - self.residual)
+
+    @cached_property
+    def virtual(self) -> VirtualRows:
+        return VirtualRows(self.summary)
+
+    @cached_property
+    def range(self) -> Array:
+        """An orthonormal basis of the range of the noise on virtual rows."""
+        vectors, values, _ = scipy.linalg.svd(self.virtual.basis.T @ self.coefficients, full_matrices=False)
+        return np.asarray(vectors[:, values > 1e-12 * values[0]])
+
+    @cached_property
+    def demands(self) -> list[Demand]:
+        design, virtual, joint = self.design, self.virtual, self.design.guarantee == "joint"
+        # nearly Eᵀ: E Eᵀ has a little more than ΦᵀCΦ, for round-off
+        across = solve_lower(virtual.basis, self.summary.cost)
+        demands = []
+        for place, (prior, own) in enumerate(zip(design.priors, self.summary.slices)):
+            features, part = self.summary.features[place], across[:, own]
+            covariance = (part / features.shares) @ part.T + virtual.spread(place)
+            cross = part @ features.at(design.sensitive).T
+            root = promised_root(cross, design.tolerance, prior, design.sensitive, joint)
+            demands.append(Demand(np.asarray((covariance + covariance.T) / 2), root, joint))
+        return demands
+
+    @cached_property
+    def residual(self) -> float:
+        """What the features leave out, which may all stand against the bound."""
+        places = range(len(self.design.priors))
+        left_out = max(self.summary.residual(place, "cost" in self.summary.totals) for place in places)
+        return left_out + sum(self._beside_centres(place) for place in places)
+
+    def _beside_centres(self, place: int) -> float:
+        """How much ``⟨UUᵀ, Λ⟩`` may be less than the features say where sensitive inputs are no centres.
+
+        With ``U = U₀ + r`` it is at least ``(‖U₀ᵀY‖ − ‖rᵀY‖)²``, and ``‖r_s‖²`` is at most what is left out of f at s
+        times what is left out at all rows.
+        """
+        design, features, prior = self.design, self.summary.features[place], self.design.priors[place]
+        others = design.sensitive[~among(design.sensitive, features.centres)]
+        if len(others) == 0:
+            return 0.0
+        least: Array | float = design.tolerance.budget(prior, others)
+        if design.guarantee == "joint":
+            least = float(scipy.linalg.eigvalsh(design.tolerance.matrix(prior, design.sensitive))[0])
+        heaviest = 1.0 if design.weights is None else float(np.max(design.weights))
+        beside = np.sum(features.left_out(others) / np.maximum(least, 1e-300)) * self.summary.residual(place, False)
+        root = float(np.linalg.norm(self.demands[place].root))
+        return float(2.0 * root * np.sqrt(heaviest * beside))

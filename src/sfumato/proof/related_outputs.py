@@ -1,0 +1,143 @@
+"""Outputs that are protected one by one, but seem to know of each other (MATH.md 8): then neither is protected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import torch
+
+from ..arrays import Array
+from ..data import Inputs, present_outputs, rows_about
+from ..errors import InputError
+from ..models import OutputsKernel, Prior, kernel_jet
+from ..promise import Design, Disclosure
+
+#: Two priors are the same if their covariances differ by less than this share; one looks like that of the other's
+#: derivative if they are as alike as this, and their variances differ by at most this factor.
+SAME, ALIKE, FACTOR = 1e-6, 0.6, 30.0
+
+#: The slope of one output and the values of another are taken for the same if they are correlated like this.
+CORRELATED = 0.95
+
+#: How many inputs are looked at.
+LOOKS = 64
+
+_REMEDY = "if they know of each other, neither is protected: say how with sf.JointPrior.of or .coregionalised"
+
+
+def notes_on_outputs(design: Design) -> tuple[str, ...]:
+    """A note for each pair of outputs that the prior takes for independent although they look related under it."""
+    kernel, inputs = design.prior.kernel, design.inputs
+    if not isinstance(kernel, OutputsKernel) or inputs.outputs is None:
+        return ()
+    plain = inputs.plain.values[:: -(-len(inputs) // LOOKS)]
+    notes = []
+    for first, second in combinations(range(len(inputs.outputs)), 2):
+        takes = kernel.takes_input(first) and kernel.takes_input(second)
+        if kernel.related[first, second] or not takes:
+            continue
+        one, other = (_covariance(design.prior, plain, number) for number in (first, second))
+        why = _seem_related(one, other, plain, kernel)
+        if why:
+            names = f"{inputs.outputs[first]!r} and {inputs.outputs[second]!r}"
+            notes.append(f"PROTECTED ONE BY ONE: {names} are taken for independent, but {why}; {_REMEDY}")
+    return tuple(notes)
+
+
+def one_by_one(prior: Prior, inputs: Inputs, name: str, disclosed: Sequence[Disclosure]) -> tuple[str, ...]:
+    """A note for each output of a ledger that the prior of the next release knows nothing of."""
+    known = inputs.outputs or (name,)
+    notes: list[str] = []
+    for disclosure in disclosed:
+        for other in disclosure.outputs:
+            if other in known or any(repr(other) in note for note in notes):
+                continue
+            notes.append(
+                f"PROTECTED ONE BY ONE: the ledger has releases of {other!r}, and this prior knows nothing of it"
+                + (", but they share a prior" if _same_kernel(prior, disclosure.design.prior, inputs) else "")
+                + f"; {_REMEDY}"
+            )
+    return tuple(notes)
+
+
+def look_alike(inputs: Inputs, values: Array, prior: Prior) -> tuple[str, ...]:
+    """What the data themselves show, for the owner's eyes: an output that is the slope of another one."""
+    kernel = prior.kernel
+    if inputs.outputs is None or inputs.features != 1 or not isinstance(kernel, OutputsKernel):
+        return ()
+    found = []
+    for first in present_outputs(inputs):
+        for second in present_outputs(inputs):
+            one, other = inputs.outputs.index(first), inputs.outputs.index(second)
+            if kernel.related[one, other] or not (kernel.takes_input(one) and kernel.takes_input(other)):
+                continue
+            if _is_slope(inputs, values, first, second):
+                found.append(
+                    f"{second!r} looks like the derivative of {first!r}, but they are taken for independent; {_REMEDY}"
+                )
+    return tuple(found)
+
+
+def _is_slope(inputs: Inputs, values: Array, first: str, second: str) -> bool:
+    a, b = rows_about(inputs, first), rows_about(inputs, second)
+    at, places = np.unique(inputs.values[a, 0], return_index=True)
+    if len(at) < 5:
+        return False
+    slope = np.gradient(values[a][places], at)
+    inside = (inputs.values[b, 0] >= at[0]) & (inputs.values[b, 0] <= at[-1])
+    if np.sum(inside) < 5:
+        return False
+    expected, seen = np.interp(inputs.values[b[inside], 0], at, slope), values[b[inside]]
+    if np.std(expected) == 0 or np.std(seen) == 0:
+        return False
+    return bool(np.corrcoef(expected, seen)[0, 1] > CORRELATED)
+
+
+def _covariance(prior: Prior, plain: Array, number: int) -> Array:
+    return prior.covariance(np.column_stack([plain, np.full(len(plain), float(number))]))
+
+
+def _seem_related(first: Array, second: Array, plain: Array, kernel: OutputsKernel) -> str:
+    if np.max(np.abs(first - second)) <= SAME * np.max(np.abs(first)):
+        return "share a prior"
+    for term in kernel.terms:
+        for column in range(plain.shape[1]):
+            slopes = _slopes(term.kernel, plain, column)
+            if slopes is None:
+                continue
+            for one, other in ((first, second), (second, first)):
+                own = _values(term.kernel, plain)
+                scale = one[0, 0] / own[0, 0] if own[0, 0] > 0 else 0.0
+                if np.max(np.abs(one - scale * own)) > SAME * np.max(np.abs(one)):
+                    continue
+                if _alike(scale * slopes, other):
+                    return "one of them looks like the derivative of the other under their priors"
+    return ""
+
+
+def _alike(first: Array, second: Array) -> bool:
+    norms = float(np.linalg.norm(first) * np.linalg.norm(second))
+    ratio = float(np.trace(first) / np.trace(second)) if np.trace(second) > 0 else 0.0
+    return norms > 0 and float(np.sum(first * second)) > ALIKE * norms and 1 / FACTOR < ratio < FACTOR
+
+
+def _values(kernel: torch.nn.Module, plain: Array) -> Array:
+    return np.asarray(kernel_jet(kernel, torch.tensor(plain), torch.tensor(plain), None, None).detach())
+
+
+def _slopes(kernel: torch.nn.Module, plain: Array, column: int) -> Array | None:
+    try:
+        return np.asarray(kernel_jet(kernel, torch.tensor(plain), torch.tensor(plain), column, column).detach())
+    except InputError:
+        return None
+
+
+def _same_kernel(first: Prior, second: Prior, inputs: Inputs) -> bool:
+    rows = inputs.values[:: -(-len(inputs) // LOOKS)]
+    try:
+        one, other = first.covariance(rows), second.covariance(rows)
+    except InputError:
+        return False
+    return bool(np.max(np.abs(one - other)) <= SAME * np.max(np.abs(one)))

@@ -1,0 +1,499 @@
+"""A reader of any number of rows with functional noise, who is also given what the features leave out of f.
+
+What such a reader knows is an upper bound for what any reader knows: ``f = φᵀu + g``, and with g known the published
+values tell of u what p virtual rows tell (summary.py). So every variance here is a lower bound of the true one, with no
+n × n matrix anywhere. Round-off counts against the promise: the information that the rows have is raised by what
+round-off may have taken from it, and the prior variance of u is lowered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import torch
+
+from ..arrays import Array
+from ..data import Done, Engine, Inputs, Part, Totals, among, parts_of
+from ..errors import InputError
+from ..linalg import solve_lower
+from ..machine import free_memory
+from ..models import Prior, kernel_diagonal, kernel_matrix
+from ..noise import FunctionalNoise
+from ..promise import Design
+from .reader import Reader
+
+# Features: f as a sum of functions around centres, and a small rest that is never below zero.
+#
+# ``φ(x) = L⁻¹ k(Z, x)`` with ``K_ZZ = L Lᵀ`` for centres Z. Then ``K(x, x′) = φ(x)ᵀφ(x′) + (a covariance)``: what the
+# features leave out is the covariance of f once f(Z) is known. So ``Φ Φᵀ ⪯ K_XX`` for any rows X (MATH.md, section
+# 6.3).
+
+_UNIT = float(np.finfo(np.float64).eps)
+
+#: How many rows of features are made at a time on a CPU: few enough to stay in its caches.
+ROWS_ON_CPU = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """The features of ``prior`` around ``centres`` (Z, p × d); ``lower`` is L.
+
+    ``f = φ(·)ᵀu + g`` with ``u ~ N(0, Diag(shares))`` and g a process that is independent of u. In exact arithmetic all
+    shares are 1; they are less by as much as round-off in L could make φ too large.
+    """
+
+    prior: Prior
+    centres: Array
+    lower: Array
+
+    @classmethod
+    def around(cls, prior: Prior, centres: Array) -> Features:
+        lower = scipy.linalg.cholesky(prior.covariance(centres), lower=True, check_finite=False)
+        return cls(prior, centres, np.asarray(lower))
+
+    def __len__(self) -> int:
+        return int(self.centres.shape[0])
+
+    @cached_property
+    def inverse(self) -> Array:
+        """L⁻¹."""
+        identity = np.eye(len(self))
+        return np.asarray(scipy.linalg.solve_triangular(self.lower, identity, lower=True, check_finite=False))
+
+    @cached_property
+    def amplification(self) -> Array:
+        """By how much each feature amplifies round-off in k(x, Z): the squared norms of the rows of L⁻¹."""
+        return np.asarray(np.einsum("ij,ij->i", self.inverse, self.inverse))
+
+    @cached_property
+    def shares(self) -> Array:
+        """The prior variance of u that is counted on."""
+        largest = float(np.linalg.norm(self.lower, ord=2)) ** 2
+        return np.asarray(1.0 / (1.0 + 4.0 * np.sqrt(len(self)) * _UNIT * largest * self.amplification))
+
+    def at(self, X: Array) -> Array:
+        """φ(x) for each row of ``X``, rows × p."""
+        values = np.empty((len(X), len(self)))
+        for start in range(0, len(X), ROWS_ON_CPU):
+            stop = start + ROWS_ON_CPU
+            values[start:stop] = self.block(torch.from_numpy(np.array(X[start:stop]))).numpy()
+        return values
+
+    def left_out(self, X: Array, values: Array | None = None) -> Array:
+        """The variance at each row of ``X`` that is not counted on: all of it is given to the reader.
+
+        ``values`` is φ there, where it is known already.
+        """
+        counted = (self.at(X) if values is None else values) ** 2 @ self.shares
+        return np.maximum(self.prior.variance(X) - counted, 0.0)
+
+    def block(self, X: torch.Tensor) -> torch.Tensor:
+        """φ(x) for rows on any device."""
+        device = str(X.device)
+        with torch.no_grad():
+            cross = kernel_matrix(self.prior.kernel_on(device), X, self._tensor("centres", device))
+            if X.is_cuda:
+                # a GPU multiplies far faster than it solves, and errs no more than the shares allow for
+                return cross @ self._tensor("inverse", device)
+            upper = self._tensor("upper", device)
+            block: torch.Tensor = torch.linalg.solve_triangular(upper, cross, upper=True, left=False)
+            return block
+
+    def variance(self, X: torch.Tensor) -> torch.Tensor:
+        """K(x, x) for rows on any device."""
+        with torch.no_grad():
+            return kernel_diagonal(self.prior.kernel_on(str(X.device)), X)
+
+    @cached_property
+    def _there(self) -> dict[tuple[str, str], torch.Tensor]:
+        return {}
+
+    def _tensor(self, name: str, device: str) -> torch.Tensor:
+        if (name, device) not in self._there:
+            values = {"centres": self.centres, "upper": self.lower.T}.get(name)
+            values = self.inverse.T if values is None else values
+            self._there[name, device] = torch.from_numpy(np.array(values)).to(device)
+        return self._there[name, device]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # tensors on a device are made again where they are needed
+        return {name: self.__dict__[name] for name in ("prior", "centres", "lower")}
+
+
+# All that a design and a certificate need to know of any number of rows: a few p × p sums (MATH.md, section 6.3).
+#
+# With features Φ (features.py) the data ``y = Φu + g(X) + e`` tell of u what p *virtual rows* tell: the least squares
+# coefficients, u plus noise of covariance ``(ΦᵀV⁻¹Φ)⁻¹``. Noise ``Z = Φ c ω`` adds ``c cᵀ`` to that. So the noise
+# programs run as they are on p virtual rows, whatever the number of real ones is.
+
+#: The share of a GPU's free memory that one block of rows may take.
+SHARE_OF_MEMORY = 0.05
+
+#: A variance that is negative by more than this share of itself does not come from round-off.
+NOT_A_COVARIANCE = 1e-4
+
+#: Gram matrices are summed block column by block column, so that only about half of them is computed.
+GRAM_BLOCKS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """The work on a part of the rows: sums of ``s_i φ_i φ_iᵀ`` for several scales s, and of what is left out.
+
+    ``noisy`` are the places of priors whose V is given for each row, in columns ``noise_<place>`` of the part;
+    ``weighted`` says that the part has a column ``weights``, ``observed`` that it has one with ``outputs``: then
+    ``ΦᵀV⁻¹(outputs − mean)`` is summed too, for the first prior.
+    """
+
+    features: tuple[Features, ...]
+    noisy: tuple[int, ...]
+    weighted: bool
+    observed: bool
+    device: str = "cpu"
+
+    def __call__(self, part: Part) -> Totals:
+        size = sum(len(features) for features in self.features)
+        rows = _rows_at_once(size, self.device)
+        X = torch.from_numpy(np.array(part.inputs()))
+        columns = {name: torch.from_numpy(np.array(part.column(name))) for name in self._columns()}
+        if self.observed:
+            columns["outputs"] -= torch.from_numpy(self.features[0].prior.mean_at(X.numpy()))
+        totals: dict[str, torch.Tensor] = {}
+        for start in range(0, part.rows, rows):
+            here = X[start : start + rows].to(self.device)
+            more = {name: values[start : start + rows].to(self.device) for name, values in columns.items()}
+            self._add(totals, here, more)
+        found = {name: value.cpu().numpy() for name, value in totals.items()}
+        for name in found:
+            if found[name].ndim == 2:
+                found[name] = np.tril(found[name]) + np.tril(found[name], -1).T
+        return found | {"rows": np.array(float(part.rows))}
+
+    def _columns(self) -> list[str]:
+        more = [name for name, given in (("weights", self.weighted), ("outputs", self.observed)) if given]
+        return [f"noise_{place}" for place in self.noisy] + more
+
+    def _add(self, totals: dict[str, torch.Tensor], X: torch.Tensor, columns: dict[str, torch.Tensor]) -> None:
+        weights = columns.get("weights")
+        blocks = [features.block(X) for features in self.features]
+        for place, features in enumerate(self.features):
+            variance = features.variance(X)
+            _accumulate(totals, f"variance_{place}", variance.sum())
+            if weights is not None:
+                _accumulate(totals, f"weighted_variance_{place}", (variance * weights).sum())
+        together = blocks[0] if len(blocks) == 1 else torch.hstack(blocks)
+        if self.observed:
+            values = columns["outputs"] / columns["noise_0"] if 0 in self.noisy else columns["outputs"]
+            _accumulate(totals, "projection", together.T @ values)
+        for name, scale in self._scales(columns).items():
+            if name not in totals:
+                totals[name] = torch.zeros(together.shape[1], together.shape[1], dtype=X.dtype, device=X.device)
+            _add_gram(totals[name], together, together if scale is None else together * scale[:, None])
+
+    def _scales(self, columns: dict[str, torch.Tensor]) -> dict[str, torch.Tensor | None]:
+        weights = columns.get("weights")
+        scales: dict[str, torch.Tensor | None] = {"plain": None}
+        if weights is not None:
+            scales |= {"cost": weights, "squared_cost": weights.square()}
+        for place in self.noisy:
+            noise = columns[f"noise_{place}"]
+            scales[f"precision_{place}"] = 1.0 / noise
+            scales[f"spread_{place}"] = noise if weights is None else noise * weights.square()
+        return scales
+
+
+def _accumulate(totals: dict[str, torch.Tensor], name: str, value: torch.Tensor) -> None:
+    totals[name] = totals[name] + value if name in totals else value
+
+
+def _add_gram(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
+    """Add the lower half of ``leftᵀ right`` to ``total``."""
+    step = -(-total.shape[0] // GRAM_BLOCKS)
+    for start in range(0, total.shape[0], step):
+        total[start:, start : start + step].addmm_(left[:, start:].T, right[:, start : start + step])
+
+
+def _rows_at_once(size: int, device: str) -> int:
+    if device == "cpu":
+        return ROWS_ON_CPU
+    return int(np.clip(SHARE_OF_MEMORY * free_memory(device) / (8 * size), ROWS_ON_CPU, 1 << 20))
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What the rows tell of the features' coefficients. The coefficients of several priors follow each other.
+
+    ``noises`` holds V where it is one number for all rows, else None.
+    """
+
+    features: tuple[Features, ...]
+    noises: tuple[float | None, ...]
+    totals: Totals
+
+    def __len__(self) -> int:
+        """How many virtual rows there are."""
+        return sum(len(features) for features in self.features)
+
+    @property
+    def rows(self) -> int:
+        return int(self.totals["rows"])
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where the coefficients of each prior lie."""
+        ends = np.cumsum([len(features) for features in self.features])
+        return tuple(slice(int(end) - len(features), int(end)) for end, features in zip(ends, self.features))
+
+    @property
+    def plain(self) -> Array:
+        """ΦᵀΦ: ``Tr Σ = Tr cᵀ(ΦᵀΦ)c``."""
+        return self.totals["plain"]
+
+    @property
+    def cost(self) -> Array:
+        """ΦᵀCΦ, so that what is minimised is ``Tr cᵀ(ΦᵀCΦ)c``."""
+        return self.totals.get("cost", self.plain)
+
+    def spread(self, place: int) -> Array:
+        """ΦᵀC V CΦ for the prior at ``place``."""
+        noise = self.noises[place]
+        if noise is None:
+            return self.totals[f"spread_{place}"]
+        return noise * self.totals.get("squared_cost", self.plain)
+
+    def residual(self, place: int, weighted: bool) -> float:
+        """``Tr C(K_XX − ΦΦᵀ)``: how much the features leave out, with what round-off may hide of it."""
+        weighted = weighted and "cost" in self.totals
+        total = float(self.totals[f"weighted_variance_{place}" if weighted else f"variance_{place}"])
+        known = np.diag(self.cost if weighted else self.plain)[self.slices[place]]
+        left_out = total - float(self.features[place].shares @ known)
+        if left_out < -NOT_A_COVARIANCE * total:
+            raise InputError("kernel is not a covariance: variances are negative once f is known at the centres.")
+        return max(left_out, 0.0) + 64.0 * _UNIT * total
+
+    @cached_property
+    def allowance(self) -> Array:
+        """How much information, for V = 1, round-off may have taken from each coefficient: added to its own.
+
+        A feature is wrong by about ``u √p |k| ‖row of L⁻¹‖``, and an entry (j, k) of ΦᵀΦ by ``e_k √(ΦᵀΦ)_jj`` with
+        ``e_k`` that, times √n. A diagonal a covers such errors if ``a_j a_k ≥ p e_k² (ΦᵀΦ)_jj``, so if each a_j
+        has a part that is relative to ΦᵀΦ and one that is relative to the error.
+        """
+        size, rows = len(self), self.rows
+        own = np.diag(self.plain)
+        reach = max(float(np.max(features.prior.variance(features.centres))) for features in self.features)
+        amplified = np.concatenate([features.amplification for features in self.features])
+        error = _UNIT**2 * size * rows * reach**2 * amplified
+        balance = _UNIT * np.sqrt(size * reach * float(np.max(amplified)))
+        return np.asarray(4.0 * np.sqrt(size) * (balance * own + error / balance))
+
+    def told(self, place: int) -> Array:
+        """``ΦᵀV⁻¹Φ`` for the prior at ``place``."""
+        noise = self.noises[place]
+        return self.totals[f"precision_{place}"] if noise is None else self.plain / noise
+
+    def information(self, place: int) -> Array:
+        """``ΦᵀV⁻¹Φ`` for the prior at ``place``, from the safe side: never less than the rows tell."""
+        precise = self.told(place)
+        scale = float(np.trace(precise)) / float(np.trace(self.plain))
+        return np.asarray(precise + np.diag(scale * self.allowance))
+
+    @property
+    def projection(self) -> Array:
+        """``ΦᵀV⁻¹(outputs − mean)`` for the first prior, where outputs were summed up."""
+        noise = self.noises[0]
+        return self.totals["projection"] if noise is None else self.totals["projection"] / noise
+
+
+def summarise(
+    priors: Sequence[Prior],
+    features: Sequence[Features],
+    inputs: Inputs,
+    weights: Array | None,
+    engine: Engine,
+    device: str | None,
+    done: Done,
+    outputs: Array | None = None,
+) -> Summary:
+    """One pass over the rows; ``outputs`` are published values, for ``projection``."""
+    columns = {f"noise_{i}": prior.noise for i, prior in enumerate(priors) if not isinstance(prior.noise, float)}
+    if weights is not None:
+        columns["weights"] = weights
+    if outputs is not None:
+        columns["outputs"] = outputs
+    noisy = tuple(i for i, prior in enumerate(priors) if not isinstance(prior.noise, float))
+    work = Gram(tuple(features), noisy, weights is not None, outputs is not None, device or "cpu")
+    totals = engine.total(work, parts_of(inputs, columns), done)
+    noises = tuple(prior.noise if isinstance(prior.noise, float) else None for prior in priors)
+    return Summary(tuple(features), noises, totals)
+
+
+def inverse(matrix: Array) -> Array:
+    """The inverse of a positive definite matrix."""
+    lower = scipy.linalg.cholesky(matrix, lower=True, check_finite=False)
+    half = scipy.linalg.solve_triangular(lower, np.eye(len(matrix)), lower=True, check_finite=False)
+    return np.asarray(half.T @ half)
+
+
+# The p virtual rows that stand for all rows of the data, in units in which each of them costs the same.
+#
+# With ``ΦᵀCΦ = E Eᵀ`` the virtual data are ``Eᵀ(u + noise)``. Noise of covariance T on them is noise ``Φ S Φᵀ`` on the
+# rows, ``S = E⁻ᵀ T E⁻¹``, and ``Tr C ΦSΦᵀ = Tr T``. A reader who is given what the features leave out learns from
+# all rows exactly what the virtual rows tell: ``K_SX (A′ + Σ)⁻¹ K_XS`` is the same for both, ``A′ = ΦΦᵀ + V ⪯ A``.
+
+
+@dataclass(frozen=True, eq=False)
+class VirtualRows:
+    """Covariances of the virtual rows, as readers with each prior see them."""
+
+    summary: Summary
+
+    def __len__(self) -> int:
+        return len(self.summary)
+
+    @cached_property
+    def basis(self) -> Array:
+        """E, lower triangular."""
+        level = float(np.trace(self.summary.cost)) / float(np.trace(self.summary.plain))
+        cost = self.summary.cost + np.diag(level * self.summary.allowance)
+        return np.asarray(scipy.linalg.cholesky(cost, lower=True, check_finite=False))
+
+    def noise(self, place: int) -> Array:
+        """V as the virtual rows have it: ``Eᵀ(ΦᵀV⁻¹Φ)⁻¹E``."""
+        known = self.summary.noises[place]
+        if known is not None and "cost" not in self.summary.totals:
+            return known * np.eye(len(self))
+        half = solve_lower(self.basis, self.summary.information(place))
+        return inverse(_symmetric(solve_lower(self.basis, half.T)))
+
+    def spread(self, place: int) -> Array:
+        """``E⁻¹(ΦᵀC V CΦ)E⁻ᵀ``: at least ``noise``, and the same where V and C are multiples of the identity."""
+        half = solve_lower(self.basis, self.summary.spread(place))
+        return _symmetric(solve_lower(self.basis, half.T))
+
+    def process(self, place: int) -> Array:
+        """The covariance of Eᵀu: what ΦΦᵀ is for the rows."""
+        features, own = self.summary.features[place], self.basis[self.summary.slices[place]]
+        return np.asarray(own.T @ (features.shares[:, None] * own))
+
+    def cross(self, place: int, values: Array) -> Array:
+        """The covariance of the virtual rows with f, as far as the features have it; ``values`` has φ in its rows."""
+        features, own = self.summary.features[place], self.basis[self.summary.slices[place]]
+        return np.asarray(own.T @ (values * features.shares).T)
+
+    def coefficients(self, factor: Array) -> Array:
+        """c with ``Σ = Φ c cᵀ Φᵀ`` for noise ``factor · factorᵀ`` on the virtual rows.
+
+        Symmetric, so that it changes little where the sums change little: the same key must give the same noise
+        wherever they are taken, and the columns of a factor could turn.
+        """
+        own = scipy.linalg.solve_triangular(self.basis, factor, lower=True, trans="T", check_finite=False)
+        vectors, values, _ = scipy.linalg.svd(own, full_matrices=False, check_finite=False)
+        return np.asarray((vectors * values) @ vectors.T)
+
+    def mixing(self, coefficients: Array) -> Array:
+        """C with ``k(x, Z) C = φ(x)ᵀ c``."""
+        blocks = [
+            scipy.linalg.solve_triangular(f.lower, coefficients[own], lower=True, trans="T", check_finite=False)
+            for f, own in zip(self.summary.features, self.summary.slices, strict=True)
+        ]
+        return np.vstack(blocks)
+
+
+def _symmetric(matrix: Array) -> Array:
+    return np.asarray((matrix + matrix.T) / 2.0)
+
+
+#: Every reader is taken to know everything to this extent, in units of the prior's own information. It costs nothing
+#: that one could see, and keeps what follows from singular sums (fewer rows than centres) well-conditioned.
+LEAST_INFORMATION = {"one prior": 1e-6, "several": 1e-4}
+
+
+def summary_of(design: Design, engine: Engine, device: str | None, done: Done) -> Summary:
+    """The sums that a certificate needs, from the published objects alone: one pass over the rows."""
+    noise = design.noise
+    assert isinstance(noise, FunctionalNoise)
+    features = [Features.around(prior, centres) for prior, centres in zip(design.priors, noise.centres, strict=True)]
+    if any(mine is not its for mine, its in zip(design.priors, noise.priors, strict=True)):
+        # the noise is made of other functions than those that readers think f is made of
+        features += [Features.around(prior, centres) for prior, centres in zip(noise.priors, noise.centres)]
+    return summarise(design.priors, features, design.inputs, design.weights, engine, device, done)
+
+
+def noise_coefficients(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
+    """c with ``k(x, Z) C = φ(x)ᵀ c``, over all ``features``; the last of them are those of the noise."""
+    parts, own = noise.by_prior(noise.mixing), features[-len(noise.centres) :]
+    others = [np.zeros((len(f), noise.mixing.shape[1])) for f in features[: -len(noise.centres)]]
+    return np.vstack([*others, *(f.lower.T @ part for f, part in zip(own, parts, strict=True))])
+
+
+def _magnitudes(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
+    """|Lᵀ||C|: round-off in c is a share of this."""
+    parts, own = noise.by_prior(noise.mixing), features[-len(noise.centres) :]
+    return np.vstack([np.abs(f.lower.T) @ np.abs(part) for f, part in zip(own, parts, strict=True)])
+
+
+class CompressedReader(Reader):
+    """What the worst reader who holds one prior learns, from the safe side. ``place`` says which prior."""
+
+    def __init__(self, design: Design, prior: Prior, summary: Summary, place: int) -> None:
+        assert isinstance(design.noise, FunctionalNoise)
+        self.design, self.prior, self.summary, self.place = design, prior, summary, place
+        self.features, self.own = summary.features[place], summary.slices[place]
+        self.allowance = float(np.max(summary.allowance))
+        self.lower = None
+        coefficients = noise_coefficients(design.noise, summary.features)
+        # what round-off may have added to the noise: c cᵀ ⪰ (1 − t) ĉ ĉᵀ − e eᵀ/t for c = ĉ − e
+        wrong = 2 * _UNIT * float(np.linalg.norm(_magnitudes(design.noise, summary.features)))
+        share = min(0.5, wrong / max(float(np.linalg.norm(coefficients)), wrong, np.finfo(float).tiny))
+        least = LEAST_INFORMATION["one prior" if len(summary.features) == 1 else "several"]
+        known = summary.information(place) + least * np.eye(len(summary))
+        total = inverse(known) + (1.0 - share) * (coefficients @ coefficients.T)
+        total[self.own, self.own] += np.diag(self.features.shares)
+        # subtracted, never added: what round-off may hide when this is factored
+        lost = 16 * _UNIT * np.diag(total) + (wrong**2 / share if share > 0 else 0.0)
+        total[np.diag_indices_from(total)] -= lost
+        with contextlib.suppress(np.linalg.LinAlgError):
+            self.lower = np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
+
+    def deviations(self, points: Array) -> Array:
+        if self.lower is None:
+            return np.zeros(len(points))
+        variance = self.prior.variance(points)
+        known, explained = self._seen(points)
+        learnt = np.einsum("ij,ij->j", explained, explained)
+        slack = 8 * _UNIT * len(self.summary) * np.sqrt(variance)
+        left = np.einsum("ij,ij->j", known, known) * (1 - 8 * _UNIT) - (np.sqrt(learnt) + slack) ** 2
+        return np.asarray(np.sqrt(np.maximum(left, 0.0)))
+
+    def _seen(self, points: Array) -> tuple[Array, Array]:
+        """Blocks with the prior variance of φᵀu and what is explained of it as their squared column norms."""
+        features = self.features.at(points).T
+        block = np.zeros((len(self.summary), len(points)))
+        block[self.own] = self.features.shares[:, None] * features
+        assert self.lower is not None
+        return np.sqrt(self.features.shares)[:, None] * features, solve_lower(self.lower, block)
+
+    def joint_ratio(self) -> float:
+        promised = None if self.lower is None else self.promised()
+        if promised is None:
+            return float("inf")
+        sensitive, root, largest, least, uncertain = promised
+        known, explained = self._seen(sensitive)
+        learnt = explained.T @ explained + self._left_out(sensitive, known)
+        top = float(scipy.linalg.eigvalsh(root.T @ learnt @ root)[-1])
+        slack = 8 * _UNIT * len(self.summary) * largest / least
+        return float(max(top, 0.0) * (1 + uncertain) + slack)
+
+    def _left_out(self, points: Array, known: Array) -> Array:
+        """The covariance that the features do not have; at a centre only what round-off may take."""
+        if np.all(among(points, self.features.centres)):
+            lost = self.features.at(points) * np.sqrt(1.0 - self.features.shares)
+            return np.asarray(lost @ lost.T)
+        return self.prior.covariance(points) - known.T @ known

@@ -1,0 +1,65 @@
+"""What readers get: published outputs, predictions from them, and files that are safe to open.
+
+In come a design, its certificate and the owner's values, which are blurred at once. Out come a ``Release``, one file or
+a folder of files, and what a reader concludes at new inputs.
+"""
+
+from .container import Shapes, Tensors, write_atomically
+from .design_tree import (
+    LONGEST_NAME,
+    MOST_PRIORS,
+    SMALLEST_WEIGHT,
+    build_design,
+    build_inputs,
+    compare_shapes,
+    describe_design,
+    describe_prior,
+    describe_tolerance,
+    design_shapes,
+)
+from .folder import FolderWriter
+from .predictions import CompressedPosterior, Prediction
+from .release import (
+    UNSAFE_MESSAGE,
+    Release,
+    digest_outputs,
+    load,
+    make_release,
+    noise_in_words,
+    release_digest,
+    rounded,
+    steps_of,
+    why_not,
+)
+from .row_files import check_folder, has_release
+
+__all__ = [
+    "LONGEST_NAME",
+    "MOST_PRIORS",
+    "SMALLEST_WEIGHT",
+    "UNSAFE_MESSAGE",
+    "CompressedPosterior",
+    "FolderWriter",
+    "Prediction",
+    "Release",
+    "Shapes",
+    "Tensors",
+    "build_design",
+    "build_inputs",
+    "check_folder",
+    "compare_shapes",
+    "describe_design",
+    "describe_prior",
+    "describe_tolerance",
+    "design_shapes",
+    "digest_outputs",
+    "has_release",
+    "load",
+    "make_release",
+    "noise_in_words",
+    "release_digest",
+    "rounded",
+    "steps_of",
+    "why_not",
+    "write_atomically",
+]

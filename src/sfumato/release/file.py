@@ -1,0 +1,210 @@
+"""The release file: what a release is made of, as a readable manifest and arrays, and back.
+
+A file may come from anyone. Nothing in it is run, every part is checked, and no claim in it is trusted:
+``Release.certify`` computes the certificate again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import astuple, fields
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from ..arrays import Array
+from ..data import Inputs, StoredInputs
+from ..errors import FormatError, InputError
+from ..progress import progress
+from ..promise import Design
+from ..proof import Certificate
+from .container import Shapes, Tensors, container, read_container, write_atomically
+from .design_tree import (
+    LONGEST_NAME,
+    Expected,
+    build_columns,
+    build_design,
+    build_inputs,
+    compare_shapes,
+    describe_design,
+    design_shapes,
+    number,
+    of_prior,
+    texts,
+)
+from .row_files import MANIFEST, ROW_FOLDER, RowFile, released_name, released_rows
+
+_LONGEST_TEXT = 20_000
+_MANIFEST_KEYS = (
+    "certificate columns cover guarantee others output_name output_names prior region resolution shift structure "
+    "tolerance unsafe versions"
+)
+
+
+class Contents(NamedTuple):
+    """What a release file holds. The outputs of a folder are read where they are needed (``StoredColumn``)."""
+
+    design: Design
+    certificate: Certificate
+    outputs: Array
+    resolution: float | tuple[float, ...]
+    unsafe: bool
+    output_name: str
+
+
+def write_release(contents: Contents, path: str | os.PathLike[str]) -> None:
+    """Write a release file. Guarantee: the same contents give the same bytes, and a failure leaves the old file."""
+    write_atomically(encode(contents), path, read_release)
+
+
+def encode(release: Contents, row_files: Sequence[RowFile] | None = None) -> list[bytes]:
+    """The file as a list of byte strings; with ``row_files``, which hold the rows, it is the manifest of a folder."""
+    design = release.design
+    described, tensors = describe_design(design)
+    if row_files is None:
+        tensors |= {"inputs": design.inputs.values, "outputs": np.asarray(release.outputs)}
+    for place, witness in enumerate(design.witness or ()):
+        tensors[of_prior("witness", place)] = witness
+    if design.weights is not None:
+        tensors["weights"] = design.weights
+    manifest: dict[str, Any] = described | {
+        "certificate": {part.name: _plain(getattr(release.certificate, part.name)) for part in fields(Certificate)},
+        "output_name": release.output_name,
+        "resolution": _plain(release.resolution),
+        "unsafe": bool(release.unsafe),
+        "versions": {name: _version_of(name) for name in ("gpytorch", "numpy", "sfumato", "torch")},
+    }
+    if row_files is not None:
+        manifest["row_files"] = [list(astuple(file)) for file in row_files]
+    return container(json.dumps(manifest, sort_keys=True, allow_nan=False), tensors)
+
+
+def _version_of(package: str) -> str:
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return metadata.version(package)
+    return "0"
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as strict JSON has it: lists for arrays and tuples, text for the numbers that JSON lacks."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_release(path: str | os.PathLike[str], rows: StoredInputs | None = None) -> Contents:
+    """Read a release that someone else may have written: a file, or a folder.
+
+    The rows of a folder are read and checked once; with ``rows`` it is taken for granted that they are these.
+
+    Guarantee: nothing in the file is run. A file that is damaged, truncated, of another version or not a release
+    raises ``FormatError``; sizes are checked against the file before memory is taken for them.
+    """
+    if os.path.isdir(path):
+        path = Path(path) / MANIFEST
+    if not os.path.isfile(path):
+        raise InputError(f"path is {str(path)!r}, which is not a file; give the name of a release file.")
+    try:
+        with open(path, "rb") as file:
+            manifest, tensors = read_container(file, os.fstat(file.fileno()).st_size, _check_shapes)
+        return _build(manifest, tensors, Path(path).parent / ROW_FOLDER, rows)
+    except PermissionError as error:
+        raise InputError(f"path is {str(path)!r}, which cannot be opened: {error.strerror}.") from error
+    except (FormatError, OSError):
+        raise
+    except Exception as error:  # untrusted: whatever it upsets in the layers below is the file's fault
+        raise FormatError(f"the parts of the file do not fit together, or are too large: {error}") from error
+
+
+def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
+    """The arrays must be those that the manifest speaks of, in shapes that belong together (None: any length)."""
+    if " ".join(sorted(manifest.keys() - {"row_files"})) != _MANIFEST_KEYS or not isinstance(
+        manifest["tolerance"], dict
+    ):
+        raise FormatError("the file's manifest does not have the parts of a release; it is damaged.")
+    if "row_files" in manifest:
+        rows, dimension = sum(file.rows for file in _row_files(manifest)), len(manifest["columns"])
+        expected: Expected = {}
+    else:
+        rows, dimension = shapes["inputs"] if len(shapes.get("inputs", ())) == 2 else (0, 0)
+        expected = {"inputs": (rows, dimension), "outputs": (rows,)}
+    compare_shapes(shapes, expected | design_shapes(manifest, shapes, rows, dimension))
+
+
+def _row_files(manifest: dict[str, Any]) -> list[RowFile]:
+    """The files in which a folder has its rows."""
+    texts(manifest["columns"], "columns", LONGEST_NAME)
+    listed = manifest["row_files"]
+    whole = isinstance(listed, list) and all(isinstance(entry, list) and len(entry) == 3 for entry in listed)
+    if not whole or any([type(value) for value in entry] != [str, int, str] for entry in listed):
+        raise FormatError("the file's list of row files is damaged.")
+    return [RowFile(*entry) for entry in listed]
+
+
+def _rows(manifest: dict[str, Any], tensors: Tensors, folder: Path, known: StoredInputs | None) -> tuple[Inputs, Array]:
+    """Inputs and outputs."""
+    if "row_files" not in manifest:
+        return build_inputs(tensors["inputs"], manifest["columns"], manifest["output_names"]), tensors["outputs"]
+    columns = build_columns(manifest["columns"])
+    if manifest["output_names"] is not None:
+        raise FormatError("the folder is about several outputs, which only files hold.")
+    (output,) = texts([manifest["output_name"]], "output name", LONGEST_NAME)
+    stored = known
+    if stored is None:
+        assert columns is not None
+        with progress(True) as step:
+            stored = released_rows(folder, _row_files(manifest), columns, output, step)
+    return stored, cast(Array, stored.column(released_name(output, stored.names)))
+
+
+def _build(manifest: dict[str, Any], tensors: Tensors, folder: Path, rows: StoredInputs | None) -> Contents:
+    inputs, outputs = _rows(manifest, tensors, folder, rows)
+    if not isinstance(manifest["unsafe"], bool):
+        raise FormatError("the file's unsafe mark is neither true nor false.")
+    texts([*manifest["versions"].values()], "versions", LONGEST_NAME)
+    design = build_design(manifest, tensors, inputs)
+    certificate = _certificate(manifest["certificate"], inputs.dimension)
+    steps = manifest["resolution"]
+    resolution: float | tuple[float, ...]
+    if isinstance(steps, list):
+        resolution = tuple(number(step, "resolution") for step in steps)
+    else:
+        resolution = number(steps, "resolution")
+    (name,) = texts([manifest["output_name"]], "output name", LONGEST_NAME)
+    return Contents(design, certificate, outputs, resolution, manifest["unsafe"], name)
+
+
+def _certificate(tree: Any, dimension: int) -> Certificate:
+    """The certificate as the owner claims it."""
+    if not isinstance(tree, dict) or tree.keys() != {part.name for part in fields(Certificate)}:
+        raise FormatError("the file's certificate does not have the parts of one; it is damaged.")
+    values: dict[str, Any] = {}
+    for part in fields(Certificate):
+        value, kind = tree[part.name], str(part.type)
+        if kind == "float":
+            values[part.name] = _claim(value)
+        elif kind == "Array":
+            values[part.name] = np.array([_claim(number) for number in value])
+        elif kind.startswith("tuple"):
+            values[part.name] = texts(value, part.name, _LONGEST_TEXT)
+        elif type(value).__name__ != kind or (kind == "str" and len(value) > _LONGEST_TEXT):
+            raise FormatError(f"the certificate's {part.name} is {str(value)[:40]!r}, which it cannot be.")
+        else:
+            values[part.name] = value
+    if not len(values["worst_input"]) == len(values["columns"]) == dimension:
+        raise FormatError("the file's certificate speaks of other columns than the inputs have.")
+    return Certificate(**values)
+
+
+def _claim(value: Any) -> float:
+    if type(value) in (int, float) or value in ("nan", "inf", "-inf"):
+        return float(value)
+    raise FormatError(f"the certificate has {str(value)[:40]!r} in the place of a number.")

@@ -1,0 +1,175 @@
+"""What a reader concludes from any number of rows with functional noise, with bounds for what compression costs.
+
+The reader works with ``f ≈ φᵀu`` around their own centres, finer than the noise's. Let L(s) be the variance that they
+compute for φ(s)ᵀu. The exact posterior variance is at least L(s): that would be it if what the features leave out (g)
+were known. And it is at most the error that the reader's estimate really has,
+``L(s) + E(g(s) − aᵀg(X))² ≤ L(s) + (√left_out(s) + √(λ |a|²))²``, with a its weights, ``|a|² ≤ L(s)/min V``, and
+λ the trace of what is left out at the rows, which is at least its largest eigenvalue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.linalg
+
+from ..arrays import Array
+from ..data import Done, Engine, Inputs, among
+from ..linalg import solve_lower
+from ..models import GaussianProcess, Prior
+from ..noise import FunctionalNoise
+from ..promise import Design
+from ..proof import MOST, Features, Summary, choose_centres, noise_coefficients, summarise
+
+# What a reader concludes at new inputs.
+
+# Doubles that one block of cross-covariances may take while predicting (32 MiB).
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Mean and standard deviation of the function f (not of a new noisy measurement) at the asked inputs.
+
+    ``std_lower`` is ``std`` itself, except for compressed releases: there the exact standard deviation lies between
+    ``std_lower`` and ``std``, so that error bars are never too short. ``index`` has the row labels of the asked inputs,
+    if they were a DataFrame.
+    """
+
+    mean: Array
+    std: Array
+    _covariance: Callable[[], Array] = field(repr=False)
+    std_lower: Array | None = None
+    index: pd.Index[Any] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.std_lower is None:
+            object.__setattr__(self, "std_lower", self.std)
+
+    def covariance(self) -> Array:
+        """The joint covariance of f at the asked inputs; computed when asked for, m × m."""
+        return self._covariance()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Mean and standard deviation as a table, with the row labels of the asked inputs.
+
+        Where the standard deviation is known between bounds (compressed releases), ``std_lower`` is a third column.
+        """
+        columns = {"mean": self.mean, "std": self.std}
+        if self.std_lower is not None and self.std_lower is not self.std:
+            columns["std_lower"] = self.std_lower
+        return pd.DataFrame(columns, index=self.index)
+
+    def __len__(self) -> int:
+        return int(self.mean.shape[0])
+
+
+def predict_with(process: GaussianProcess, new: Inputs, rows: int) -> Prediction:
+    """The prediction of ``process``, which was conditioned on ``rows`` rows, block by block so memory stays bounded."""
+    mean, std = np.empty(len(new)), np.empty(len(new))
+    step = max(128, _BLOCK // max(rows, 1))
+    for start in range(0, len(new), step):
+        block = Inputs(new.values[start : start + step], new.columns, new.outputs)
+        mean[start : start + step] = process.mean_at(block)
+        std[start : start + step] = np.sqrt(process.variance(block))
+    return Prediction(mean, std, lambda: process.covariance(new), index=new.index)
+
+
+_UNIT = float(np.finfo(np.float64).eps)
+
+#: What the features may leave out at all rows together, as a share of V: about twice that is what error bars lose.
+SHARE_LEFT_OUT = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedPosterior:
+    """f given published outputs with functional noise."""
+
+    prior: Prior
+    summary: Summary
+    lower: Array
+    weights: Array
+    least_noise: float
+    error: float
+
+    @classmethod
+    def of(
+        cls, design: Design, outputs: Array, resolution: float, engine: Engine, device: str | None, done: Done
+    ) -> CompressedPosterior:
+        """One pass over the rows. Rounding to ``resolution`` counts as noise."""
+        noise, prior = design.noise, design.prior
+        assert isinstance(noise, FunctionalNoise)
+        rounded = replace(prior, noise=prior.noise + resolution**2 / 12)
+        least = float(np.min(rounded.noise))
+        wanted = SHARE_LEFT_OUT * least / len(design.inputs)
+        chosen = choose_centres(prior, design.lookout, design.region, wanted, MOST, noise.centres[0], device, 0.0)
+        own = Features.around(rounded, _first(chosen.places, noise.centres[0]))
+        others = [
+            Features.around(other, places) for other, places in zip(noise.priors[1:], noise.centres[1:], strict=True)
+        ]
+        summary = summarise([rounded], [own, *others], design.inputs, None, engine, device, done, outputs)
+        widened = _widened(noise, len(own) - len(noise.centres[0]), own.centres)
+        coefficients = noise_coefficients(widened, [own, *others])
+        # u and the normals of the noise together, each with variance 1
+        sources = np.zeros((len(summary), len(own) + coefficients.shape[1]))
+        sources[: len(own), : len(own)] = np.diag(np.sqrt(own.shares))
+        sources[:, len(own) :] = coefficients
+        total = sources.T @ summary.told(0) @ sources
+        error = 64 * _UNIT * np.sqrt(len(total)) * float(np.linalg.norm(total, ord=np.inf))
+        total[np.diag_indices_from(total)] += 1.0
+        lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
+        weights = scipy.linalg.cho_solve((lower, True), sources.T @ summary.projection, check_finite=False)
+        return cls(rounded, summary, np.asarray(lower), np.asarray(weights), least, min(error, 0.5))
+
+    @property
+    def features(self) -> Features:
+        return self.summary.features[0]
+
+    def predict(self, new: Inputs) -> Prediction:
+        """Mean and standard deviation; ``std`` is an upper bound and ``std_lower`` a lower bound of the exact one."""
+        block, left = self._block(new.values)
+        mean = self.prior.mean_at(new) + block.T @ self.weights
+        known = solve_lower(self.lower, block)
+        variance = np.einsum("ij,ij->j", known, known)
+        return Prediction(
+            mean,
+            np.sqrt(self._upper(variance, left)),
+            lambda: self._covariance(new),
+            np.sqrt(variance * (1.0 - self.error)),
+        )
+
+    def _block(self, points: Array) -> tuple[Array, Array]:
+        """f at ``points`` in terms of the sources, as far as the features have it, and what they leave out."""
+        values = self.features.at(points)
+        block = np.zeros((len(self.lower), len(points)))
+        block[: len(self.features)] = (values * np.sqrt(self.features.shares)).T
+        return block, self.features.left_out(points, values)
+
+    def _upper(self, variance: Array, left: Array) -> Array:
+        spread = self.summary.residual(0, weighted=False) * variance / self.least_noise
+        return np.asarray(variance * (1.0 + 2.0 * self.error) + (np.sqrt(left) + np.sqrt(spread)) ** 2)
+
+    def _covariance(self, new: Inputs) -> Array:
+        block, left = self._block(new.values)
+        known = solve_lower(self.lower, block)
+        own = block[: len(self.features)]
+        covariance = np.asarray(known.T @ known + self.prior.covariance(new) - own.T @ own)
+        variance = np.einsum("ij,ij->j", known, known)
+        covariance[np.diag_indices_from(covariance)] = self._upper(variance, left)
+        return covariance
+
+
+def _first(places: Array, always: Array) -> Array:
+    """``always``, then the others of ``places``."""
+    return np.vstack([always, places[~among(places, always)]])
+
+
+def _widened(noise: FunctionalNoise, more: int, centres: Array) -> FunctionalNoise:
+    """``noise`` written with ``more`` centres for the first prior, which have no part in it."""
+    count = len(noise.centres[0])
+    mixing = np.insert(noise.mixing, [count] * more, 0.0, axis=0)
+    return replace(noise, centres=(centres, *noise.centres[1:]), mixing=mixing)

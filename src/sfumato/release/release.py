@@ -1,0 +1,443 @@
+"""What the reader gets: a design with outputs, a model that predicts from them, and a file that is safe to open."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import Array
+from ..data import (
+    CSV,
+    PARQUET,
+    Here,
+    Inputs,
+    StoredColumn,
+    as_engine,
+    as_inputs,
+    as_outputs,
+    at_output,
+    known_output,
+    place_in_words,
+    present_outputs,
+    rows_about,
+    stacked_outputs,
+    write_table,
+)
+from ..errors import FormatError, GuaranteeError, InputError
+from ..models import OutputsKernel, Posterior, Prior
+from ..noise import (
+    FunctionalNoise,
+    IndependentNoise,
+    Noise,
+    SecretKey,
+    check_resolution,
+    default_resolution,
+    finest_resolution,
+    round_outputs,
+)
+from ..progress import progress as show_progress
+from ..promise import Design, Tolerance
+from ..proof import Certificate, certify
+from ..regions import Region
+from .design_tree import LONGEST_NAME
+from .file import Contents, read_release, write_release
+from .predictions import CompressedPosterior, Prediction, predict_with
+from .row_files import released_name
+
+# How finely published outputs are written down: one step for all rows, or one for each of several outputs.
+
+#: The step of published outputs: one, or one for each of several outputs.
+Resolution: TypeAlias = float | tuple[float, ...]
+
+
+def rounded(values: Array, resolution: Resolution, design: Design) -> Array:
+    """``values`` to multiples of the resolution of their output."""
+    steps, result = steps_of(resolution, design), np.empty(len(values))
+    for step in np.unique(steps):
+        result[steps == step] = round_outputs(values[steps == step], float(step))
+    return result
+
+
+def steps_of(resolution: Resolution, design: Design) -> Array:
+    """The resolution of each row."""
+    if isinstance(resolution, float):
+        return np.full(len(design.inputs), resolution)
+    return np.array(resolution)[design.inputs.values[:, -1].astype(np.intp)]
+
+
+def checked_resolution(resolution: Any, design: Design) -> Resolution:
+    outputs = design.inputs.outputs
+    if not isinstance(resolution, (tuple, list)):
+        check_resolution(resolution)
+        return float(resolution)
+    if outputs is None or len(resolution) != len(outputs):
+        raise InputError(f"resolution has {len(resolution)} entries; give one number, or one for each output.")
+    for step in resolution:
+        check_resolution(step)
+    return tuple(float(step) for step in resolution)
+
+
+def resolution_for(design: Design, asked: Any) -> Resolution:
+    """The step to round to, from public things only; ``asked`` may be a dict with one for each of several outputs."""
+    outputs = design.inputs.outputs
+    if outputs is None:
+        return _resolution_of(design, asked, design.lookout, design.noise, float(np.mean(design.prior.noise)))
+    given = asked if isinstance(asked, Mapping) else dict.fromkeys(outputs, asked)
+    for name in given:
+        known_output(outputs, name, "resolution")
+    steps, variances, errors = [], design.noise.variance(), design.prior.noise_variance(len(design.inputs))
+    for number, name in enumerate(outputs):
+        own = np.flatnonzero(design.inputs.values[:, -1] == number)
+        rows = design.inputs.select(own) if own.size else design.inputs
+        noise = IndependentNoise(variances[own] if own.size else variances)
+        error = float(np.mean(errors[own])) if own.size else 0.0
+        steps.append(_resolution_of(design, given.get(name), rows, noise, error))
+    return tuple(steps)
+
+
+def _resolution_of(design: Design, asked: Any, rows: Inputs, noise: Noise, error: float) -> float:
+    prior = design.prior
+    std = float(np.sqrt(np.mean(prior.variance(rows)) + error))
+    scale = float(np.mean(np.abs(prior.mean_at(rows))))
+    if asked is None:
+        return default_resolution(noise, std, scale)
+    check_resolution(asked)
+    finest = finest_resolution(std, scale)
+    if asked < finest:
+        raise InputError(
+            f"resolution is {asked:g}, finer than doubles can hold for outputs of this size; give at least "
+            f"{finest:.2g}, or leave it out."
+        )
+    return float(asked)
+
+
+def resolution_in_words(resolution: Resolution, design: Design) -> str:
+    if isinstance(resolution, float):
+        return f"{resolution:g}"
+    outputs = design.inputs.outputs or ()
+    return ", ".join(f"{step:g} ({name})" for step, name in zip(resolution, outputs, strict=True))
+
+
+#: What the noise of a release with a known seed depends on, besides the seed.
+UNSAFE_MESSAGE = b"sfumato unsafe release 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Published outputs ``W = y + Z`` and everything a reader needs to use them.
+
+    ``outputs`` are multiples of ``resolution`` (of several outputs, each has its own); ``unsafe`` says that the noise
+    came from a known seed, so that anyone can take it off.
+
+    Guarantee: a release holds nothing that is not meant for readers. Neither y nor Z nor the key is a part of it, nor
+    the row labels of X, which may be names.
+    """
+
+    design: Design
+    certificate: Certificate
+    outputs: Array
+    resolution: Resolution
+    unsafe: bool = False
+    output_name: str = "y"
+
+    def __post_init__(self) -> None:
+        outputs: Any = self.outputs
+        if not isinstance(outputs, StoredColumn):  # those are checked whenever they are read
+            outputs = as_outputs(outputs, len(self.design.inputs), "outputs")
+        resolution = checked_resolution(self.resolution, self.design)
+        _check_name(self.output_name)
+        object.__setattr__(self, "outputs", outputs)
+        object.__setattr__(self, "resolution", resolution)
+        rows = self.design.inputs
+        if rows.index is not None:
+            unlabelled = Inputs(rows.values, rows.columns, rows.outputs)
+            object.__setattr__(self, "design", replace(self.design, inputs=unlabelled))
+
+    @property
+    def inputs(self) -> Array:
+        """X, one row for each output; with several outputs the last column is the number of the output."""
+        return self.design.inputs.values
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the input columns (x0, x1, … where they were given none)."""
+        return self.design.inputs.names
+
+    @property
+    def prior(self) -> Prior:
+        """What readers are assumed to believe beforehand."""
+        return self.design.prior
+
+    @property
+    def noise(self) -> Noise:
+        """Σ, the covariance of the noise that was added, as in ``mechanism.noise``."""
+        return self.design.noise
+
+    @property
+    def region(self) -> Region:
+        """Where f is sensitive."""
+        return self.design.region
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """How much may be learnt there."""
+        return self.design.tolerance
+
+    def predict(self, X_new: Any, output: str | None = None) -> Prediction:
+        """What a reader concludes about f at ``X_new``: the exact posterior given the published outputs.
+
+        Where several outputs are one process, ``output`` says which of them, released or not, is asked for; a quantity
+        without inputs, such as an average, is asked for with ``X_new=None``.
+
+        Where the noise is a function of the inputs (a compressed release), the exact standard deviation lies between
+        ``std_lower`` and ``std`` of what comes back.
+        """
+        new = self._asked(X_new, output)
+        if isinstance(self.noise, FunctionalNoise):
+            return replace(self._compressed.predict(new), index=new.index)
+        return predict_with(self._posterior, new, len(self.design.inputs))
+
+    def _asked(self, X_new: Any, output: str | None) -> Inputs:
+        rows = self.design.inputs
+        if rows.outputs is not None:
+            return at_output(X_new, rows, output, self._place)
+        if output not in (None, self.output_name):
+            raise InputError(
+                f"output is {output!r}, but this release is about {self.output_name!r} alone; leave it out."
+            )
+        return as_inputs(X_new, "X_new", like=rows)
+
+    def _place(self, number: int) -> Array | None:
+        kernel = self.prior.kernel
+        return kernel.place(number) if isinstance(kernel, OutputsKernel) and not kernel.takes_input(number) else None
+
+    @functools.cached_property
+    def _compressed(self) -> CompressedPosterior:
+        assert isinstance(self.resolution, float)
+        return CompressedPosterior.of(self.design, self.outputs, self.resolution, Here(), None, lambda rows: None)
+
+    @functools.cached_property
+    def _posterior(self) -> Posterior:
+        return self.prior.condition(self.design.inputs, self.outputs, self._blur())
+
+    def _blur(self) -> Array:
+        """The covariance of the outputs about f at their inputs: V, the noise that was added, and the rounding."""
+        rows = len(self.design.inputs)
+        blur = self.noise.covariance()
+        # Rounding adds an error of variance resolution²/12: honest in error bars, never counted in the certificate.
+        blur[np.diag_indices(rows)] += self.prior.noise_variance(rows) + self.steps**2 / 12
+        return blur
+
+    @property
+    def steps(self) -> Array:
+        """The resolution of each row."""
+        return steps_of(self.resolution, self.design)
+
+    def certify(self, *, engine: Any = None, device: str | None = None, progress: bool = True) -> Certificate:
+        """The certificate, computed again from the public design alone; it trusts no claim of the owner.
+
+        A compressed release takes one pass over its rows, which ``engine`` (a Dask client) and ``device`` can do.
+        """
+        with show_progress(progress) as step:
+            step.stage("checking the promise")
+            return certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)))
+
+    def to_frame(self, index: Any = None) -> pd.DataFrame:
+        """Inputs and published outputs as one table.
+
+        A release does not hold the row labels of the table that was protected; ``index=X.index`` puts them back.
+        """
+        frame = pd.DataFrame(self.inputs.copy(), columns=list(self.columns))
+        outputs = self.design.inputs.outputs
+        if outputs is not None:
+            frame[self.columns[-1]] = [outputs[int(number)] for number in self.inputs[:, -1]]
+        frame[released_name(self.output_name, self.columns)] = np.asarray(self.outputs)
+        if index is None:
+            return frame
+        if len(index) != len(frame):
+            raise InputError(f"index has {len(index)} labels, but the release has {len(frame)} rows; give one a row.")
+        return frame.set_axis(pd.Index(index), axis=0)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write ``to_frame()`` as CSV; numbers keep all their digits, an interrupted write keeps the old file."""
+        self._write_table(path, CSV)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write ``to_frame()`` as Parquet; an interrupted write keeps the old file."""
+        self._write_table(path, PARQUET)
+
+    def _write_table(self, path: str | os.PathLike[str], endings: tuple[str, ...]) -> None:
+        target = Path(path)
+        if target.suffix.lower() not in endings:
+            raise InputError(f"path is {str(target)!r}; give a name that ends in {' or '.join(endings)}.")
+        try:
+            write_table(self.to_frame(), target)
+        except OSError as error:
+            raise InputError(f"path is {str(target)!r}, which cannot be written: {error.strerror or error}.") from error
+
+    def to_gpytorch(self) -> Any:
+        """What a reader knows as a ``gpytorch.models.ExactGP`` that BoTorch can optimise with (``posterior``).
+
+        It predicts what ``predict`` does, in the units of the release, with gradients. Its likelihood holds the whole
+        noise covariance of the published rows; a new measurement has the noise V. Its parameters are fixed.
+        """
+        if isinstance(self.noise, FunctionalNoise):
+            raise InputError(
+                f"this release is compressed: a GPyTorch model of its {len(self.design.inputs)} rows would need their "
+                "whole noise matrix; use release.predict instead."
+            )
+        if self.design.inputs.outputs is not None:
+            raise InputError(
+                "this release has several outputs that know of each other, and a GPyTorch model of one of them would "
+                "forget what the others tell; use release.predict(X, output=...) instead."
+            )
+        from ..models import ReleasedGP
+
+        return ReleasedGP(self.prior, self.inputs, np.asarray(self.outputs), self._blur())
+
+    def to_sklearn(self) -> Any:
+        """A plain fitted scikit-learn ``GaussianProcessRegressor`` that predicts what ``predict`` does.
+
+        It knows the correlations of the noise from this release alone, so do not fit it again. Compressed releases,
+        several outputs and kernels that scikit-learn lacks are refused.
+        """
+        if isinstance(self.noise, FunctionalNoise):
+            raise InputError("this release is compressed, which scikit-learn cannot hold; use release.predict instead.")
+        if self.design.inputs.outputs is not None:
+            raise InputError("this release has several outputs, which scikit-learn lacks; use release.predict instead.")
+        from ..models import as_regressor
+
+        return as_regressor(self._posterior)
+
+    def rows_of(self, output: str) -> tuple[Array, Array]:
+        """The inputs and the published values of one of several outputs."""
+        rows = self.design.inputs
+        if rows.outputs is None:
+            known_output((self.output_name,), output)
+            return rows.values, np.asarray(self.outputs)
+        own = rows_about(rows, output)
+        return rows.values[own, :-1], np.asarray(self.outputs)[own]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one file that readers can open without running any code; an interrupted write keeps the old file."""
+        parts = (self.design, self.certificate, self.outputs, self.resolution, self.unsafe, self.output_name)
+        write_release(Contents(*parts), path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The posterior is a cache with closures in it; it is made again where it is needed.
+        return {name: value for name, value in self.__dict__.items() if name not in ("_posterior", "_compressed")}
+
+    def __repr__(self) -> str:
+        state = "holds" if self.certificate.holds else "FAILS"
+        marks = ", unsafe seed" if self.unsafe else ""
+        return (
+            f"<Release of {self.output_name!r}: {self.outputs.shape[0]} rows, "
+            f"inputs {', '.join(map(repr, self.columns))}, certificate {state}{marks}>"
+        )
+
+    def __str__(self) -> str:
+        rows = self.outputs.shape[0]
+        lines = [
+            f"Release of {self.output_name!r} at {rows} rows of {', '.join(map(repr, self.columns))}",
+            f"  promise      {self.tolerance.in_words(self.design.inputs.outputs)}",
+            f"  certificate  {'holds, as claimed by the owner' if self.certificate.holds else 'DOES NOT HOLD'}",
+            f"  noise        {self.noise.rank} sources, {noise_in_words(self.design)} root mean square a row",
+            f"  resolution   {resolution_in_words(self.resolution, self.design)}",
+        ]
+        if self.unsafe:
+            lines.append("  UNSAFE       the noise came from a known seed: for experiments, it protects no one")
+        return "\n".join(lines)
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """Open a release file. Guarantee: nothing in the file is run; a bad file raises ``FormatError``."""
+    contents = read_release(path)
+    try:
+        return Release(*contents)
+    except InputError as error:
+        raise FormatError(f"the file's outputs are not those of a release: {error}") from error
+
+
+def make_release(
+    design: Design,
+    certificate: Certificate,
+    key: SecretKey,
+    y: Any,
+    *,
+    output_name: str = "y",
+    resolution: Any = None,
+    unsafe_seed: int | None = None,
+    device: str = "cpu",
+) -> Release:
+    """Blur ``y`` and give back what may be published.
+
+    Guarantee: nothing comes back under a failed certificate. With one key, the same design and the same y always
+    get the same noise, whatever the output is called and however it is rounded, so that asking again can never be
+    averaged; another y gets unrelated noise. With ``unsafe_seed`` the noise depends on the seed alone and the
+    release is marked.
+    """
+    if not certificate.holds:
+        raise GuaranteeError(why_not(certificate))
+    values = _values(design, y)
+    _check_name(output_name)
+    step = resolution_for(design, resolution)
+    if unsafe_seed is None:
+        message = release_digest(design, values)
+    else:
+        key, message = SecretKey.from_unsafe_seed(unsafe_seed), UNSAFE_MESSAGE
+    normals, noise = key.normals(message, design.noise.normals_needed), design.noise
+    drawn = noise.draw(normals, device) if isinstance(noise, FunctionalNoise) else noise.draw(normals)
+    return Release(
+        design, certificate, rounded(values + drawn, step, design), step, unsafe_seed is not None, output_name
+    )
+
+
+def release_digest(design: Design, y: Any) -> bytes:
+    """What the noise of a release depends on, besides the key: the design and the values."""
+    values = _values(design, y)
+    return hashlib.sha256(b"sfumato release 1\x00" + design.digest() + values.astype("<f8").tobytes()).digest()
+
+
+def _values(design: Design, y: Any) -> Array:
+    # + 0.0 turns −0 into 0: equal data must get equal noise.
+    return np.asarray(stacked_outputs(design.inputs, y) + 0.0)
+
+
+def noise_in_words(design: Design) -> str:
+    """The root mean square noise a row, of each output by itself."""
+    rows, outputs = design.inputs, design.inputs.outputs
+    if outputs is None:
+        return f"{np.sqrt(design.noise.trace / len(rows)):.4g}"
+    variance = design.noise.variance()
+    each = [(name, np.sqrt(np.mean(variance[rows_about(rows, name)]))) for name in present_outputs(rows)]
+    return ", ".join(f"{size:.4g} ({name})" for name, size in each)
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+        raise InputError(f"output_name is {str(name)[:80]!r}; give a name of 1 to {LONGEST_NAME} characters.")
+
+
+def why_not(certificate: Certificate) -> str:
+    place = place_in_words(certificate.columns, certificate.worst_input, certificate.outputs)
+    return (
+        f"nothing was released: the certificate does not hold (joint ratio {certificate.joint_ratio:.6g}, at most 1 is "
+        f"allowed; floor ratio {certificate.promised_ratio:.6g} where it was promised, at least 1 is needed). The "
+        f"worst input is {place}, where readers would reach ± {certificate.worst_std:.6g} and the floor is "
+        f'{certificate.worst_floor:.6g}. Protect again with another cover ("greedy" or "exchange"), with '
+        'method="eigh", or with a smaller alpha (a larger floor).'
+    )
+
+
+def digest_outputs(outputs: Array) -> str:
+    """The digest of published outputs, by which a record is found again."""
+    values = np.ascontiguousarray(outputs, dtype="<f8") + 0.0  # −0 and 0 are the same output
+    return hashlib.sha256(b"sfumato outputs 1\x00" + values.tobytes()).hexdigest()

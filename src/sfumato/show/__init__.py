@@ -1,0 +1,38 @@
+"""What a person looks at: pictures and the report.
+
+In come releases, ledgers, trade-offs and audits, which know nothing of their pictures. Out come Matplotlib axes and one
+HTML page.
+"""
+
+from .comparisons import plot_audit, plot_history, plot_tradeoff
+from .maps import plot_covariance, plot_noise_map, plot_std_map
+from .one_input import plot_both, plot_floor, plot_release
+from .report_page import check_page, report, write_report
+from .slices import plot_floor_along, plot_partial, plot_slices
+from .style import BAND, FLOOR, PUBLISHED, READER, REGION, TRUTH
+from .trajectory import plot_trajectory
+
+__all__ = [
+    "BAND",
+    "FLOOR",
+    "PUBLISHED",
+    "READER",
+    "REGION",
+    "TRUTH",
+    "check_page",
+    "plot_audit",
+    "plot_both",
+    "plot_covariance",
+    "plot_floor",
+    "plot_floor_along",
+    "plot_history",
+    "plot_noise_map",
+    "plot_partial",
+    "plot_release",
+    "plot_slices",
+    "plot_std_map",
+    "plot_tradeoff",
+    "plot_trajectory",
+    "report",
+    "write_report",
+]

@@ -1,0 +1,248 @@
+"""Maps of a release over two inputs, and the covariance of its noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from ..arrays import Array, Index, Mask
+from ..data import rows_about, sample_places
+from ..design import Mechanism
+from ..errors import InputError
+from ..release import Release
+from .style import DIVERGING, PUBLISHED, SEQUENTIAL, SMALL, colour_bar, legend_above, new_axes
+from .view import Seen, View
+
+#: Inputs on each side of a map, and of the finer one that the border of a region is drawn on.
+SIDE, FINE = 81, 401
+
+#: Steps of the colours of a map.
+LEVELS = 24
+
+#: Rows and columns of Σ that are drawn at most.
+MOST_ROWS = 1200
+
+_WIDTH, _HEIGHT = 5.6, 4.4
+
+
+def plot_std_map(release: Release, ax: Axes | None = None, of: str | None = None, label: str | None = None) -> Axes:
+    """How well a reader knows f, over two inputs: light where they know little, with the rows and the region.
+
+    ``of`` is the output to draw, where there are several; ``label`` names the colours, with units.
+    """
+    view = Seen.by_readers(release, of)
+    _two_inputs(view)
+    ax = new_axes(ax, _WIDTH, _HEIGHT)
+    across, up = _sides(view, SIDE)
+    std = view.predict(_grid(across, up)).std.reshape(SIDE, SIDE)
+    # from 0, where everything is known: a flat map then looks flat
+    levels = np.linspace(0.0, float(std.max()) or 1.0, LEVELS + 1)
+    drawn = ax.contourf(across, up, std, levels=levels, cmap=SEQUENTIAL)
+    colour_bar(ax, drawn, label or f"reader's std of {view.name}")
+    ax.plot(
+        *_spread(view.rows).T,
+        linestyle="none",
+        marker="o",
+        markersize=2.6,
+        color="white",
+        markeredgecolor="black",
+        markeredgewidth=0.35,
+    )
+    _outline(ax, view)
+    return _finish_map(ax, view, _handle("row of the data", "0.55", marker="o"))
+
+
+def plot_noise_map(
+    source: Mechanism | Release, ax: Axes | None = None, of: str | None = None, label: str | None = None
+) -> Axes:
+    """How much each row is blurred, over two inputs: the standard deviation of its noise.
+
+    It needs no values: a mechanism can be drawn before anything is released.
+    """
+    view = _public(source, of)
+    _two_inputs(view)
+    ax = new_axes(ax, _WIDTH, _HEIGHT)
+    rows, std = _noise_of_rows(view)
+    order = np.argsort(std, kind="stable")  # the most blurred on top
+    drawn = ax.scatter(
+        rows[order, 0],
+        rows[order, 1],
+        c=std[order],
+        cmap=SEQUENTIAL,
+        vmin=0.0,
+        s=17,
+        edgecolors="0.25",
+        linewidths=0.35,
+        zorder=3,
+    )
+    colour_bar(ax, drawn, label or f"std of the noise on {_name(source, of)}")
+    _outline(ax, view)
+    return _finish_map(ax, view, _handle("row of the data", "0.7", marker="o"))
+
+
+def plot_covariance(
+    source: Mechanism | Release, ax: Axes | None = None, by: str | int = 0, label: str | None = None
+) -> Axes:
+    """Σ, the covariance of the noise, as colours: red for rows that are blurred alike, blue for opposite ways.
+
+    Rows are ordered by the input column ``by``, outputs one after the other; bars at the edges mark the region. Of many
+    rows some are drawn.
+    """
+    design = _design(source)
+    outputs = design.inputs.outputs
+    if len(design.inputs) > 20 * MOST_ROWS:
+        raise InputError(
+            f"the design has {len(design.inputs):,} rows, too many for a picture of Σ; draw plot_noise_map, or protect "
+            "a sample of them."
+        )
+    values = design.inputs.values
+    place = View(design, None if outputs is None else outputs[int(values[0, -1])]).column(by)
+    order = np.lexsort((values[:, place], values[:, -1] if outputs is not None else np.zeros(len(values))))
+    order = order[_even(len(order), MOST_ROWS)]
+    factor, rows = design.noise.factor[order], len(order)
+    covariance = factor @ factor.T + design.noise.shift * np.eye(rows)
+    ax = new_axes(ax, 5.8, 4.8)
+    most = float(np.max(np.abs(covariance))) or 1.0
+    drawn = ax.imshow(covariance, cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest", aspect="auto")
+    colour_bar(ax, drawn, label or f"covariance of the noise on {_name(source, None)}")
+    inside = design.region.surrounds(values[order])
+    edge = rows * 0.022
+    for start, stop in _runs(inside):
+        ax.plot([start - 0.5, stop + 0.5], [-0.5 - edge] * 2, color=PUBLISHED, linewidth=4, solid_capstyle="butt")
+        ax.plot([-0.5 - edge] * 2, [start - 0.5, stop + 0.5], color=PUBLISHED, linewidth=4, solid_capstyle="butt")
+    ax.set(xlim=(-0.5 - 2 * edge, rows - 0.5), ylim=(rows - 0.5, -0.5 - 2 * edge))
+    ticks, texts = _ticks_of_rows(values[order], place, outputs)
+    ax.set_xticks(ticks, texts)
+    ax.set_yticks(ticks, texts)
+    name = design.inputs.names[place]
+    ax.set(xlabel=f"rows, by {name}", ylabel=f"rows, by {name}")
+    ax.spines[:].set_visible(False)
+    words = design.region.in_words(design.inputs.names)
+    ax.legend(
+        handles=[_handle(f"region: {words}", PUBLISHED, linewidth=4)],
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        frameon=False,
+        fontsize=SMALL,
+        borderaxespad=0.2,
+    )
+    return ax
+
+
+def _design(source: Any) -> Any:
+    if not isinstance(source, (Mechanism, Release)):
+        raise InputError(f"source is a {type(source).__name__}; give a mechanism or a release.")
+    return source.design
+
+
+def _public(source: Mechanism | Release, of: str | None) -> View:
+    if isinstance(source, Release):
+        return Seen.by_readers(source, of)
+    return View(_design(source), of)
+
+
+def _name(source: Mechanism | Release, of: str | None) -> str:
+    return of or (source.output_name if isinstance(source, Release) else "y")
+
+
+def _two_inputs(view: View) -> None:
+    if len(view.names) != 2:
+        other = "plot_release and plot_floor" if len(view.names) == 1 else "plot_floor_along and plot_slices"
+        raise InputError(
+            f"the release has {len(view.names)} input(s) ({', '.join(view.names)}); a map is for two. Use {other}."
+        )
+
+
+def _noise_of_rows(view: View) -> tuple[Array, Array]:
+    design = view.design
+    sample = design.inputs.sample
+    variance = getattr(design.noise, "variance_at", lambda rows: design.noise.variance())(sample.values)
+    if len(variance) != len(sample):
+        variance = variance[sample_places(len(design.inputs))]
+        return design.inputs.values[sample_places(len(design.inputs))], np.sqrt(variance)
+    if sample.outputs is None or view.of is None:
+        return sample.values, np.sqrt(variance)
+    own = rows_about(sample, view.of)
+    if not own.size:
+        raise InputError(f"of is {view.of!r}, which is not released, so it has no noise; choose one that is.")
+    return sample.values[own, :-1], np.sqrt(variance[own])
+
+
+def _sides(view: View, count: int) -> tuple[Array, Array]:
+    across, up = (np.linspace(*view.span(place), count) for place in (0, 1))
+    return across, up
+
+
+def _grid(across: Array, up: Array) -> Array:
+    return np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
+
+
+def _outline(ax: Axes, view: View) -> None:
+    points = view.design.region.points
+    if points is not None:
+        own = points if view.of is None else points[view.inside(points[:, :2])]
+        ax.plot(own[:, 0], own[:, 1], linestyle="none", marker="X", color=PUBLISHED, markeredgecolor="black", zorder=4)
+        return
+    wide = [_around(view, place) for place in (0, 1)]
+    inside = view.inside(_grid(wide[0], wide[1])).reshape(FINE, FINE)
+    if inside.any() and not inside.all():
+        ax.contour(wide[0], wide[1], inside.astype(float), levels=[0.5], colors=[PUBLISHED], linewidths=2.0, zorder=4)
+
+
+def _around(view: View, place: int) -> Array:
+    """Fine steps from a little before the region begins to a little after it ends, so that its border is smooth."""
+    low, high = view.span(place)
+    lower, upper = (float(ends[place]) for ends in view.design.region.limits(view.design.inputs.dimension))
+    low, high = max(low, lower), min(high, upper)
+    margin = 0.01 * (high - low) or 0.01
+    return np.linspace(low - margin, high + margin, FINE)
+
+
+def _finish_map(ax: Axes, view: View, rows: Line2D) -> Axes:
+    for place, limits in ((0, ax.set_xlim), (1, ax.set_ylim)):
+        low, high = view.span(place)
+        limits(low - 0.02 * (high - low), high + 0.02 * (high - low))
+    ax.set(xlabel=view.names[0], ylabel=view.names[1])
+    ax.spines[:].set_visible(False)
+    words = view.design.region.in_words(view.design.inputs.names)
+    finite = view.design.region.points is not None
+    region = _handle(f"region: {words}", PUBLISHED, 0.0 if finite else 2.0, "X" if finite else None)
+    legend_above(ax, 2, handles=[rows, region])
+    return ax
+
+
+def _handle(label: str, colour: str, linewidth: float = 0.0, marker: str | None = None) -> Line2D:
+    style: Any = "-" if linewidth else "none"
+    return Line2D([], [], color=colour, linewidth=linewidth, marker=marker, linestyle=style, label=label)
+
+
+def _spread(rows: Array) -> Array:
+    return rows[_even(len(rows), 2000)]
+
+
+def _even(rows: int, most: int) -> Index:
+    """At most ``most`` places of ``rows``, evenly spread."""
+    count = min(rows, most)
+    return np.asarray(np.unique(np.linspace(0, rows - 1, count).round().astype(np.intp)))
+
+
+def _runs(inside: Mask) -> list[tuple[int, int]]:
+    """First and last place of each unbroken run of True."""
+    padded = np.concatenate([[False], inside, [False]])
+    changes = np.flatnonzero(padded[1:] != padded[:-1])
+    return [(int(start), int(stop) - 1) for start, stop in zip(changes[::2], changes[1::2], strict=True)]
+
+
+def _ticks_of_rows(values: Array, place: int, outputs: tuple[str, ...] | None) -> tuple[list[float], list[str]]:
+    """About six rows with their input; with several outputs the names of these at the middle of their rows."""
+    if outputs is None:
+        ticks = _even(len(values), 6).tolist()
+        # as many decimals as the range of the column asks for
+        decimals = 2 - int(np.floor(np.log10(float(np.ptp(values[:, place])) or 1.0)))
+        return ticks, [f"{round(float(values[tick, place]), decimals):g}" for tick in ticks]
+    numbers = np.unique(values[:, -1])
+    middles = [float(np.mean(np.flatnonzero(values[:, -1] == number))) for number in numbers]
+    return middles, [outputs[int(number)] for number in numbers]

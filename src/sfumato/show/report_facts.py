@@ -1,0 +1,223 @@
+"""What a report says, as numbers: computed from a release alone. Nothing here ever sees y."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..arrays import Array, Mask
+from ..data import parts_of, place_in_words, present_outputs
+from ..models import OutputsKernel
+from ..noise import FunctionalNoise
+from ..promise import Design, TabulatedFloor
+from ..proof import Certificate
+from ..regions import OutputRegion
+from ..release import Release
+from .report_html import number, shortened
+
+#: At how many inputs of a region its floor is looked at, to say how large it is.
+LOOKS = 512
+
+#: What is said of several releases when it is found out by ledgers; a certificate of one release cannot know it.
+_KEPT_NOTES = ("PROTECTED ONE BY ONE",)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """How well an output may be known: ``low`` to ``high`` over its region, which is ``where``."""
+
+    output: str
+    where: str
+    low: float
+    high: float
+
+    @property
+    def words(self) -> str:
+        if not np.isfinite(self.low + self.high) or self.low <= 0:
+            return "what the tolerance allows"
+        if self.high - self.low <= 1e-6 * self.high:
+            return f"± {number(self.low)}"
+        return f"± {number(self.low)} to ± {number(self.high)}, depending on the place"
+
+
+@dataclass(frozen=True)
+class Blur:
+    """The noise on some rows: how many there are, the root mean square and the largest standard deviation."""
+
+    label: str
+    rows: int
+    typical: float
+    largest: float
+    prior: float
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """A release whose certificate was computed again; all that a public report is made from.
+
+    ``claimed``: what the certificate said that came with it.
+
+    Guarantee: it is made from a ``Release``, which holds no y, and from nothing else.
+    """
+
+    release: Release
+    claimed: bool
+
+    @classmethod
+    def of(cls, release: Release) -> Facts:
+        """Compute the certificate again; what a ledger noted about this release stays with it."""
+        certificate = release.certify(progress=False)
+        kept = [note for note in release.certificate.notes if note.startswith(_KEPT_NOTES)]
+        notes = dict.fromkeys([*certificate.notes, *kept])
+        again = replace(certificate, notes=tuple(notes))
+        return cls(replace(release, certificate=again), release.certificate.holds)
+
+    @property
+    def certificate(self) -> Certificate:
+        return self.release.certificate
+
+    @property
+    def design(self) -> Design:
+        return self.release.design
+
+    @property
+    def compressed(self) -> bool:
+        return isinstance(self.design.noise, FunctionalNoise)
+
+    @cached_property
+    def released(self) -> tuple[str, ...]:
+        """The outputs that are published."""
+        rows = self.design.inputs
+        return (self.release.output_name,) if rows.outputs is None else present_outputs(rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the inputs, without the column that says which output a row is about."""
+        return self.design.inputs.plain.names if self.design.inputs.outputs is not None else self.design.inputs.names
+
+    @cached_property
+    def protected(self) -> tuple[str, ...]:
+        """The outputs that something is promised about."""
+        region, outputs = self.design.region, self.design.inputs.outputs
+        if outputs is None or not isinstance(region, OutputRegion):
+            return self.released if outputs is None else outputs
+        return tuple(outputs[number] for number in region.sensitive)
+
+    @cached_property
+    def quantities(self) -> tuple[str, ...]:
+        """Outputs without inputs, such as an average."""
+        kernel, outputs = self.design.prior.kernel, self.design.inputs.outputs
+        if outputs is None or not isinstance(kernel, OutputsKernel):
+            return ()
+        return tuple(name for place, name in enumerate(outputs) if not kernel.takes_input(place))
+
+    @cached_property
+    def rows(self) -> int:
+        return len(self.design.inputs)
+
+    @cached_property
+    def rows_inside(self) -> int:
+        """How many rows have inputs in the region."""
+        region = self.design.region
+        return sum(int(np.sum(region.surrounds(part.inputs()))) for part in parts_of(self.design.inputs))
+
+    @cached_property
+    def promised(self) -> Array:
+        """Some inputs for which the promise is made."""
+        design = self.design
+        if isinstance(design.tolerance, TabulatedFloor):
+            return design.tolerance.inputs
+        if design.region.points is not None:
+            return design.region.points
+        if design.cover == "rows":
+            return design.rows_inside()
+        found = np.vstack([design.region.candidates(LOOKS, design.lookout), design.sensitive])
+        return np.asarray(found[design.region.contains(found)])
+
+    @cached_property
+    def floors(self) -> tuple[Floor, ...]:
+        """One for each output that is protected."""
+        outputs, region, design = self.design.inputs.outputs, self.design.region, self.design
+        if outputs is None or not isinstance(region, OutputRegion):
+            return (self._floor(self.release.output_name, self.region_in_words, self.promised),)
+        found = []
+        for place, part in region.parts:
+            own = self.promised[self.promised[:, -1] == place]
+            where = "" if outputs[place] in self.quantities else shortened(part.in_words(design.inputs.plain.names))
+            found.append(self._floor(outputs[place], where, own))
+        return tuple(found)
+
+    def _floor(self, name: str, where: str, points: Array) -> Floor:
+        if not len(points):
+            return Floor(name, where, np.nan, np.nan)
+        floors = np.concatenate([self.design.tolerance.floor(prior, points) for prior in self.design.priors])
+        return Floor(name, where, float(np.min(floors)), float(np.max(floors)))
+
+    @property
+    def region_in_words(self) -> str:
+        return shortened(self.design.region.in_words(self.design.inputs.names))
+
+    @property
+    def worst_place(self) -> str:
+        return place_in_words(self.certificate.columns, self.certificate.worst_input, self.certificate.outputs)
+
+    @cached_property
+    def worst_prior(self) -> float:
+        """How well readers knew the worst input before the release: the prior's standard deviation there."""
+        return float(np.sqrt(self.design.prior.variance(self.certificate.worst_input[None, :])[0]))
+
+    @cached_property
+    def free_columns(self) -> tuple[str, ...]:
+        """Columns that the region leaves to the combinations that rows of the data have."""
+        design = self.design
+        if design.region.points is not None or design.cover in ("rows", "everywhere"):
+            return ()
+        return tuple(name for name, free in zip(design.inputs.names, design.free_columns, strict=True) if free)
+
+    @cached_property
+    def ends_of_data(self) -> tuple[str, ...]:
+        """Sides on which the region ends where the data end, in words."""
+        design = self.design
+        if design.region.points is not None or design.cover == "everywhere":
+            return ()
+        lower, upper = design.region.limits(design.inputs.dimension)
+        rows, found = design.lookout.values, []
+        for place, name in enumerate(self.columns):
+            values = rows[:, place]
+            if np.isfinite(upper[place]) and upper[place] == values.max():
+                found.append(f"{name} above {number(upper[place])}")
+            if np.isfinite(lower[place]) and lower[place] == values.min():
+                found.append(f"{name} below {number(lower[place])}")
+        return tuple(found)
+
+    @cached_property
+    def blurs(self) -> tuple[Blur, ...]:
+        """The noise on the rows inside and outside the region, of each output; of many rows, a sample."""
+        design = self.design
+        rows, noise = design.lookout.values, design.noise
+        variances = noise.variance_at(rows) if isinstance(noise, FunctionalNoise) else noise.variance()
+        inside = design.region.surrounds(rows)
+        found = []
+        for name in self.released:
+            own = self._about(rows, name)
+            label = f"{name}, " if len(self.released) > 1 else "rows "
+            for where, mask in (("inside the region", inside & own), ("outside", ~inside & own)):
+                if np.any(mask):
+                    prior = float(np.sqrt(np.mean(design.prior.variance(rows[mask]))))
+                    own_noise = variances[mask]
+                    sizes = float(np.sqrt(np.mean(own_noise))), float(np.sqrt(np.max(own_noise)))
+                    found.append(Blur(f"{label}{where}", int(np.sum(mask)), *sizes, prior))
+        return tuple(found)
+
+    def _about(self, rows: Array, name: str) -> Mask:
+        outputs = self.design.inputs.outputs
+        if outputs is None:
+            return np.ones(len(rows), dtype=np.bool_)
+        return np.asarray(rows[:, -1] == outputs.index(name), dtype=np.bool_)
+
+    @cached_property
+    def errors(self) -> float:
+        """The largest standard deviation of measurement errors that the prior counts on."""
+        return float(np.sqrt(np.max(np.asarray(self.design.prior.noise), initial=0.0)))

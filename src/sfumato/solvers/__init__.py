@@ -1,1 +1,0 @@
-"""Interior point methods for the noise programs that have no closed form."""

@@ -1,0 +1,102 @@
+"""``sfumato tradeoff``: what it prints, draws, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import sfumato as sf
+from sfumato.__main__ import app
+
+Run = Callable[..., Any]
+T = np.linspace(0.0, 3.0, 31)
+HOW = ("--inputs", "t", "--output", "r", "--region", "1 <= t <= 2", "--lengthscale", 0.3, "--noise", 0.05)
+
+
+@pytest.fixture
+def run() -> Run:
+    def call(*arguments: object) -> Any:
+        result = CliRunner().invoke(app, ["tradeoff", *(str(argument) for argument in arguments)], prog_name="sfumato")
+        assert "Traceback" not in result.output
+        return result
+
+    return call
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "orbit.csv"
+    pd.DataFrame({"t": T, "r": np.sin(2 * T)}).to_csv(path, index=False)
+    return path
+
+
+def refused(result: Any, *parts: str) -> None:
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    for part in parts:
+        assert part in result.stderr
+
+
+def test_table_figure_and_csv(table: Path, run: Run) -> None:
+    figure, csv = table.with_name("tradeoff.png"), table.with_name("levels.csv")
+    result = run(
+        table, *HOW, "--alphas", "0.3,0.6", "--ways", "joint,diagonal,dropout", "--figure", figure, "--csv", csv,
+        "--fit-outside",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    for words in ("What readers of r lose where 1 ≤ t ≤ 2 is protected", "rmse out", "dropout", "readers lose"):
+        assert words in result.stdout
+    assert f"Written: {figure} and {csv}" in result.stdout
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    written = pd.read_csv(csv)
+    assert written["way"].tolist() == ["everything", "joint", "joint", "diagonal", "diagonal", "dropout"]
+    frame = pd.read_csv(table)
+    prior = sf.fit_prior(
+        frame[["t"]], frame["r"], kernel="rbf", lengthscale=0.3, noise=0.05, exclude=sf.Box({"t": (1, 2)})
+    )
+    found = sf.tradeoff(prior, frame[["t"]], sf.Box({"t": (1, 2)}), [0.3, 0.6], ways=["joint"], progress=False)
+    np.testing.assert_allclose(written["loss"][1:3], [line.loss for line in found.rows], rtol=1e-6)
+
+
+def test_json(table: Path, run: Run) -> None:
+    result = run(table, *HOW, "--floors", "0.2", "--ways", "joint", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["output"] == "r"
+    assert [row["way"] for row in found["rows"]] == ["joint"]
+    assert found["rows"][0]["floor"] == pytest.approx(0.2)
+    assert found["rows"][0]["alpha"] is None
+    assert found["rows"][0]["measured"] is None
+
+
+def test_measured_errors_are_for_the_owner(table: Path, run: Run) -> None:
+    result = run(table, *HOW, "--alphas", "0.5", "--ways", "joint", "--measured")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("OWNER ONLY")
+    assert "measured" in result.stdout
+
+
+def test_help_has_examples(run: Run) -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "sfumato tradeoff orbit.csv --inputs t" in " ".join(result.stdout.split())
+
+
+def test_wrong_use_is_told(table: Path, run: Run) -> None:
+    refused(run(table, *HOW, "--alphas", "0.1,x"), "--alphas is '0.1,x'")
+    refused(run(table, *HOW, "--alphas", "1.5"), "alpha is 1.5")
+    refused(run(table, *HOW, "--alphas", "0.1", "--floors", "1"), "both given")
+    refused(run(table, *HOW, "--ways", "robust"), "ways is 'robust'")
+    refused(run(table, *HOW, "--figure", table.with_name("a.txt")), "ends in '.txt'", ".png")
+    refused(run(table, *HOW, "--csv", table.with_name("a.txt")), "ends in '.txt'")
+    refused(run(table, *HOW, "--csv", table), "is what the command reads")
+    refused(run(table, *HOW[:2], "--output", "t", *HOW[4:]), "also one of --inputs")
+    refused(run(table.with_name("none.csv"), *HOW), "does not exist")

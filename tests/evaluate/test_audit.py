@@ -1,0 +1,195 @@
+"""The audit as a whole, its picture, and its use on releases of every kind."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+import sfumato as sf
+from kernels import matern, rbf
+from sfumato.evaluate.audits import HEADER, OWNER_ONLY, Audit
+from sfumato.noise.noise import no_noise
+from sfumato.show.comparisons import plot_audit
+
+T = np.linspace(0.0, 3.0, 31)
+Y = np.round(2.0 + np.sin(2 * T), 1)
+PRIOR = sf.Prior(matern(0.4), mean=2.0, noise=0.01)
+
+
+@pytest.fixture(scope="module")
+def release() -> sf.Release:
+    return sf.protect(PRIOR, T, sf.Box(1.0, 2.0), alpha=0.3, progress=False).release(Y)
+
+
+@pytest.fixture(scope="module")
+def found(release: sf.Release) -> Audit:
+    return sf.audit(release, Y, progress=False)
+
+
+@pytest.fixture(scope="module")
+def broken(release: sf.Release) -> Audit:
+    design = dataclasses.replace(release.design, noise=no_noise(31))
+    return sf.audit(dataclasses.replace(release, design=design, outputs=Y), Y, progress=False)
+
+
+def names(audit: Audit, covered: bool) -> list[str]:
+    return [outcome.name for outcome in audit.outcomes if outcome.covered is covered]
+
+
+def test_everyone_tries(found: Audit) -> None:
+    assert names(found, True) == [
+        "Bayes reader",
+        "plain stationary GP",
+        "refits everything",
+        "low bits",
+        "guesses the seed",
+    ]
+    assert names(found, False) == [
+        "averages 20 releases",
+        "knows of smaller errors V",
+        "lengthscale × 0.5",
+        "lengthscale × 2",
+        "lengthscale × 3",
+        "knows a trend",
+        "knows the grid of y",
+        "knows nearby values",
+        "holds half of the rows",
+    ]
+    assert [skipped.name for skipped in found.skipped] == ["looks between the rows"]
+
+
+def test_a_kept_promise_is_reported_as_kept(found: Audit) -> None:
+    assert found.holds
+    assert all(outcome.ratio >= 1 - 1e-9 for outcome in found.outcomes if outcome.covered)
+    assert {outcome.name for outcome in found.below} >= {"averages 20 releases", "holds half of the rows"}
+    assert found.verdict.startswith("The promise is kept")
+
+
+def test_a_broken_promise_is_reported_as_broken(broken: Audit) -> None:
+    assert not broken.holds
+    assert broken.verdict.startswith("THE PROMISE IS BROKEN by adversaries that it covers: Bayes reader")
+    assert all(outcome.severity == "critical" for outcome in broken.outcomes if outcome.covered and outcome.beaten)
+
+
+def test_tables_texts_and_dictionaries(found: Audit) -> None:
+    text = str(found)
+    assert text.startswith(OWNER_ONLY)
+    assert "not tried: looks between the rows" in text
+    assert all(len(row) == len(HEADER) for row in found.rows())
+    plain = json.loads(json.dumps(found.as_dict()))
+    assert plain["owner_only"] is True
+    assert plain["holds"] is True
+    first = plain["outcomes"][0]
+    assert set(first) >= {"name", "rmse", "claimed", "actual", "floor", "ratio", "covered", "severity", "words"}
+    assert all(outcome.words.endswith(".") for outcome in found.outcomes)
+
+
+def test_arguments_reach_the_attacks(release: sf.Release) -> None:
+    again = sf.protect(PRIOR, T, sf.Box(1.0, 2.0), alpha=0.3, progress=False).release(Y)
+    made = sf.audit(
+        release,
+        Y,
+        sensitive=[1.2, 1.5],
+        draws=3,
+        grid=0.1,
+        physics=lambda X: 2.0 + np.sin(2 * X[:, 0]),
+        others=[again],
+        progress=False,
+    )
+    assert made.judged == 2
+    assert {"averages 3 releases", "joins 2 releases", "knows the physics"} <= set(names(made, False))
+
+
+X2 = np.column_stack([np.repeat(np.linspace(0.0, 1.0, 12), 3), np.tile([0.0, 1.0, 2.0], 12)])
+Y2 = np.sin(3 * X2[:, 0]) + 0.3 * X2[:, 1]
+
+
+@pytest.mark.parametrize(
+    ("region", "how"),
+    [
+        (sf.Box([0.4, None], [0.7, None]), {"alpha": 0.3}),
+        (sf.Box([0.4, None], [0.7, None]), {"alpha": 0.3, "method": "compressed"}),
+        (sf.Box([0.4, None], [0.7, None]), {"alpha": 0.3, "structure": "diagonal"}),
+        (sf.Box([0.4, None], [0.7, None]), {"alpha": 0.3, "guarantee": "pointwise"}),
+        (sf.Points([[0.5, 1.0]]), {"floor": 0.5, "priors": [sf.Prior(matern([0.6, 2.0]), noise=0.01)]}),
+        (sf.Everywhere(), {"alpha": 0.5}),
+    ],
+)
+def test_every_kind_of_release_with_a_column_of_few_values(region: Any, how: Any) -> None:
+    """The second column is a number of an output, or a category: nothing may crash on it."""
+    prior = sf.Prior(rbf([0.3, 2.0]), noise=0.01)
+    made = sf.audit(sf.protect(prior, X2, region, progress=False, **how).release(Y2), Y2, progress=False)
+    assert made.holds
+    assert len(made.outcomes) + len(made.skipped) >= 14
+    if "priors" in how:
+        assert "Bayes reader, prior 2" in names(made, True)
+
+
+def test_several_outputs_that_are_one_process() -> None:
+    """A function and its slope: each is a row with a number in the last column, and values are given by name."""
+    joint = sf.JointPrior.of(
+        sf.Prior(rbf(0.5)), {"r": sf.Value(), "v": sf.Derivative("t")}, noise={"r": 1e-3, "v": 1e-3}
+    )
+    values = {"r": np.sin(2 * T), "v": 2 * np.cos(2 * T)}
+    mechanism = sf.protect(joint, pd.DataFrame({"t": T}), {"r": sf.Box({"t": (1.0, 2.0)})}, alpha=0.3, progress=False)
+    made = sf.audit(mechanism.release(values), values, progress=False)
+    assert made.holds
+    assert "averages 20 releases" in {outcome.name for outcome in made.below}
+
+
+def test_rows_cover_is_judged_where_it_promises() -> None:
+    with pytest.warns(sf.GuaranteeWarning, match="ONLY"):
+        mechanism = sf.protect(PRIOR, T, sf.Box(1.0, 2.0), alpha=0.3, cover="rows", progress=False)
+    made = sf.audit(mechanism.release(Y), Y, progress=False)
+    assert made.holds
+    assert made.judged == 11
+    assert "looks between the rows" in names(made, False)
+
+
+def test_many_rows_are_refused(release: sf.Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.evaluate.target.MOST_ROWS", 30)
+    with pytest.raises(sf.InputError, match=r"release has 31 rows; .* up to 30 rows"):
+        sf.audit(release, Y)
+
+
+def test_a_release_that_promises_no_floor_is_refused() -> None:
+    tolerance = sf.KernelTolerance(matern(0.4, 2.0))
+    with pytest.warns(sf.GuaranteeWarning, match="NO FLOOR"):
+        wide = sf.protect(PRIOR, T, sf.Points([[1.5]]), tolerance=tolerance, progress=False)
+    with pytest.raises(sf.InputError, match="promises no floor"):
+        sf.audit(wide.release(Y), Y)
+
+
+# ---------------------------------------------------------------- the picture
+
+
+def test_the_picture_has_a_line_for_everyone_and_the_floor_at_one(found: Audit) -> None:
+    (ax,) = plot_audit(found).axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == names(found, True) + names(found, False)
+    assert "multiples of the promised floor" in ax.get_xlabel()
+    assert OWNER_ONLY in ax.get_title(loc="left")
+    floor = [line for line in ax.get_lines() if list(np.ravel(line.get_xdata())) == [1.0, 1.0]]
+    assert len(floor) == 1
+    left, right = ax.get_xlim()
+    assert left < 1.0 < right
+    drawn = np.concatenate([np.ravel(line.get_xdata()).astype(float) for line in ax.get_lines()])
+    for outcome in found.outcomes:
+        assert np.any(np.isclose(drawn, outcome.actual / outcome.floor))
+    bold = {label.get_text() for label in ax.get_yticklabels() if label.get_fontweight() == "bold"}
+    assert bold == {outcome.name for outcome in found.outcomes if outcome.below}
+
+
+def test_the_picture_goes_on_given_axes_and_to_a_file(broken: Audit, tmp_path: Any) -> None:
+    already = "matplotlib.pyplot" in sys.modules
+    figure = Figure(layout="constrained")
+    assert plot_audit(broken, ax=figure.subplots()) is figure
+    figure.savefig(tmp_path / "audit.png")
+    assert (tmp_path / "audit.png").read_bytes().startswith(b"\x89PNG")
+    assert ("matplotlib.pyplot" in sys.modules) == already

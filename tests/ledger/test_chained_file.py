@@ -1,0 +1,616 @@
+"""Claims about the file of a ledger: it only grows, survives every kill, and shows every change."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sfumato
+from sfumato.errors import FormatError, InputError
+from sfumato.ledger import chained_file
+from sfumato.ledger.chained_file import ROOT, Chain, ChainedFile, Moved
+
+SOURCE = Path(sfumato.__file__).parents[1]
+BODIES: list[dict[str, Any]] = [{"n": 1, "who": "größe\n"}, {"n": 2, "values": [0.1, 1e-300, None, True]}, {"n": 3}]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger"
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that write thousands of files and pull no plug."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+def bodies(chain: Chain) -> list[dict[str, Any]]:
+    return [entry.body for entry in chain.entries]
+
+
+def written(path: Path) -> bytes:
+    path.unlink(missing_ok=True)
+    for body in BODIES:
+        ChainedFile(path).append(body)
+    return path.read_bytes()
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches a kill."""
+
+
+def cut_off(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], allowed: int) -> bool:
+    """Do ``act`` until it has written ``allowed`` bytes and would write more; whether it came to its end."""
+    room, write = [allowed], os.write
+
+    def write_some(handle: int, data: Any) -> int:
+        if room[0] == 0:
+            raise Killed
+        count = write(handle, bytes(data)[: room[0]])
+        room[0] -= count
+        return count
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write_some)
+        try:
+            act()
+        except Killed:
+            return False
+    return True
+
+
+# ---------------------------------------------------------------- reading and writing
+
+
+def test_what_is_read_is_what_was_written(path: Path) -> None:
+    file = ChainedFile(path)
+    assert file.read() == Chain((), ROOT, None, (), None)
+    assert not path.exists()
+    entries = [file.append(body) for body in BODIES]
+    chain = file.read()
+    assert chain.entries == tuple(entries)
+    assert bodies(chain) == BODIES
+    assert [entry.number for entry in entries] == [1, 2, 3]
+    assert chain.head == entries[-1].hash
+    assert chain.torn is None
+    assert chain.repaired == ()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    lines = path.read_bytes().split(b"\n")
+    assert [json.loads(line)["number"] for line in lines[:-1]] == [0, 1, 2, 3]
+    assert json.loads(lines[0])["body"] == {"format": "sfumato ledger", "version": 1}
+    assert path.read_bytes().isascii()
+
+
+def test_what_is_there_is_never_rewritten(path: Path) -> None:
+    before = b""
+    for body in BODIES:
+        ChainedFile(path).append(body)
+        assert path.read_bytes().startswith(before)
+        before = path.read_bytes()
+
+
+def test_the_same_entries_give_the_same_file(tmp_path: Path) -> None:
+    assert written(tmp_path / "a") == written(tmp_path / "b")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(), json_values), max_size=4))
+def test_any_plain_json_comes_back(tmp_path_factory: pytest.TempPathFactory, given_bodies: list[Any]) -> None:
+    file = ChainedFile(tmp_path_factory.mktemp("any") / "ledger")
+    for body in given_bodies:
+        assert file.append(body).body == body
+    assert bodies(file.read()) == given_bodies
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"a": float("nan")}, {"a": float("inf")}, {1: 2}, {"a": (1,)}, {"a": {1}}, {"a": b"x"}, [1], None, {"a": {2: 1}}],
+)
+def test_what_would_not_come_back_is_refused(body: Any, path: Path) -> None:
+    with pytest.raises(InputError, match="an entry must be"):
+        ChainedFile(path).append(body)
+    assert not path.exists()
+
+
+def test_a_cycle_or_a_huge_entry_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body: dict[str, Any] = {}
+    body["self"] = body
+    with pytest.raises(InputError):
+        ChainedFile(path).append(body)
+    monkeypatch.setattr(chained_file, "LONGEST_LINE", 4096)
+    with pytest.raises(InputError, match="bytes; at most"):
+        ChainedFile(path).append({"a": "x" * 5000})
+    ChainedFile(path).append({"a": "x" * 3000})
+    with path.open("ab") as raw:
+        raw.write(b"x" * (1 << 17))
+    with pytest.raises(FormatError, match=r"line 3 .*longer than"):
+        ChainedFile(path).read()
+
+
+def test_an_entry_of_tens_of_megabytes(path: Path) -> None:
+    file = ChainedFile(path)
+    file.append({"array": "x" * (30 << 20)})
+    file.append({"n": 2})
+    assert [len(str(body)) > 1 << 20 for body in bodies(file.read())] == [True, False]
+
+
+def test_a_head_that_moved_is_refused(path: Path) -> None:
+    file = ChainedFile(path)
+    first = file.append({"n": 1}, expect=ROOT)
+    file.append({"n": 2}, expect=first.hash)
+    raw = path.read_bytes()
+    with pytest.raises(Moved, match="read it again"):
+        file.append({"n": 3}, expect=first.hash)
+    assert path.read_bytes() == raw
+
+
+def test_an_update_sees_what_is_there_and_writes_nothing_when_it_fails(path: Path) -> None:
+    file = ChainedFile(path)
+    for count in range(3):
+        entry = file.update(lambda chain: {"count": len(chain.entries), "head": chain.head})
+        assert entry.body["count"] == count
+    raw = path.read_bytes()
+    with pytest.raises(FileNotFoundError):
+        file.update(lambda chain: {"text": Path("nowhere").read_text()})
+    with pytest.raises(InputError):
+        file.update(lambda chain: {"value": {chain.head}})
+    assert path.read_bytes() == raw
+    assert file.append({}).number == 4
+
+
+def test_earlier_heads_are_found_and_lines_taken_from_the_end_are_missed(path: Path) -> None:
+    raw, file = written(path), ChainedFile(path)
+    chain = file.verify()
+    assert chain.header is not None
+    for head in (ROOT, chain.header.hash, *(entry.hash for entry in chain.entries)):
+        assert file.verify(head) == chain
+    path.write_bytes(raw[: raw[:-1].rindex(b"\n") + 1])
+    assert bodies(file.verify(chain.entries[1].hash)) == BODIES[:2]
+    with pytest.raises(FormatError, match="taken away"):
+        file.verify(chain.head)
+    path.unlink()
+    with pytest.raises(FormatError, match="taken away"):
+        file.verify(chain.head)
+    for wrong in ("", "g" * 64, "A" * 64, 7):
+        with pytest.raises(InputError, match="64 hexadecimal"):
+            file.verify(wrong)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- torn writes
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_file_cut_at_any_byte_keeps_its_earlier_lines_and_goes_on(path: Path) -> None:
+    raw = written(path)
+    ends = [place + 1 for place, byte in enumerate(raw) if byte == ord("\n")]
+    for length in range(len(raw) + 1):
+        path.write_bytes(raw[:length])
+        whole = sum(end <= length for end in ends)
+        file = ChainedFile(path)
+        chain = file.read()
+        assert bodies(chain) == BODIES[: max(whole - 1, 0)]
+        rest = length - ([0, *ends][whole])
+        assert (chain.torn is None) == (rest == 0)
+        if chain.torn is not None:
+            assert (chain.torn.after, chain.torn.size) == (whole - 1, rest)
+        entry = file.append({"n": "new"})
+        again = file.verify(chain.head)
+        assert bodies(again) == [*BODIES[: max(whole - 1, 0)], {"n": "new"}]
+        assert (entry, again.torn) == (again.entries[-1], None)
+        assert again.repaired == (() if chain.torn is None else (chain.torn,))
+        assert path.read_bytes().startswith(raw[:length])
+
+
+def starts(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[bytes, list[dict[str, Any]]]]:
+    """Files as a kill may have left them, one or several times over, and the entries that count."""
+    file, good = ChainedFile(path), written(path)
+    yield b"", []
+    yield good, BODIES
+    for kills in ([5], [150], [330], [5, 3, 7, 8, 60], [100, 8, 8, 9, 400]):
+        for start, entries in ((b"", list[dict[str, Any]]()), (good, BODIES)):
+            path.write_bytes(start)
+            for allowed in kills:
+                cut_off(monkeypatch, lambda: file.append({"lost": 1}), allowed)
+            chain = file.read()
+            assert bodies(chain)[: len(entries)] == entries
+            yield path.read_bytes(), bodies(chain)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_write_cut_at_any_byte_loses_nothing_and_never_counts_in_part(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = ChainedFile(path)
+    for raw, entries in list(starts(path, monkeypatch)):
+        allowed, done = 0, False
+        while not done:
+            path.write_bytes(raw)
+            done = cut_off(monkeypatch, lambda: file.append({"n": "cut"}), allowed)
+            after = file.read()
+            assert bodies(after) == entries + [{"n": "cut"}] * done
+            assert path.read_bytes().startswith(raw)
+            if not done:
+                file.append({"n": "next"})
+                last = file.verify(after.head)
+                assert bodies(last) == [*entries, {"n": "next"}]
+                assert last.torn is None
+            allowed += 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_whole_line_without_its_newline_never_counts_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw, file = written(path), ChainedFile(path)
+    path.write_bytes(raw[:-1])
+    for allowed in range(12):  # the line gets its mark, its newline, and the beginning of another line
+        path.write_bytes(raw[:-1])
+        cut_off(monkeypatch, lambda: file.append({"n": 4}), allowed)
+        assert bodies(file.read()) == BODIES[:-1]
+    assert file.append({"n": 5}).number == 3
+    assert bodies(file.read()) == [*BODIES[:-1], {"n": 5}]
+
+
+def test_each_piece_is_on_the_disk_before_the_next(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(path)
+    done: list[Any] = []
+    write, sync = os.write, os.fsync
+    monkeypatch.setattr(os, "write", lambda handle, data: (done.append(bytes(data)), write(handle, data))[1])
+    monkeypatch.setattr(os, "fsync", lambda handle: (done.append("sync"), sync(handle))[1])
+    ChainedFile(path).append({"n": 4})
+    line = path.read_bytes().splitlines()[-1]
+    assert done == [line, "sync", b"\n", "sync"]
+    with path.open("ab") as raw:
+        raw.write(b"torn")
+    done.clear()
+    ChainedFile(path).append({"n": 5})
+    line = path.read_bytes().splitlines()[-1]
+    assert done == [b" (torn)", "sync", b"\n", "sync", line, "sync", b"\n", "sync"]
+    done.clear()
+    ChainedFile(path.with_name("new")).append({})
+    assert done[0] == "sync"  # the folder
+    assert done.count("sync") == 5
+
+
+def test_what_is_not_found_again_is_not_acknowledged(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw, write = written(path), os.write
+
+    def bad_disk(handle: int, data: Any) -> int:
+        return write(handle, bytes(data).replace(b"n", b"m"))
+
+    monkeypatch.setattr(os, "write", bad_disk)
+    with pytest.raises(FormatError, match="just written"):
+        ChainedFile(path).append({"n": 4})
+    assert path.read_bytes().startswith(raw)
+
+
+# ---------------------------------------------------------------- changes
+
+
+@pytest.fixture
+def mended(path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """A good file with torn bytes in it."""
+    written(path)
+    for allowed in (40, 100):
+        cut_off(monkeypatch, lambda: ChainedFile(path).append({"lost": 1}), allowed)
+    ChainedFile(path).append({"n": 4})
+    ChainedFile(path).append({"n": 5})
+    assert len(ChainedFile(path).read().repaired) == 1
+    return path.read_bytes()
+
+
+def test_any_changed_byte_is_found(path: Path, mended: bytes) -> None:
+    """But for the newline of the last line: without it the line is torn, and only a head that was kept can tell."""
+    file = ChainedFile(path)
+    chain = file.read()
+    for place in range(len(mended)):
+        for change in (1, 0x80, mended[place] ^ ord("\n"), mended[place] ^ ord(" ")):
+            if change == 0:
+                continue
+            raw = bytearray(mended)
+            raw[place] ^= change
+            path.write_bytes(raw)
+            if place == len(mended) - 1:
+                found = file.read()
+                assert found.entries == chain.entries[:-1]
+                assert found.torn is not None
+                with pytest.raises(FormatError, match="taken away"):
+                    file.verify(chain.head)
+                continue
+            with pytest.raises(FormatError, match=r"line|does not start like"):
+                file.read()
+            if change == 1:
+                with pytest.raises(FormatError):
+                    file.append({})
+                assert path.read_bytes() == raw
+
+
+def test_missing_added_and_exchanged_lines_are_found(path: Path, mended: bytes) -> None:
+    lines = mended.splitlines(keepends=True)
+    torn = next(place for place, line in enumerate(lines) if line.endswith(b" (torn)\n"))
+    bad = [lines[:place] + lines[place + 1 :] for place in range(len(lines) - 1)]
+    bad += [[*lines[:place], lines[place], *lines[place:]] for place in range(len(lines))]
+    bad += [[*lines[:place], lines[place + 1], lines[place], *lines[place + 2 :]] for place in range(len(lines) - 1)]
+    bad += [[*lines[:place], extra, *lines[place:]] for place in range(len(lines)) for extra in (b"\n", b" (torn)\n")]
+    bad += [[*lines, b"\n"], [*lines, b"{}\n"], [*lines, lines[torn].replace(b" (torn)", b"")]]
+    for changed in bad:
+        path.write_bytes(b"".join(changed))
+        with pytest.raises(FormatError, match=r"restore a backup|another kind of file"):
+            ChainedFile(path).read()
+
+
+def test_lines_of_another_ledger_do_not_follow(path: Path) -> None:
+    other = path.with_name("other")
+    ChainedFile(other).append({"n": "another"})
+    ChainedFile(other).append({"n": 2})
+    lines, others = (raw.splitlines(keepends=True) for raw in (written(path), other.read_bytes()))
+    path.write_bytes(b"".join([*lines[:2], others[2]]))
+    with pytest.raises(FormatError, match=r"line 3 .* does not follow from the line before"):
+        ChainedFile(path).read()
+
+
+def test_the_line_and_what_it_means_are_named(path: Path) -> None:
+    lines = written(path).splitlines(keepends=True)
+    for changed, message in (
+        ([lines[0], *lines[2:]], "line 2 .* has the number 2 where 1 is next"),
+        ([*lines[:2], lines[2].replace(b"0.1", b"0.2"), lines[3]], "line 3 .* does not match its hash"),
+        ([*lines[:2], b"hello\n"], "line 3 .* is not an entry; the file was changed"),
+        ([lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]], "line 1 .* does not match its hash"),
+    ):
+        path.write_bytes(b"".join(changed))
+        with pytest.raises(FormatError, match=message):
+            ChainedFile(path).read()
+
+
+def test_another_version_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(chained_file, "_HEADER", {"format": "sfumato ledger", "version": 2})
+        patch.setattr(chained_file, "VERSION", 2)
+        written(path)
+    with pytest.raises(FormatError, match="has version 2, but this sfumato reads version 1"):
+        ChainedFile(path).read()
+
+
+@pytest.mark.parametrize("raw", [b"x,y\n1,2\n", b"no newline", b"\n", b"\x00" * 99, b"{}\n", b"[" * 10**5 + b"\n"])
+def test_a_file_of_another_kind_is_not_written_to(raw: bytes, path: Path) -> None:
+    path.write_bytes(raw)
+    for act in (ChainedFile(path).read, lambda: ChainedFile(path).append({})):
+        with pytest.raises(FormatError, match=r"does not start like a sfumato ledger|line 1 "):
+            act()
+    assert path.read_bytes() == raw
+
+
+def test_deep_or_strange_json_is_refused(path: Path) -> None:
+    good = written(path)
+    for text in (
+        '{"body":' * 10**5,
+        '{"body":{"a":' + "[" * 10**5,
+        "9" * 10**5,
+        '{"body":{},"body":{}}',
+        '{"body":NaN}',
+    ):
+        path.write_bytes(good + text.encode() + b"\n")
+        with pytest.raises(FormatError, match=r"line 5 .* is not an entry"):
+            ChainedFile(path).read()
+
+
+# ---------------------------------------------------------------- wrong use
+
+
+def test_a_path_that_cannot_be_a_ledger_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    for name in (".", "pipe", "loop/x", "no folder/ledger"):
+        with pytest.raises(InputError, match="path is"):
+            ChainedFile(tmp_path / name).append({})
+    for name in (".", "pipe"):
+        with pytest.raises(InputError, match="not a file"):
+            ChainedFile(tmp_path / name).read()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_refused(path: Path) -> None:
+    written(path)
+    path.chmod(0)
+    with pytest.raises(InputError, match="cannot be opened"):
+        ChainedFile(path).read()
+
+
+def test_a_system_without_locks_is_told_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chained_file, "fcntl", None)
+    with pytest.raises(InputError, match="no file locks"):
+        ChainedFile(path).append({})
+    with pytest.raises(InputError, match="no file locks"):
+        ChainedFile(path).read()
+
+
+def test_a_link_is_written_through(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("ledger")
+    ChainedFile(tmp_path / "link").append({})
+    assert (tmp_path / "link").is_symlink()
+    assert len(ChainedFile(tmp_path / "ledger").read().entries) == 1
+
+
+# ---------------------------------------------------------------- several at once, and kills
+
+PREAMBLE = f"""
+import json, os, random, select, signal, sys, time
+sys.path.insert(0, {str(SOURCE)!r})
+from sfumato.chained_file import ChainedFile
+"""
+
+
+def run(script: str, *arguments: str) -> str:
+    """A small program that knows the standard library and this one module: it starts quickly, and may fork."""
+    command = [sys.executable, "-S", "-c", PREAMBLE + script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_the_module_needs_the_standard_library_only(path: Path) -> None:
+    assert run("print(sorted({name.split('.')[0] for name in sys.modules} & {'numpy', 'torch', 'pandas'}))") == "[]\n"
+
+
+def test_four_processes_at_once_lose_nothing(path: Path) -> None:
+    script = """
+for who in range(4):
+    if os.fork() == 0:
+        for number in range(50):
+            ChainedFile(sys.argv[1]).append({"who": who, "number": number, "text": "x" * 20_000 * (number % 7 == 0)})
+        os._exit(0)
+assert [os.wait()[1] for _ in range(4)] == [0] * 4
+"""
+    run(script, str(path))
+    chain = ChainedFile(path).verify()
+    assert [entry.number for entry in chain.entries] == list(range(1, 201))
+    for who in range(4):
+        mine = [entry.body["number"] for entry in chain.entries if entry.body["who"] == who]
+        assert mine == list(range(50))
+    assert chain.torn is None
+    assert chain.repaired == ()
+
+
+def test_updates_of_several_threads_and_readers_see_each_other(path: Path) -> None:
+    file, seen = ChainedFile(path), list[Chain]()
+
+    def work() -> None:
+        for _ in range(20):
+            file.update(lambda chain: {"count": len(chain.entries)})
+            seen.append(file.read())
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [body["count"] for body in bodies(file.read())] == list(range(60))
+    assert all(chain.torn is None for chain in seen)  # no one saw a line half written
+
+
+def test_a_file_that_is_replaced_while_one_waits_is_not_written_to(path: Path) -> None:
+    script = """
+import fcntl
+path = sys.argv[1]
+ChainedFile(path).append({"n": 1})
+handle = os.open(path, os.O_RDWR)
+fcntl.flock(handle, fcntl.LOCK_EX)
+if os.fork() == 0:
+    ChainedFile(path).append({"n": 2})
+    os._exit(0)
+time.sleep(0.3)
+open(path + ".copy", "wb").write(open(path, "rb").read())
+os.replace(path + ".copy", path)
+fcntl.flock(handle, fcntl.LOCK_UN)
+assert os.wait()[1] == 0
+"""
+    run(script, str(path))
+    assert bodies(ChainedFile(path).read()) == [{"n": 1}, {"n": 2}]
+
+
+KILL_AT_RANDOM = """
+folder, kills, chance = sys.argv[1], int(sys.argv[2]), random.Random(int(sys.argv[3]))
+torn = told = 0
+for kill in range(kills):
+    if kill % 25 == 0:  # a new file now and then: a long one is slow to check
+        path, known = f"{folder}/ledger{kill}", {}
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        number = 0
+        while True:
+            size = chance.choice([0, 100, 100_000])
+            entry = ChainedFile(path).append({"kill": kill, "number": number, "text": "x" * size})
+            os.write(writing, json.dumps([entry.number, entry.hash, number]).encode() + b"\\n")
+            number += 1
+    os.close(writing)
+    if kill % 2:
+        select.select([reading], [], [], 10)  # on a busy machine, too, something is acknowledged
+    time.sleep(chance.uniform(0, 0.03))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    acknowledged = [json.loads(line) for line in open(reading, "rb")]
+    for number, name, own in acknowledged:
+        known[number] = (name, kill, own)
+    chain = ChainedFile(path).read()
+    torn += chain.torn is not None
+    there = {entry.number: (entry.hash, entry.body["kill"], entry.body["number"]) for entry in chain.entries}
+    assert list(there) == list(range(1, len(there) + 1))
+    assert all(there[number] == what for number, what in known.items()), "an acknowledged entry is gone"
+    assert len(there) - len(known) in (0, 1), "more than the one entry that was not told about"
+    assert len({what[1:] for what in there.values()}) == len(there), "an entry is there twice"
+    known = there
+    if chance.random() < 0.3:
+        entry = ChainedFile(path).append({"kill": kill, "number": -1})
+        known[entry.number] = (entry.hash, kill, -1)
+    told += len(acknowledged)
+print(torn, told)
+"""
+
+
+def test_kills_at_random_moments_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    torn, acknowledged = map(int, run(KILL_AT_RANDOM, str(tmp_path), "240", "1").split())
+    assert torn > 0
+    assert acknowledged >= 120
+
+
+KILL_AT_EVERY_BYTE = """
+path, write, kills = sys.argv[1], os.write, 0
+os.fsync = lambda handle: None  # a kill takes the process, not what the system holds for the disk
+
+def until_killed(body, room):
+    "Append in another process, which kills itself when it has written so many bytes; whether it was done before."
+    def write_some(handle, data):
+        nonlocal room
+        count = write(handle, bytes(data)[:room])
+        room -= count
+        if room == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return count
+    child = os.fork()
+    if child == 0:
+        os.write = write_some
+        ChainedFile(path).append(body)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+def numbers():
+    return [entry.body["n"] for entry in ChainedFile(path).read().entries]
+
+for tears in (0, 1, 2):
+    ChainedFile(path).append({"n": f"before {tears}"})
+    for tear in range(tears):
+        assert not until_killed({"n": "lost"}, 90)
+    raw, before, room, done = open(path, "rb").read(), numbers(), 1, False
+    while not done:
+        open(path, "wb").write(raw)
+        done = until_killed({"n": "new"}, room)
+        after = numbers()
+        assert after == before or (after == before + ["new"] and (done or open(path, "rb").read().endswith(b"\\n")))
+        assert after == before + ["new"] or not done
+        ChainedFile(path).append({"n": "next"})
+        assert numbers() == after + ["next"]
+        room, kills = room + 1, kills + (not done)
+print(kills)
+"""
+
+
+def test_a_process_killed_at_every_byte_of_a_write_loses_nothing(path: Path) -> None:
+    assert int(run(KILL_AT_EVERY_BYTE, str(path))) > 600
+    ChainedFile(path).verify()

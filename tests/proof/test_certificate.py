@@ -1,0 +1,398 @@
+"""A certificate holds exactly when the promise does, whoever made the design."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oracles
+import sfumato
+import sfumato as sf
+from kernels import matern, rbf
+from sfumato.design.mechanism import Mechanism
+from sfumato.noise.entropy import SecretKey
+from sfumato.noise.noise import CorrelatedNoise
+from sfumato.proof.certificate import _walk_downhill, certify, check_inputs
+from sfumato.proof.reader import Reader
+
+# cover="rows" says loudly what it does not protect, which is what some of these tests are about
+pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
+
+T = np.linspace(0.0, 3.0, 41)
+LENGTHSCALE, VARIANCE, NOISE, ALPHA = 0.4, 1.5, 0.03, 0.3
+
+
+def kernel(a, b):
+    return oracles.matern32(np.reshape(a, (-1, 1)), np.reshape(b, (-1, 1)), LENGTHSCALE, VARIANCE)
+
+
+def protect(region, x=T, cover="auto", alpha=ALPHA, **options):
+    prior = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE), noise=NOISE)
+    return sf.protect(prior, x, region, alpha=alpha, cover=cover, **options)
+
+
+REGIONS = {
+    "points": (sf.Points([[0.5], [0.9], [1.7]]), "auto"),
+    "rows": (sf.Box(1.0, 2.0), "rows"),
+    "greedy": (sf.Box(1.0, 2.0), "greedy"),
+    "exchange": (sf.Box(1.0, 2.0), "exchange"),
+    "everywhere": (sf.Everywhere(), "auto"),
+}
+MECHANISMS = {}
+
+
+@pytest.fixture(params=list(REGIONS))
+def mechanism(request):
+    if request.param not in MECHANISMS:
+        region, cover = REGIONS[request.param]
+        MECHANISMS[request.param] = protect(region, cover=cover)
+    return MECHANISMS[request.param]
+
+
+def with_noise(mechanism, factor, shift=None):
+    shift = mechanism.noise.shift if shift is None else shift
+    return dataclasses.replace(mechanism.design, noise=CorrelatedNoise(np.array(factor), shift))
+
+
+def reader_covariance(mechanism):
+    return kernel(T, T) + NOISE * np.eye(len(T)) + mechanism.noise.covariance()
+
+
+def ratios(mechanism, points, alpha=ALPHA):
+    """std(f(s)|W)/floor(s) by dense float64 formulas."""
+    cross = kernel(T, points)
+    explained = np.einsum("ij,ij->j", cross, np.linalg.solve(reader_covariance(mechanism), cross))
+    return np.sqrt((VARIANCE - explained) / ((1 - alpha) * VARIANCE))
+
+
+def refuses(design, folder):
+    """The certificate of the design fails, and so does every way to publish under it."""
+    certificate = certify(design)
+    assert not certificate.holds
+    forged = Mechanism(design, certificate, SecretKey.fresh())
+    with pytest.raises(sf.GuaranteeError, match="nothing was released"):
+        forged.release(np.zeros(len(design.inputs))).save(folder / "forged.sfumato")
+    with pytest.raises(sf.GuaranteeError):
+        forged.release(np.zeros(len(design.inputs)), unsafe_seed=1)
+    assert list(folder.iterdir()) == []
+    assert "FAILS" in repr(forged)
+    assert dict(certificate.rows())["holds"] == "NO"
+
+
+def test_an_honest_design_holds(mechanism):
+    assert certify(mechanism.design).holds
+
+
+def test_scaling_the_noise_down_by_a_thousandth_is_found(mechanism, tmp_path):
+    # greedy and exchange keep a hair of spare; everything is found beyond it
+    scale = 0.999 if mechanism.certificate.cover not in ("greedy", "exchange") else 0.97
+    refuses(with_noise(mechanism, scale * mechanism.noise.factor), tmp_path)
+
+
+def test_a_missing_source_of_noise_is_found(mechanism, tmp_path):
+    strongest = int(np.argmax(np.sum(mechanism.noise.factor**2, axis=0)))
+    refuses(with_noise(mechanism, np.delete(mechanism.noise.factor, strongest, axis=1)), tmp_path)
+
+
+def test_no_noise_at_all_is_found(mechanism, tmp_path):
+    refuses(with_noise(mechanism, np.zeros((len(T), 0))), tmp_path)
+
+
+def test_a_factor_of_zeros_is_found(mechanism, tmp_path):
+    refuses(with_noise(mechanism, 0.0 * mechanism.noise.factor), tmp_path)
+
+
+def test_noise_on_the_wrong_rows_is_found(mechanism, tmp_path):
+    refuses(with_noise(mechanism, np.roll(mechanism.noise.factor, 9, axis=0)), tmp_path)
+
+
+@pytest.mark.parametrize("change", ["longer", "larger"])
+def test_a_reader_with_a_better_prior_is_found(mechanism, change, tmp_path):
+    better = matern(2 * LENGTHSCALE, VARIANCE) if change == "longer" else matern(LENGTHSCALE, 4 * VARIANCE)
+    prior = sf.Prior(kernel=better, noise=NOISE)
+    refuses(dataclasses.replace(mechanism.design, prior=prior), tmp_path)
+
+
+def test_data_more_exact_than_assumed_are_found(mechanism, tmp_path):
+    prior = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE), noise=NOISE / 4)
+    refuses(dataclasses.replace(mechanism.design, prior=prior), tmp_path)
+
+
+def test_a_removed_shift_in_a_singular_case_is_found(tmp_path):
+    singular = sf.protect(sf.Prior(kernel=rbf(0.5)), T, sf.Box(1.0, 2.0), alpha=0.3)
+    assert singular.noise.shift > 0
+    assert singular.certificate.holds
+    assert any("round-off" in note for note in singular.certificate.notes)
+    refuses(with_noise(singular, singular.noise.factor, shift=0.0), tmp_path)
+
+
+def test_a_larger_region_or_a_stronger_promise_than_designed_for_is_found(tmp_path):
+    mechanism = protect(sf.Box(1.0, 2.0))
+    wider = sf.Box(0.5, 2.5).bind(mechanism.design.inputs)
+    refuses(dataclasses.replace(mechanism.design, region=wider), tmp_path)
+    stronger = dataclasses.replace(mechanism.tolerance, alpha=0.25)
+    refuses(dataclasses.replace(mechanism.design, tolerance=stronger), tmp_path)
+
+
+def test_values_that_are_hidden_while_their_difference_is_not_are_found(tmp_path):
+    """One common noise on two rows: each value keeps its floor, but what one exceeds the other by is published."""
+    pair = np.array([1.0, 1.1])
+    mechanism = protect(sf.Points(pair[:, None]), x=pair)
+    design = dataclasses.replace(mechanism.design, noise=CorrelatedNoise(np.full((2, 1), 50.0)))
+    certificate = certify(design)
+    assert certificate.promised_ratio > 1.1
+    assert certificate.joint_ratio > 1.1
+    refuses(design, tmp_path)
+
+
+def test_noise_for_the_rows_does_not_pass_for_the_region(tmp_path):
+    mechanism = protect(sf.Box(1.0, 2.0), cover="rows", alpha=0.1)
+    claimed = dataclasses.replace(mechanism.design, cover="greedy")
+    certificate = certify(claimed)
+    assert certificate.joint_ratio <= 1 + 1e-9
+    assert 0.98 < certificate.promised_ratio < 1
+    refuses(claimed, tmp_path)
+
+
+def test_a_floor_missed_by_a_millionth_is_found(tmp_path):
+    mechanism = protect(sf.Points([[1.5]]))
+    spare = mechanism.certificate.promised_ratio * (1 + 1e-6)
+    stronger = sf.protect(mechanism.prior, T, sf.Points([[1.5]]), floor=spare * mechanism.certificate.worst_floor)
+    refuses(dataclasses.replace(mechanism.design, tolerance=stronger.tolerance), tmp_path)
+
+
+def test_more_noise_than_needed_still_holds_with_a_gap(mechanism):
+    more = certify(with_noise(mechanism, 1.2 * mechanism.noise.factor))
+    assert more.holds
+    assert more.gap > max(0.1, mechanism.certificate.gap)
+    assert more.joint_ratio < mechanism.certificate.joint_ratio
+    independent = certify(with_noise(mechanism, mechanism.noise.factor, shift=0.1))
+    assert independent.holds
+    assert independent.gap > 0
+
+
+def test_the_joint_ratio_is_the_dense_one(mechanism):
+    if mechanism.certificate.cover == "everywhere":
+        excess = reader_covariance(mechanism) - kernel(T, T) / ALPHA
+        assert np.linalg.eigvalsh(excess)[0] >= -1e-9
+        assert mechanism.certificate.joint_ratio == pytest.approx(1.0, abs=1e-6)
+        return
+    S = mechanism.sensitive[:, 0]
+    cross, root = kernel(T, S), np.linalg.inv(np.linalg.cholesky(ALPHA * kernel(S, S)))
+    seen = root @ cross.T @ np.linalg.solve(reader_covariance(mechanism), cross) @ root.T
+    top = np.linalg.eigvalsh((seen + seen.T) / 2)[-1]
+    assert mechanism.certificate.joint_ratio == pytest.approx(top, abs=1e-9)
+
+
+def test_the_floor_ratio_is_the_dense_one_where_it_says(mechanism):
+    certificate = mechanism.certificate
+    there = ratios(mechanism, certificate.worst_input)[0]
+    assert certificate.floor_ratio == pytest.approx(there, abs=1e-9)
+    assert certificate.worst_floor == pytest.approx(np.sqrt((1 - ALPHA) * VARIANCE), rel=1e-9)
+    assert certificate.worst_std == pytest.approx(there * certificate.worst_floor, rel=1e-8)
+
+
+def test_the_worst_input_is_the_worst_on_a_finer_grid(mechanism):
+    grid = {"points": np.array([0.5, 0.9, 1.7]), "everywhere": np.linspace(-0.3, 3.3, 20011)}
+    grid = grid.get(mechanism.certificate.cover, np.linspace(1.0, 2.0, 20011))
+    least = ratios(mechanism, grid).min()
+    assert mechanism.certificate.floor_ratio <= least + 1e-6
+    assert mechanism.certificate.floor_ratio == pytest.approx(least, abs=1e-6)
+
+
+@pytest.mark.parametrize("lowest", [[0.637], [0.447, 0.741], [0.447, 0.95]])
+def test_the_walk_ends_in_the_lowest_place_of_the_region_between_its_starts(lowest):
+    dimension = len(lowest)
+    X = np.random.default_rng(6).random((30, dimension))
+    prior = sf.Prior(kernel=matern([0.3] * dimension), noise=0.01)
+    design = sf.protect(prior, X, sf.Points([[0.5] * dimension]), alpha=0.5).design
+    box = sf.Box([0.2] * dimension, [0.8] * dimension).bind(design.inputs)
+    coarse = np.column_stack([axis.ravel() for axis in np.meshgrid(*[np.linspace(0.2, 0.8, 7)] * dimension)])
+
+    def bowl(points):
+        return 1.0 + np.sum(np.square(points - lowest), axis=1)
+
+    found = _walk_downhill(dataclasses.replace(design, region=box), coarse, bowl(coarse), bowl)
+    assert np.all(box.contains(found))
+    best = np.clip(lowest, 0.2, 0.8)
+    assert bowl(coarse).min() > bowl(best[None])[0] + 1e-3
+    assert bowl(found).min() == pytest.approx(bowl(best[None])[0], abs=1e-7)
+
+
+def test_the_promise_of_rows_is_checked_at_the_rows():
+    mechanism = protect(sf.Box(1.0, 2.0), cover="rows", alpha=0.1)
+    inside = T[(T >= 1.0) & (T <= 2.0)]
+    assert mechanism.certificate.promised_ratio == pytest.approx(ratios(mechanism, inside, 0.1).min(), abs=1e-9)
+
+
+def test_spill_is_the_share_of_noise_outside(mechanism):
+    inside = mechanism.region.contains(T[:, None])
+    variance = np.diag(mechanism.noise.covariance())
+    expected = variance[~inside].sum() / variance.sum()
+    assert mechanism.certificate.spill == pytest.approx(expected, abs=1e-12)
+    if mechanism.certificate.cover == "everywhere":
+        assert mechanism.certificate.spill == 0.0
+
+
+def test_the_optimum_lies_between_the_lower_bound_and_the_trace(mechanism):
+    certificate = mechanism.certificate
+    if certificate.cover == "everywhere":
+        G = kernel(T, T) / ALPHA
+    else:
+        S = mechanism.sensitive[:, 0]
+        G = kernel(T, S) @ np.linalg.solve(ALPHA * kernel(S, S), kernel(S, T))
+    B = G - kernel(T, T) - NOISE * np.eye(len(T))
+    optimum = np.sum(np.maximum(np.linalg.eigvalsh((B + B.T) / 2), 0.0))
+    assert certificate.trace_lower <= optimum * (1 + 1e-9)
+    assert optimum <= certificate.trace * (1 + 1e-9)
+    assert certificate.trace == mechanism.noise.trace
+    assert certificate.gap == pytest.approx(1 - certificate.trace_lower / certificate.trace, abs=1e-12)
+    if certificate.cover in ("points", "rows", "everywhere"):
+        assert certificate.gap < 1e-6
+
+
+def test_everywhere_holds_far_outside_the_data():
+    mechanism = protect(sf.Everywhere())
+    far = np.concatenate([np.linspace(-40.0, 40.0, 4001), np.linspace(-1.0, 4.0, 4001)])
+    assert ratios(mechanism, far).min() >= 1 - 1e-9
+
+
+def test_the_certificate_can_be_read(mechanism):
+    certificate = mechanism.certificate
+    lines = str(certificate).splitlines()
+    labels = [label for label, _ in certificate.rows()]
+    assert len(lines) == len(labels)
+    assert all(line.startswith(label) for line, label in zip(lines, labels, strict=True))
+    assert labels[:3] == ["promise", "to readers with the", "holds"]
+    table = dict(certificate.rows())
+    assert table["holds"] == "yes"
+    assert table["worst input"].startswith("x = ")
+    assert "alpha = 0.3" in table["promise"]
+    assert f"{certificate.trace:.6g}" in table["trace of the noise"]
+    assert str(mechanism).endswith(str(certificate))
+
+
+def test_the_certificate_is_ready_for_json(mechanism):
+    plain = mechanism.certificate.as_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert plain.keys() == {field.name for field in dataclasses.fields(mechanism.certificate)}
+
+
+def test_a_certificate_without_floors_is_ready_for_json():
+    mechanism = sf.protect(
+        sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE), noise=NOISE),
+        T,
+        sf.Points([[1.0], [1.5]]),
+        tolerance=sf.KernelTolerance(matern(LENGTHSCALE, 2 * VARIANCE)),
+    )
+    json.dumps(mechanism.certificate.as_dict(), allow_nan=False)
+
+
+def test_the_file_gives_the_same_certificate_as_memory(mechanism, tmp_path):
+    release = mechanism.release(np.sin(T))
+    release.save(tmp_path / "t.sfumato")
+    loaded = sf.load(tmp_path / "t.sfumato")
+    assert loaded.certify().as_dict() == mechanism.certificate.as_dict()
+    assert release.certify().as_dict() == mechanism.certificate.as_dict()
+
+
+def test_round_off_is_counted_against_the_promise(mechanism):
+    certificate = mechanism.certificate
+    assert 0 < certificate.allowance < 1e-10
+    assert certificate.floor_ratio <= ratios(mechanism, certificate.worst_input)[0] + 1e-12
+
+
+@pytest.mark.parametrize(("region", "words"), [(sf.Box(1.0, None), "1 ≤ x ≤ 3"), (sf.Box(None, 2.0), "0 ≤ x ≤ 2")])
+def test_an_open_side_is_promised_as_far_as_the_data_go_and_says_so(region, words):
+    prior = sf.Prior(kernel=rbf(0.3), noise=1e-6)
+    mechanism = sf.protect(prior, np.linspace(0.0, 3.0, 61), region, alpha=0.1)
+    assert mechanism.certificate.holds
+    assert words in mechanism.certificate.promise
+    assert not mechanism.region.contains(np.array([[3.1]]))[0]
+
+
+def test_a_union_with_everywhere_is_everywhere():
+    x = np.linspace(0.0, 3.0, 61)
+    mechanism = sf.protect(sf.Prior(kernel=rbf(1.0), noise=1e-6), x, sf.Box(1, 2) | sf.Everywhere(), alpha=0.1)
+    far = np.linspace(-3.0, 6.0, 901)[:, None]
+    cross = oracles.rbf(x[:, None], far, 1.0)
+    M = oracles.rbf(x[:, None], x[:, None], 1.0) + 1e-6 * np.eye(61) + mechanism.noise.covariance()
+    left = 1.0 - np.einsum("ij,ij->j", cross, np.linalg.solve(M, cross))
+    assert mechanism.certificate.holds
+    assert np.sqrt(left / 0.9).min() >= 1 - 1e-6
+
+
+def test_the_check_walks_downhill_from_the_worst_of_the_dense_inputs():
+    found_lower = []
+    for seed in range(4):
+        X = np.random.default_rng(seed).random((60, 2))
+        prior = sf.Prior(kernel=rbf([0.1, 0.1]), noise=0.01)
+        with pytest.warns(sf.GuaranteeWarning):
+            mechanism = sf.protect(prior, X, sf.Ball([0.5, 0.5], 0.3), alpha=0.2, cover="rows")
+        dense = Reader(mechanism.design, mechanism.prior).floor_ratios(check_inputs(mechanism.design)).min()
+        assert mechanism.certificate.floor_ratio <= dense
+        found_lower.append(mechanism.certificate.floor_ratio < dense)
+    assert any(found_lower)
+
+
+def test_a_design_without_sensitive_inputs_promises_nothing(mechanism, tmp_path):
+    if mechanism.certificate.cover == "everywhere":
+        assert mechanism.design.sensitive.shape[0] == 0
+    else:
+        refuses(dataclasses.replace(mechanism.design, sensitive=mechanism.design.sensitive[:0]), tmp_path)
+
+
+def test_sensitive_inputs_outside_the_region_carry_no_promise(mechanism, tmp_path):
+    if mechanism.certificate.cover != "everywhere":
+        refuses(dataclasses.replace(mechanism.design, sensitive=np.array([[100.0]])), tmp_path)
+
+
+def test_where_nothing_is_promised_it_says_so():
+    tolerance = sf.KernelTolerance(matern(LENGTHSCALE, 2 * VARIANCE))
+    prior = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE), noise=NOISE)
+    certificate = sf.protect(prior, T, sf.Box(1.0, 2.0), tolerance=tolerance).certificate
+    assert any(note.startswith("NO FLOOR AT") for note in certificate.notes)
+
+
+def test_the_certificate_names_the_prior_it_is_for(mechanism):
+    assert "lengthscale 0." in mechanism.certificate.prior
+    assert mechanism.certificate.prior in str(mechanism)
+
+
+def test_fewer_sensitive_inputs_than_points_are_mentioned():
+    points = sf.Points([[0.5], [0.500001], [1.5]])
+    certificate = sf.protect(sf.Prior(kernel=rbf(0.5)), np.linspace(0, 3, 31), points, alpha=0.2).certificate
+    assert certificate.holds
+    assert certificate.sensitive == 2
+    assert any("2 of the 3 inputs" in note for note in certificate.notes)
+
+
+def test_a_varying_floor_that_a_file_gives_at_harmless_inputs_only_is_found():
+    prior = sf.Prior(kernel=rbf(0.3), noise=0.01)
+    mechanism = sf.protect(prior, T, sf.Box(1.0, 2.0), floor=lambda s: 0.5 + 0.3 * np.sin(s[:, 0]))
+    tolerance = mechanism.tolerance
+    honest = tolerance.tabulate(np.vstack([mechanism.sensitive, check_inputs(mechanism.design)]))
+    assert certify(dataclasses.replace(mechanism.design, tolerance=honest)).holds
+    harmless = tolerance.tabulate(np.vstack([mechanism.sensitive, [[1.5]]]))
+    forged = certify(dataclasses.replace(mechanism.design, tolerance=harmless))
+    assert not forged.holds
+    assert any("AT SOME INPUTS" in note for note in forged.notes)
+
+
+@pytest.mark.parametrize("name", ["certificate.py", "reader.py"])
+def test_the_certificate_shares_nothing_with_the_search(name):
+    tree = ast.parse((Path(sfumato.__file__).parent / name).read_text(encoding="utf-8"))
+    modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    parts = {part for module in modules for part in module.split(".")}
+    assert "design" in parts
+    # what everywhere needs is the promise itself, and checked by quadrature; scipy.linalg is not ours
+    own = {module.split(".")[0] for module in modules - {"programs.everywhere"}}
+    assert not own & {"search", "problem", "audience", "programs", "cover", "linalg", "mechanism", "low_discrepancy"}
+    assert not parts & {"search", "problem", "audience", "cover", "mechanism", "correlated", "diagonal", "joint"}

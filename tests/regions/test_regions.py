@@ -1,0 +1,618 @@
+"""What every region promises, and what each kind adds."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.data.inputs import Inputs, as_inputs
+from sfumato.errors import InputError
+from sfumato.linalg.low_discrepancy import deal, fill_ball, fill_cube, fill_interval, halton
+from sfumato.regions.region import Region
+from sfumato.regions.sets import Intersection, Union
+from sfumato.regions.shapes import Ball, Box, Everywhere, Points
+from sfumato.regions.tree import region_from_tree
+
+
+def line(count: int = 31) -> Inputs:
+    return as_inputs(np.linspace(0.0, 3.0, count))
+
+
+def census(count: int = 200) -> Inputs:
+    grid = halton(count, 3)
+    return as_inputs(
+        pd.DataFrame(
+            {
+                "AGEP": np.round(20 + 74 * grid[:, 0]),
+                "PUMA": np.round(100 + 4000 * grid[:, 1]),
+                "SEX": np.round(1 + grid[:, 2]),
+            }
+        )
+    )
+
+
+class RegionContract:
+    """A new kind of region supplies ``make`` and ``data`` and inherits these tests."""
+
+    finite = False
+
+    def make(self) -> Region:
+        raise NotImplementedError
+
+    def data(self) -> Inputs:
+        return census()
+
+    def bound(self) -> Region:
+        return self.make().bind(self.data())
+
+    @pytest.mark.parametrize("count", [1, 2, 3, 10, 64, 500])
+    @pytest.mark.parametrize("turn", [0, 1, 7])
+    def test_candidates_are_inside(self, count: int, turn: int) -> None:
+        region, inputs = self.bound(), self.data()
+        found = region.candidates(count, inputs, turn)
+        assert found.dtype == np.float64
+        assert found.ndim == 2
+        assert found.shape[0] >= 1
+        assert found.shape[1] == inputs.dimension
+        assert np.all(np.isfinite(found))
+        assert np.all(region.contains(found))
+
+    def test_candidates_are_about_as_many_as_asked(self) -> None:
+        if not self.finite:
+            assert 0.5 * 400 <= self.bound().candidates(400, self.data()).shape[0] <= 2 * 400
+
+    def test_candidates_are_the_same_each_time(self) -> None:
+        first, second = (self.bound().candidates(50, self.data(), turn=3) for _ in range(2))
+        np.testing.assert_array_equal(first, second)
+
+    def test_turns_give_fresh_candidates(self) -> None:
+        if self.finite:
+            return
+        sets = [{row.tobytes() for row in self.bound().candidates(400, self.data(), turn)} for turn in (0, 1, 2)]
+        for one, other in ((0, 1), (0, 2), (1, 2)):
+            assert len(sets[one] - sets[other]) > 0.4 * len(sets[one])
+
+    def test_no_candidates_is_an_error(self) -> None:
+        with pytest.raises(InputError, match="count is 0"):
+            self.bound().candidates(0, self.data())
+
+    def test_tree_round_trip_keeps_the_region(self) -> None:
+        region, inputs = self.make(), self.data()
+        again = region_from_tree(json.loads(json.dumps(region.to_tree(), allow_nan=False)))
+        assert again == region
+        assert repr(again) == repr(region)
+        look = np.concatenate([inputs.values, region.bind(inputs).candidates(100, inputs)])
+        np.testing.assert_array_equal(again.bind(inputs).contains(look), region.bind(inputs).contains(look))
+        np.testing.assert_array_equal(
+            again.bind(inputs).candidates(99, inputs, 1), region.bind(inputs).candidates(99, inputs, 1)
+        )
+
+    def test_tree_of_a_bound_region_can_be_read_too(self) -> None:
+        region, inputs = self.bound(), self.data()
+        again = region_from_tree(json.loads(json.dumps(region.to_tree(), allow_nan=False))).bind(inputs)
+        look = np.concatenate([inputs.values, region.candidates(100, inputs)])
+        np.testing.assert_array_equal(again.contains(look), region.contains(look))
+
+    def test_words_say_something(self) -> None:
+        assert self.make().in_words()
+        assert self.bound().in_words(self.data().names)
+
+    def test_repr_reads_like_the_call(self) -> None:
+        names = {kind.__name__: kind for kind in (Ball, Box, Everywhere, Intersection, Points, Union)}
+        assert eval(repr(self.make()), names) == self.make()
+
+    def test_unbound_regions_ask_to_be_bound(self) -> None:
+        inputs = self.data()
+        for call in (
+            lambda region: region.contains(inputs.values),
+            lambda region: region.candidates(10, inputs),
+            lambda region: region.moves(inputs.dimension),
+            lambda region: region.project(inputs.values, inputs),
+        ):
+            with pytest.raises(InputError, match="bind"):
+                call(self.make())
+
+    def test_binding_twice_is_fine(self) -> None:
+        once = self.bound()
+        twice = once.bind(self.data())
+        np.testing.assert_array_equal(once.contains(self.data().values), twice.contains(self.data().values))
+
+    def test_wrong_width_is_refused(self) -> None:
+        with pytest.raises(InputError, match="shape"):
+            self.bound().contains(np.zeros((2, self.data().dimension + 1)))
+
+    def test_moves_is_a_mask_of_the_columns(self) -> None:
+        moves = self.bound().moves(self.data().dimension)
+        assert moves.dtype == np.bool_
+        assert moves.shape == (self.data().dimension,)
+        assert not (self.finite and moves.any())
+
+    def test_points_are_given_just_for_finite_regions(self) -> None:
+        points = self.bound().points
+        assert (points is not None) == self.finite
+        if points is not None:
+            assert np.all(self.bound().contains(points))
+
+    def test_projection_of_candidates_stays_inside(self) -> None:
+        region, inputs = self.bound(), self.data()
+        found = region.candidates(60, inputs)
+        assert np.all(region.contains(region.project(found, inputs)))
+
+    def test_copies_are_equal(self) -> None:
+        assert copy.deepcopy(self.make()) == self.make()
+        assert hash(copy.deepcopy(self.make())) == hash(self.make())
+
+
+class TestInterval(RegionContract):
+    def make(self) -> Region:
+        return Box(1, 2)
+
+    def data(self) -> Inputs:
+        return line()
+
+
+class TestHalfLine(RegionContract):
+    def make(self) -> Region:
+        return Box(None, 1.5)
+
+    def data(self) -> Inputs:
+        return line()
+
+
+class TestNamedBox(RegionContract):
+    def make(self) -> Region:
+        return Box({"AGEP": (75, 100), "PUMA": (None, 2000)})
+
+
+class TestNamedBoxOverRanges(RegionContract):
+    def make(self) -> Region:
+        return Box({"AGEP": (75, 100)}, free="ranges")
+
+
+class TestPositionalBox(RegionContract):
+    def make(self) -> Region:
+        return Box([30, 500, None], [40, 600.5, None])
+
+
+class TestWideBox(RegionContract):
+    def make(self) -> Region:
+        return Box([-1.0] * 9, [1.0] * 9)
+
+    def data(self) -> Inputs:
+        return as_inputs(halton(50, 9))
+
+
+class TestBall(RegionContract):
+    def make(self) -> Region:
+        return Ball([50, 2000, 1.5], 30.25)
+
+
+class TestBallOnALine(RegionContract):
+    def make(self) -> Region:
+        return Ball(1.1, 0.3)
+
+    def data(self) -> Inputs:
+        return line()
+
+
+class TestBallFarFromTheOrigin(RegionContract):
+    def make(self) -> Region:
+        return Ball([1e9, -1e9], 1e-3)
+
+    def data(self) -> Inputs:
+        return as_inputs([[1e9, -1e9], [1e9 + 1, -1e9 + 1]])
+
+
+class TestPoints(RegionContract):
+    finite = True
+
+    def make(self) -> Region:
+        return Points([[50, 2000, 1], [60, 300, 2], [0, 0, 0]])
+
+
+class TestEverywhere(RegionContract):
+    def make(self) -> Region:
+        return Everywhere()
+
+
+class TestUnionOfKinds(RegionContract):
+    def make(self) -> Region:
+        return Box({"AGEP": (75, 100)}) | Ball([50, 2000, 1.5], 30) | Points([[50, 300, 2]])
+
+
+class TestUnionOfPoints(RegionContract):
+    finite = True
+
+    def make(self) -> Region:
+        return Points([[50, 2000, 1]]) | Points([[50, 2000, 1], [60, 300, 2]])
+
+
+class TestIntersectionOfBallAndBox(RegionContract):
+    def make(self) -> Region:
+        return Ball([50, 2000, 1.5], 30) & Box({"AGEP": (60, None)})
+
+
+class TestIntersectionOfBalls(RegionContract):
+    def make(self) -> Region:
+        return Ball([1, 1], 1) & Ball([2, 1], 1)
+
+    def data(self) -> Inputs:
+        return as_inputs(3 * halton(40, 2))
+
+
+class TestIntersectionWithAUnion(RegionContract):
+    def make(self) -> Region:
+        return (Box({"AGEP": (20, 30)}) | Box({"AGEP": (80, 90)})) & Box({"PUMA": (1000, 2000)})
+
+
+class TestIntersectionWithPoints(RegionContract):
+    finite = True
+
+    def make(self) -> Region:
+        return Points([[50, 2000, 1], [60, 300, 2]]) & Box({"AGEP": (55, None)})
+
+
+class TestConstruction:
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: Box(2, 1), "empty: x has lower = 2 and upper = 1"),
+            (lambda: Box({"t": (2, 1)}), "empty: t has"),
+            (lambda: Box(math.nan, 1), "lower is nan"),
+            (lambda: Box(0, "b"), "upper is 'b'"),
+            (lambda: Box([0, 1], [1]), "2 value"),
+            (lambda: Box([[0, 1]], [[1, 2]]), "lower is"),
+            (lambda: Box([], []), "lower is empty"),
+            (lambda: Box(None, None), "bounds nothing"),
+            (lambda: Box({}), "bounds nothing"),
+            (lambda: Box({"t": (None, None)}), "bounds nothing in 't'"),
+            (lambda: Box({"t": 3}), "give a pair"),
+            (lambda: Box({3: (1, 2)}), "not text"),
+            (lambda: Box({"t": (1, 2)}, "ranges"), "leave upper out"),
+            (lambda: Box(math.inf, math.inf), "empty"),
+            (lambda: Box(0, 1, free="all"), "free is 'all'"),
+            (lambda: Box(0, 1, free=["combinations"]), "free is"),  # type: ignore[arg-type]
+            (lambda: Box(True, 2), "lower is True"),
+            (lambda: Ball(0, 0), "radius is 0"),
+            (lambda: Ball(0, -1), "radius is -1"),
+            (lambda: Ball(0, math.inf), "radius is inf"),
+            (lambda: Ball([0, math.nan], 1), "centre is nan"),
+            (lambda: Ball("a", 1), "centre is 'a'"),
+            (lambda: Ball(1e10, 1e-9), "cannot be told from 0"),
+            (lambda: Points([]), "points has no rows"),
+            (lambda: Points([math.nan]), "points has 1 value"),
+            (lambda: Points([[[1]]]), "points has shape"),
+            (lambda: Union([]), "at least one"),
+            (lambda: Union([1]), "takes regions"),  # type: ignore[list-item]
+            (lambda: Intersection(Box(0, 1)), "takes a list"),  # type: ignore[arg-type]
+            (lambda: Box(0, 1) & Box(2, 3), "empty"),
+        ],
+    )
+    def test_bad_regions_are_refused_with_the_reason(self, make: Any, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            make()
+
+    def test_only_regions_combine(self) -> None:
+        with pytest.raises(TypeError):
+            Box(0, 1) | 3  # type: ignore[operator]
+        with pytest.raises(TypeError):
+            Box(0, 1) & "t < 3"  # type: ignore[operator]
+
+    def test_regions_are_frozen(self) -> None:
+        with pytest.raises(AttributeError):
+            Box(0, 1).lower = (1.0,)  # type: ignore[misc]
+        with pytest.raises(ValueError, match="read-only"):
+            Points([1.0]).values[0] = 2.0
+
+    def test_what_can_be_built_can_be_read_back(self) -> None:
+        region: Region = Box(0, 1)
+        for _ in range(7):
+            region = (region | Ball(0, 1)) & Ball(0, 2)
+        assert region_from_tree(region.to_tree()) == region
+        with pytest.raises(InputError, match="nested 17 deep"):
+            (region | Ball(0, 1)) & Ball(0, 2)  # one level more than can be read
+
+
+class TestBinding:
+    def test_an_unknown_column_is_named_with_the_closest_one(self) -> None:
+        with pytest.raises(InputError, match=r"'AGE'.*AGEP, PUMA, SEX.*Did you mean 'AGEP'"):
+            Box({"AGE": (1, 2)}).bind(census())
+
+    def test_names_need_named_data_or_the_default_names(self) -> None:
+        inputs = as_inputs(census().values)
+        assert Box({"x0": (75, 100)}).bind(inputs).contains(inputs.values).any()
+        with pytest.raises(InputError, match="no column names"):
+            Box({"AGEP": (75, 100)}).bind(inputs)
+
+    @pytest.mark.parametrize("region", [Box(30, 40), Ball(30, 1), Points([30, 40])])
+    def test_the_dimension_has_to_match(self, region: Region) -> None:
+        with pytest.raises(InputError, match=r"1 feature\(s\), but X has 3"):
+            region.bind(census())
+
+    @pytest.mark.parametrize(
+        "region",
+        [
+            Box(10, 20),
+            Box(3.5, None),
+            Ball(5, 1.5),
+            Points([-4, 7]),
+            Box(10, 20) | Ball(5, 1.5),
+            Box(10, 20) & Ball(9, 3),
+        ],
+    )
+    def test_a_region_away_from_all_data_is_refused(self, region: Region) -> None:
+        with pytest.raises(InputError, match=r"(?s)outside the data.*0 ≤ x ≤ 3.*units"):
+            region.bind(line())
+
+    @pytest.mark.parametrize("region", [Box(3, 20), Ball(5, 2), Points([-1, 2.9]), Box(10, 20) | Box(1, 2)])
+    def test_a_region_that_touches_the_data_is_fine(self, region: Region) -> None:
+        region.bind(line())
+
+    def test_an_empty_intersection_is_refused(self) -> None:
+        with pytest.raises(InputError, match="empty"):
+            (Ball(1, 0.2) & Ball(2, 0.2)).bind(line())
+        with pytest.raises(InputError, match="empty"):
+            (Points([1, 2]) & Box(2.5, 3)).bind(line())
+        square = as_inputs(halton(40, 2))
+        corners_only = (Ball([0, 0], 0.6) & Ball([0.9, 0.9], 0.6)).bind(square)
+        with pytest.raises(InputError, match="the region is empty"):
+            corners_only.candidates(100, square)
+
+    def test_points_of_a_frame_follow_the_names(self) -> None:
+        frame = pd.DataFrame({"SEX": [1.0], "AGEP": [30.0], "PUMA": [500.0], "other": [0.0]})
+        np.testing.assert_array_equal(Points(frame).bind(census()).points, [[30.0, 500.0, 1.0]])
+        with pytest.raises(InputError, match="no column 'PUMA'"):
+            Points(frame[["SEX", "AGEP", "other"]]).bind(census())
+
+
+class TestShapes:
+    def test_one_feature_gets_an_even_grid_with_both_ends(self) -> None:
+        region = Box(1, 2).bind(line())
+        np.testing.assert_allclose(region.candidates(11, line())[:, 0], np.linspace(1, 2, 11), atol=1e-15)
+        for turn in range(1, 6):
+            fresh = np.sort(region.candidates(101, line(), turn)[:, 0])
+            assert fresh[0] == 1.0
+            assert fresh[-1] == 2.0
+            assert np.diff(fresh).max() <= 1.01 / 99
+
+    def test_borders_belong_to_the_region(self) -> None:
+        np.testing.assert_array_equal(
+            Box(1, 2).bind(line()).contains(np.array([[1.0], [2.0], [2.0 + 1e-15]])), [1, 1, 0]
+        )
+        np.testing.assert_array_equal(Ball(1, 0.5).bind(line()).contains(np.array([[0.5], [1.5], [1.51]])), [1, 1, 0])
+        np.testing.assert_array_equal(Points([0.0]).bind(line()).contains(np.array([[-0.0], [1e-300]])), [1, 0])
+
+    def test_candidates_of_a_box_have_its_corners_and_faces(self) -> None:
+        inputs = as_inputs(halton(30, 3))
+        region = Box([0.0, 0.2, 0.4], [1.0, 0.6, 0.8]).bind(inputs)
+        found = region.candidates(400, inputs)
+        corners = {(a, b, c) for a in (0.0, 1.0) for b in (0.2, 0.6) for c in (0.4, 0.8)}
+        assert corners <= {tuple(row) for row in found.tolist()}
+        on_border = (found == [0.0, 0.2, 0.4]) | (found == [1.0, 0.6, 0.8])
+        for column in range(3):
+            assert np.sum(found[:, column] == [0.0, 0.2, 0.4][column]) > 10
+            assert np.sum(found[:, column] == [1.0, 0.6, 0.8][column]) > 10
+        assert np.sum(on_border.sum(axis=1) == 2) > 10
+        assert np.mean(~on_border.any(axis=1)) > 0.5
+
+    def test_open_sides_end_where_the_data_end(self) -> None:
+        inputs = census()
+        found = Box({"PUMA": (None, 2000)}).bind(inputs).candidates(300, inputs)
+        assert found[:, 1].min() == inputs.values[:, 1].min()
+        assert found[:, 1].max() == 2000
+
+    def test_free_columns_take_every_observed_combination_equally_often(self) -> None:
+        inputs = as_inputs(np.array([[t, c // 2, 10 * c] for t in range(5) for c in range(13)], dtype=float))
+        found = Box({"x0": (1, 2)}).bind(inputs).candidates(1300, inputs)
+        combinations, counts = np.unique(found[:, 1:], axis=0, return_counts=True)
+        np.testing.assert_array_equal(combinations, np.unique(inputs.values[:, 1:], axis=0))
+        assert counts.max() <= 1.3 * counts.min()
+        for combination in combinations:
+            along = np.sort(found[np.all(found[:, 1:] == combination, axis=1), 0])
+            assert np.diff(along, prepend=1.0, append=2.0).max() < 0.08
+
+    def test_free_columns_can_take_their_ranges(self) -> None:
+        inputs = census()
+        region = Box({"AGEP": (75, 100)}, free="ranges").bind(inputs)
+        found = region.candidates(300, inputs)
+        assert np.unique(found[:, 2]).size > 100
+        assert np.all(found[:, 1:] >= inputs.values[:, 1:].min(axis=0))
+        assert np.all(found[:, 1:] <= inputs.values[:, 1:].max(axis=0))
+
+    def test_moves_are_the_columns_that_vary_continuously(self) -> None:
+        inputs = census()
+        assert Box({"AGEP": (75, 100)}).bind(inputs).moves(3).tolist() == [True, False, False]
+        assert Box({"AGEP": (75, 100)}, free="ranges").bind(inputs).moves(3).tolist() == [True, True, True]
+        assert Box({"AGEP": (75, 75)}).bind(inputs).moves(3).tolist() == [False, False, False]
+        assert (Box({"AGEP": (75, 100)}) | Box({"SEX": (1, 2)})).bind(inputs).moves(3).tolist() == [True, False, True]
+
+    def test_a_single_value_is_a_region(self) -> None:
+        np.testing.assert_array_equal(Box(2, 2).bind(line()).candidates(100, line()), [[2.0]])
+        inputs = census()
+        found = Box({"AGEP": (75, 75)}).bind(inputs).candidates(10_000, inputs)
+        assert found.shape[0] == np.unique(inputs.values[:, 1:], axis=0).shape[0]
+
+    def test_everywhere_is_a_tenth_wider_than_the_data(self) -> None:
+        found = Everywhere().bind(line()).candidates(50, line())
+        np.testing.assert_allclose([found.min(), found.max()], [-0.3, 3.3])
+
+    def test_boxes_that_meet_become_one_box(self) -> None:
+        both = Box({"AGEP": (75, 100)}) & Box({"AGEP": (None, 90), "SEX": (1, 1)})
+        assert both == Box({"AGEP": (75, 90), "SEX": (1, 1)})
+        assert Box(0, 2) & Box(1, 3) == Box(1, 2)
+        mixed = (Box({"AGEP": (75, 100)}) & Box([None, 200, None], [80, 900, None])).bind(census())
+        assert mixed == Box({"AGEP": (75, 80), "PUMA": (200, 900)})
+        assert isinstance(mixed.bind(census()), Box)
+
+    def test_everywhere_changes_nothing_in_an_intersection(self) -> None:
+        assert Everywhere() & Box(0, 1) == Box(0, 1)
+        assert Box(0, 1) & Everywhere() == Box(0, 1)
+
+    def test_intersections_agree_with_their_members(self) -> None:
+        inputs = as_inputs(3 * halton(200, 2))
+        region = (Ball([1, 1], 1) & Ball([2, 1], 1)).bind(inputs)
+        expected = [math.hypot(a - 1, b - 1) <= 1 and math.hypot(a - 2, b - 1) <= 1 for a, b in inputs.values]
+        assert region.contains(inputs.values).tolist() == expected
+        found = region.candidates(500, inputs)
+        assert found[:, 1].max() > 1.8
+        assert found[:, 1].min() < 0.2
+
+    def test_projection_is_the_nearest_point(self) -> None:
+        inputs = as_inputs(3 * halton(40, 2))
+        away = np.array([[5.0, 1.0], [1.2, 1.1]])
+        np.testing.assert_allclose(Ball([1, 1], 1).bind(inputs).project(away, inputs), [[2.0, 1.0], [1.2, 1.1]])
+        np.testing.assert_allclose(Box([0, 0], [1, 1]).bind(inputs).project(away, inputs), [[1, 1], [1, 1]])
+        either = (Ball([1, 1], 1) | Box([2, 2], [3, 3])).bind(inputs)
+        np.testing.assert_allclose(either.project(np.array([[3.5, 2.5], [1, 1]]), inputs), [[3.0, 2.5], [1.0, 1.0]])
+
+    def test_extreme_bounds_do_not_overflow(self) -> None:
+        inputs = as_inputs([[0.0, 0.0], [1.0, 1.0]])
+        for region in (Box([-1e308, 0], [1e308, 1]), Ball([0, 0], 1e300)):
+            bound = region.bind(inputs)
+            assert np.all(bound.contains(bound.candidates(50, inputs)))
+
+    @pytest.mark.parametrize(
+        ("region", "words"),
+        [
+            (Box(1, 2), "1 ≤ t ≤ 2"),
+            (Box({"AGEP": (75, 100), "PUMA": (None, 2000)}), "75 ≤ AGEP ≤ 100 and PUMA ≤ 2000"),
+            (Box({"two words": (0.5, None)}), "`two words` ≥ 0.5"),
+            (Box(3, 3), "t = 3"),
+            (Ball([1, 2], 0.5), "within 0.5 of (1, 2)"),
+            (Points([1, 2, 3]), "3 points"),
+            (Points([1]), "1 point"),
+            (Everywhere(), "everywhere"),
+            (Box(1, 2) | Ball(0, 1), "(1 ≤ t ≤ 2) or (within 1 of 0)"),
+            (Box(1, 2) & Ball(0, 1), "(1 ≤ t ≤ 2) and (within 1 of 0)"),
+        ],
+    )
+    def test_words_are_those_of_the_reader(self, region: Region, words: str) -> None:
+        assert region.in_words(("t",)) == words
+
+
+class TestSequence:
+    @pytest.mark.parametrize("dimension", [1, 2, 3, 5, 12])
+    def test_points_are_spread_evenly(self, dimension: int) -> None:
+        points = halton(2000, dimension)
+        assert np.all((points >= 0) & (points < 1))
+        np.testing.assert_allclose(points.mean(axis=0), 0.5, atol=0.01)
+        for first, second in itertools.combinations(range(dimension), 2):
+            counts, _, _ = np.histogram2d(points[:, first], points[:, second], bins=8, range=[[0, 1], [0, 1]])
+            assert counts.min() > 0.6 * 2000 / 64
+
+    def test_turns_share_no_points(self) -> None:
+        sets = [{row.tobytes() for row in halton(500, 2, turn)} for turn in range(6)]
+        assert len(set.union(*sets)) == 6 * 500
+
+    @pytest.mark.parametrize("dimension", [2, 3])
+    def test_every_face_is_covered_from_end_to_end(self, dimension: int) -> None:
+        cube = fill_cube(4000, dimension)
+        for column in range(dimension):
+            for side in (0.0, 1.0):
+                face = np.delete(cube[cube[:, column] == side], column, axis=1)
+                for along in face.T:
+                    assert np.diff(np.sort(along), prepend=0.0, append=1.0).max() < 0.05
+
+    def test_cubes_balls_and_intervals_stay_inside(self) -> None:
+        for count in (1, 2, 5, 100):
+            for dimension in (1, 2, 7):
+                assert np.all(np.abs(fill_cube(count, dimension, 1) - 0.5) <= 0.5)
+                assert np.all(np.linalg.norm(fill_ball(count, dimension, 1), axis=1) <= 1 + 1e-14)
+            assert np.all(np.diff(fill_interval(count, 1)) >= 0)
+
+    @given(st.integers(1, 50), st.integers(1, 300), st.integers(1, 4), st.integers(0, 9))
+    def test_dealing_is_even(self, choices: int, count: int, dimension: int, turn: int) -> None:
+        counts = np.bincount(deal(choices, count, dimension, turn), minlength=choices)
+        assert counts.sum() == count
+        assert counts.max() - counts.min() <= 1
+
+
+numbers = st.one_of(st.floats(), st.integers(), st.none(), st.booleans())
+json_values = st.recursive(
+    st.one_of(numbers, st.text(max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=5), inner, max_size=4)),
+    max_leaves=10,
+)
+field_values = st.one_of(
+    numbers, st.lists(numbers, max_size=3), st.lists(st.lists(numbers, max_size=2), max_size=3), json_values
+)
+leaves = st.fixed_dictionaries(
+    {"kind": st.sampled_from(["box", "ball", "points", "everywhere"])},
+    optional=dict.fromkeys(
+        ("columns", "lower", "upper", "centre", "radius", "points", "members", "extra"), field_values
+    )
+    | {"free": st.one_of(st.sampled_from(["combinations", "ranges"]), json_values)},
+)
+boxes = st.fixed_dictionaries(
+    {
+        "kind": st.just("box"),
+        "columns": st.one_of(st.none(), st.lists(st.text(max_size=2), max_size=3)),
+        "lower": st.lists(numbers, max_size=3),
+        "upper": st.lists(numbers, max_size=3),
+        "free": st.sampled_from(["combinations", "ranges"]),
+    }
+)
+trees = st.recursive(
+    st.one_of(leaves, boxes, json_values),
+    lambda inner: st.fixed_dictionaries(
+        {"kind": st.sampled_from(["union", "intersection"]), "members": st.lists(inner, max_size=3)}
+    ),
+    max_leaves=6,
+)
+
+
+class TestTrees:
+    @settings(max_examples=300, deadline=None)
+    @given(trees)
+    def test_any_json_is_a_region_or_an_input_error(self, tree: object) -> None:
+        try:
+            region = region_from_tree(tree)
+        except InputError:
+            return
+        assert region_from_tree(region.to_tree()) == region
+
+    @pytest.mark.parametrize(
+        "tree",
+        [
+            None,
+            [],
+            {"kind": ["box"]},
+            {"kind": "everywhere", "extra": 1},
+            {"kind": "everywhere", 3: 1},
+            {"kind": "ball", "centre": [10**400], "radius": 1},
+            {"kind": "ball", "centre": [10**5000], "radius": 1},
+            {"kind": "ball", "centre": [1], "radius": "1"},
+            {"kind": "ball", "centre": [True], "radius": 1},
+            {"kind": "points", "columns": None, "points": [[1], [1, 2]]},
+            {"kind": "points", "columns": None, "points": [[math.nan]]},
+            {"kind": "points", "columns": ["a", "b"], "points": [[1]]},
+            {"kind": "box", "columns": ["a", "a"], "lower": [1, 1], "upper": [2, 2], "free": "ranges"},
+            {"kind": "box", "columns": [["a"]], "lower": [1], "upper": [2], "free": "ranges"},
+            {"kind": "box", "columns": None, "lower": [math.inf], "upper": [2], "free": "ranges"},
+            {"kind": "box", "columns": None, "lower": [1], "upper": [2], "free": {}},
+            {"kind": "union", "members": []},
+            {"kind": "union", "members": [{"kind": "everywhere"}] * 1000},
+        ],
+    )
+    def test_bad_trees_are_refused(self, tree: object) -> None:
+        with pytest.raises(InputError):
+            region_from_tree(tree)
+
+    @pytest.mark.parametrize("kinds", [("union", "union"), ("union", "intersection")])
+    def test_deep_trees_are_refused(self, kinds: tuple[str, str]) -> None:
+        tree: dict[str, Any] = {"kind": "everywhere"}
+        for level in range(100_000):
+            tree = {"kind": kinds[level % 2], "members": [tree]}
+        with pytest.raises(InputError, match="16 deep"):
+            region_from_tree(tree)
+        while "members" in tree:  # taken apart step by step: freeing it in one go would recurse
+            tree = tree.pop("members")[0]
