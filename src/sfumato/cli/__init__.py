@@ -6,12 +6,3 @@ not publish, 2 wrong use.
 
 from .commands import app
 from .speech import Json, as_json, examples, show_warnings_as_notes, speaking
-
-__all__ = [
-    "Json",
-    "app",
-    "as_json",
-    "examples",
-    "show_warnings_as_notes",
-    "speaking",
-]

@@ -11,23 +11,3 @@ from .plan import FEW
 from .problem import Audience, Problem, Solution
 from .search import AskedCover, NoCover, certified_design
 from .units import UnitsProblem, design_in, in_units, output_units
-
-__all__ = [
-    "FEW",
-    "AskedCover",
-    "Audience",
-    "Mechanism",
-    "NoCover",
-    "PrivateGPRegressor",
-    "Problem",
-    "Solution",
-    "UnitsProblem",
-    "asked_problem",
-    "certified_design",
-    "check_choice",
-    "check_prior",
-    "design_in",
-    "in_units",
-    "output_units",
-    "protect",
-]

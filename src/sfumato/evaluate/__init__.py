@@ -9,30 +9,3 @@ from .baselines import dropout, solve_positive, stationary, unsecured
 from .differential_privacy import Cloak, CloakingMatrix, average_as_the_scripts_did, cloak, standard_dp, unsafe_normals
 from .target import Outcome
 from .tradeoffs import TRADEOFF_HEADER, WIDE_ONLY, Line, Tradeoff, cells, notes, number, share, tradeoff
-
-__all__ = [
-    "AUDIT_HEADER",
-    "OWNER_ONLY",
-    "TRADEOFF_HEADER",
-    "WIDE_ONLY",
-    "Audit",
-    "Cloak",
-    "CloakingMatrix",
-    "Line",
-    "Outcome",
-    "Tradeoff",
-    "audit",
-    "average_as_the_scripts_did",
-    "cells",
-    "cloak",
-    "dropout",
-    "notes",
-    "number",
-    "share",
-    "solve_positive",
-    "standard_dp",
-    "stationary",
-    "tradeoff",
-    "unsafe_normals",
-    "unsecured",
-]

@@ -9,12 +9,3 @@ from .ledger import SHARE, Ledger
 from .past import Published
 from .promises import promises_of
 from .remaining import Remaining
-
-__all__ = [
-    "SHARE",
-    "Chain",
-    "Ledger",
-    "Published",
-    "Remaining",
-    "promises_of",
-]

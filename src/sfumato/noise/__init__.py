@@ -7,17 +7,3 @@ second one.
 from .entropy import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
 from .functional import FunctionalNoise, RandomFunction
 from .noise import CorrelatedNoise, IndependentNoise, Noise, no_noise
-
-__all__ = [
-    "CorrelatedNoise",
-    "FunctionalNoise",
-    "IndependentNoise",
-    "Noise",
-    "RandomFunction",
-    "SecretKey",
-    "check_resolution",
-    "default_resolution",
-    "finest_resolution",
-    "no_noise",
-    "round_outputs",
-]

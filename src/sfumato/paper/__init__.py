@@ -5,5 +5,3 @@ figures, and the commands ``reproduce`` and ``data``.
 """
 
 from .commands import add_commands
-
-__all__ = ["add_commands"]

@@ -9,14 +9,3 @@ from .demand import Demand, lower_bound
 from .diagonal import diagonal_noise
 from .joint import explaining_root, joint_noise_factor, promised_root
 from .uniform import needed_everywhere
-
-__all__ = [
-    "Demand",
-    "correlated_noise",
-    "diagonal_noise",
-    "explaining_root",
-    "joint_noise_factor",
-    "lower_bound",
-    "needed_everywhere",
-    "promised_root",
-]

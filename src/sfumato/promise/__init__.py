@@ -24,26 +24,3 @@ from .tolerance import (
     TabulatedFloor,
     Tolerance,
 )
-
-__all__ = [
-    "ComposedNoise",
-    "Composition",
-    "Cover",
-    "Design",
-    "Disclosure",
-    "FloorTolerance",
-    "FractionTolerance",
-    "Guarantee",
-    "KernelTolerance",
-    "MatrixTolerance",
-    "OutputTolerance",
-    "Speech",
-    "Structure",
-    "TabulatedFloor",
-    "Tolerance",
-    "compose",
-    "error_variances",
-    "readings",
-    "rows_in_reach",
-    "same_measurement",
-]

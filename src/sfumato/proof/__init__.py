@@ -11,30 +11,3 @@ from .optimality import objective
 from .reader import TOLERANCE, Covariances, Reader, add_noise
 from .related_outputs import look_alike, one_by_one
 from .sums import Features, Summary, VirtualRows, noise_coefficients, summarise
-
-__all__ = [
-    "MOST",
-    "SMALLEST",
-    "TOLERANCE",
-    "Centres",
-    "Certificate",
-    "Covariances",
-    "Features",
-    "Reader",
-    "Summary",
-    "VirtualRows",
-    "add_noise",
-    "certify",
-    "check_inputs",
-    "choose_centres",
-    "examine",
-    "far_apart",
-    "gathering_places",
-    "look_alike",
-    "noise_coefficients",
-    "objective",
-    "one_by_one",
-    "starts",
-    "summarise",
-    "walk",
-]

@@ -9,18 +9,3 @@ from .sets import MOST_OUTPUTS, Intersection, OutputRegion, Union
 from .shapes import Ball, Box, Everywhere, Points, bound_points
 from .text import parse_region
 from .tree import region_from_tree
-
-__all__ = [
-    "MOST_OUTPUTS",
-    "Ball",
-    "Box",
-    "Everywhere",
-    "Intersection",
-    "OutputRegion",
-    "Points",
-    "Region",
-    "Union",
-    "bound_points",
-    "parse_region",
-    "region_from_tree",
-]

@@ -11,28 +11,3 @@ from .report_page import check_page, report, write_report
 from .slices import plot_floor_along, plot_partial, plot_slices
 from .style import BAND, FLOOR, PUBLISHED, READER, REGION, TRUTH
 from .trajectory import plot_trajectory
-
-__all__ = [
-    "BAND",
-    "FLOOR",
-    "PUBLISHED",
-    "READER",
-    "REGION",
-    "TRUTH",
-    "check_page",
-    "plot_audit",
-    "plot_both",
-    "plot_covariance",
-    "plot_floor",
-    "plot_floor_along",
-    "plot_history",
-    "plot_noise_map",
-    "plot_partial",
-    "plot_release",
-    "plot_slices",
-    "plot_std_map",
-    "plot_tradeoff",
-    "plot_trajectory",
-    "report",
-    "write_report",
-]
