@@ -42,7 +42,7 @@ def rows(count: int, dimension: int = 2) -> Array:
 def sensitive(of: sf.Prior, dimension: int = 2, epsilon: float = 0.05, most: int = 128) -> Array:
     """A greedy cover of the region: the sensitive inputs that a design without a search is made for."""
     corner = as_inputs(np.vstack([np.zeros(dimension), np.full(dimension, 0.15 ** (1 / dimension))]))
-    places = box(dimension).bind(corner).candidates(2048, corner)
+    places = box(dimension).bind(corner).probes(2048, corner)
     return np.asarray(places[greedy_order(of, places, epsilon, most).order])
 
 

@@ -158,7 +158,7 @@ def kernel() -> gpytorch.kernels.Kernel:
 def test_a_model_and_a_region_can_be_sent(engine: Engine, region: sf.Region) -> None:
     X = pd.DataFrame(np.random.default_rng(1).uniform(size=(600, 2)), columns=["a", "b"])
     inputs = as_inputs(X)
-    work = Modelled(sf.Prior(kernel=kernel(), mean=1.5, noise=0.1), region.resolve(inputs), inputs.values[:5])
+    work = Modelled(sf.Prior(kernel=kernel(), mean=1.5, noise=0.1), region.on_columns_of(inputs), inputs.values[:5])
     parts = list(parts_of(inputs, {}, 100))
     there, here = engine.total(work, parts, ignored), Here().total(work, parts, ignored)
     for name, values in here.items():

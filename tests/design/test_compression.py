@@ -44,12 +44,12 @@ def compressed_readers(design):
     return [CompressedReader(design, prior, summary, place) for place, prior in enumerate(design.priors)]
 
 
-def promised(design, turn=5):
+def promised(design, batch=5):
     """Inputs at which the promise is made: all of them, or many that neither design nor certificate looked at."""
     if design.cover == "rows":
         return design.rows_inside()
     region = design.region
-    return region.points if region.points is not None else region.candidates(300, design.inputs, turn)
+    return region.points if region.points is not None else region.probes(300, design.inputs, batch)
 
 
 def joint_ratio(design, prior):

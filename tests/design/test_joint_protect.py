@@ -15,8 +15,7 @@ from kernels import matern, rbf
 from sfumato.data.inputs import Inputs, place_in_words
 from sfumato.data.stacking import stacked_outputs
 from sfumato.errors import FormatError
-from sfumato.regions.sets import OutputRegion
-from sfumato.regions.tree import region_from_tree
+from sfumato.regions import OutputRegion, region_from_tree
 from sfumato.release.release import Release
 
 T = np.linspace(0.0, 3.0, 25)
@@ -382,11 +381,11 @@ def test_a_region_of_outputs_can_be_written_and_read():
     assert region.in_words(inputs.names) == "r: 1 point; v: 1 ≤ t ≤ 2"
     inside = region.contains(np.array([[0.5, 0.0], [0.5, 1.0], [1.5, 1.0], [1.5, 0.0]]))
     assert inside.tolist() == [True, False, True, False]
-    points = region.candidates(100, inputs)
+    points = region.probes(100, inputs)
     assert np.all(region.contains(points))
     assert np.all(region.contains(region.project(points + np.array([[0.3, 0.0]]), inputs)))
-    assert set(region.reach(inputs.values[:2], inputs)[:, -1]) == {0.0, 1.0}
-    assert not region.moves(2)[-1]
+    assert set(region.project_into_parts(inputs.values[:2], inputs)[:, -1]) == {0.0, 1.0}
+    assert not region.varying_columns(2)[-1]
 
 
 def test_a_release_with_too_few_resolutions_is_refused(both):

@@ -35,7 +35,7 @@ from sfumato.promise.tolerance import (
     TabulatedFloor,
 )
 from sfumato.proof.certificate import certify
-from sfumato.regions.shapes import Ball, Box, Everywhere, Points
+from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release.release import digest_outputs, make_release
 
 RNG = np.random.default_rng(0)

@@ -121,7 +121,7 @@ def test_centres_leave_out_no_more_than_asked_at_rows_and_in_the_region(name, me
     features = Features.around(prior, centres.places)
     assert len(centres.means) == len(features) + 1
     assert features.left_out(PLANE).mean() <= mean * (1 + 1e-6)
-    inside = region.candidates(500, as_inputs(PLANE), turn=3)
+    inside = region.probes(500, as_inputs(PLANE), batch=3)
     assert features.left_out(inside).max() <= 60 * mean
 
 

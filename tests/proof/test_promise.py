@@ -137,7 +137,7 @@ def confirm(mechanism, kind, prior):
         if mechanism.certificate.cover == "rows":
             points = mechanism.design.rows_inside()
         if points is None:
-            points = region.candidates(24, mechanism.design.inputs, turn=5)
+            points = region.probes(24, mechanism.design.inputs, batch=5)
         points = np.vstack(
             [points, mechanism.certificate.worst_input[None]] if points is not region.points else [points]
         )

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from sfumato.data.inputs import as_inputs
 from sfumato.errors import InputError
 from sfumato.linalg.low_discrepancy import halton
-from sfumato.regions.region import Region
-from sfumato.regions.sets import Union
-from sfumato.regions.shapes import Box
-from sfumato.regions.text import parse_region
+from sfumato.regions import Box, Region, Union, parse_region
 
 COLUMNS = ("t", "AGEP", "PUMA", "two words", "and", 'odd`"name')
 

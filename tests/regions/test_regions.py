@@ -17,10 +17,7 @@ from hypothesis import strategies as st
 from sfumato.data.inputs import Inputs, as_inputs
 from sfumato.errors import InputError
 from sfumato.linalg.low_discrepancy import deal, fill_ball, fill_cube, fill_interval, halton
-from sfumato.regions.region import Region
-from sfumato.regions.sets import Intersection, Union
-from sfumato.regions.shapes import Ball, Box, Everywhere, Points
-from sfumato.regions.tree import region_from_tree
+from sfumato.regions import Ball, Box, Everywhere, Intersection, Points, Region, Union, region_from_tree
 
 
 def line(count: int = 31) -> Inputs:
@@ -55,10 +52,10 @@ class RegionContract:
         return self.make().bind(self.data())
 
     @pytest.mark.parametrize("count", [1, 2, 3, 10, 64, 500])
-    @pytest.mark.parametrize("turn", [0, 1, 7])
-    def test_candidates_are_inside(self, count: int, turn: int) -> None:
+    @pytest.mark.parametrize("batch", [0, 1, 7])
+    def test_candidates_are_inside(self, count: int, batch: int) -> None:
         region, inputs = self.bound(), self.data()
-        found = region.candidates(count, inputs, turn)
+        found = region.probes(count, inputs, batch)
         assert found.dtype == np.float64
         assert found.ndim == 2
         assert found.shape[0] >= 1
@@ -68,38 +65,38 @@ class RegionContract:
 
     def test_candidates_are_about_as_many_as_asked(self) -> None:
         if not self.finite:
-            assert 0.5 * 400 <= self.bound().candidates(400, self.data()).shape[0] <= 2 * 400
+            assert 0.5 * 400 <= self.bound().probes(400, self.data()).shape[0] <= 2 * 400
 
     def test_candidates_are_the_same_each_time(self) -> None:
-        first, second = (self.bound().candidates(50, self.data(), turn=3) for _ in range(2))
+        first, second = (self.bound().probes(50, self.data(), batch=3) for _ in range(2))
         np.testing.assert_array_equal(first, second)
 
     def test_turns_give_fresh_candidates(self) -> None:
         if self.finite:
             return
-        sets = [{row.tobytes() for row in self.bound().candidates(400, self.data(), turn)} for turn in (0, 1, 2)]
+        sets = [{row.tobytes() for row in self.bound().probes(400, self.data(), batch)} for batch in (0, 1, 2)]
         for one, other in ((0, 1), (0, 2), (1, 2)):
             assert len(sets[one] - sets[other]) > 0.4 * len(sets[one])
 
     def test_no_candidates_is_an_error(self) -> None:
         with pytest.raises(InputError, match="count is 0"):
-            self.bound().candidates(0, self.data())
+            self.bound().probes(0, self.data())
 
     def test_tree_round_trip_keeps_the_region(self) -> None:
         region, inputs = self.make(), self.data()
         again = region_from_tree(json.loads(json.dumps(region.to_tree(), allow_nan=False)))
         assert again == region
         assert repr(again) == repr(region)
-        look = np.concatenate([inputs.values, region.bind(inputs).candidates(100, inputs)])
+        look = np.concatenate([inputs.values, region.bind(inputs).probes(100, inputs)])
         np.testing.assert_array_equal(again.bind(inputs).contains(look), region.bind(inputs).contains(look))
         np.testing.assert_array_equal(
-            again.bind(inputs).candidates(99, inputs, 1), region.bind(inputs).candidates(99, inputs, 1)
+            again.bind(inputs).probes(99, inputs, 1), region.bind(inputs).probes(99, inputs, 1)
         )
 
     def test_tree_of_a_bound_region_can_be_read_too(self) -> None:
         region, inputs = self.bound(), self.data()
         again = region_from_tree(json.loads(json.dumps(region.to_tree(), allow_nan=False))).bind(inputs)
-        look = np.concatenate([inputs.values, region.candidates(100, inputs)])
+        look = np.concatenate([inputs.values, region.probes(100, inputs)])
         np.testing.assert_array_equal(again.contains(look), region.contains(look))
 
     def test_words_say_something(self) -> None:
@@ -114,8 +111,8 @@ class RegionContract:
         inputs = self.data()
         for call in (
             lambda region: region.contains(inputs.values),
-            lambda region: region.candidates(10, inputs),
-            lambda region: region.moves(inputs.dimension),
+            lambda region: region.probes(10, inputs),
+            lambda region: region.varying_columns(inputs.dimension),
             lambda region: region.project(inputs.values, inputs),
         ):
             with pytest.raises(InputError, match="bind"):
@@ -131,7 +128,7 @@ class RegionContract:
             self.bound().contains(np.zeros((2, self.data().dimension + 1)))
 
     def test_moves_is_a_mask_of_the_columns(self) -> None:
-        moves = self.bound().moves(self.data().dimension)
+        moves = self.bound().varying_columns(self.data().dimension)
         assert moves.dtype == np.bool_
         assert moves.shape == (self.data().dimension,)
         assert not (self.finite and moves.any())
@@ -144,7 +141,7 @@ class RegionContract:
 
     def test_projection_of_candidates_stays_inside(self) -> None:
         region, inputs = self.bound(), self.data()
-        found = region.candidates(60, inputs)
+        found = region.probes(60, inputs)
         assert np.all(region.contains(region.project(found, inputs)))
 
     def test_copies_are_equal(self) -> None:
@@ -365,7 +362,7 @@ class TestBinding:
         square = as_inputs(halton(40, 2))
         corners_only = (Ball([0, 0], 0.6) & Ball([0.9, 0.9], 0.6)).bind(square)
         with pytest.raises(InputError, match="the region is empty"):
-            corners_only.candidates(100, square)
+            corners_only.probes(100, square)
 
     def test_points_of_a_frame_follow_the_names(self) -> None:
         frame = pd.DataFrame({"SEX": [1.0], "AGEP": [30.0], "PUMA": [500.0], "other": [0.0]})
@@ -377,9 +374,9 @@ class TestBinding:
 class TestShapes:
     def test_one_feature_gets_an_even_grid_with_both_ends(self) -> None:
         region = Box(1, 2).bind(line())
-        np.testing.assert_allclose(region.candidates(11, line())[:, 0], np.linspace(1, 2, 11), atol=1e-15)
-        for turn in range(1, 6):
-            fresh = np.sort(region.candidates(101, line(), turn)[:, 0])
+        np.testing.assert_allclose(region.probes(11, line())[:, 0], np.linspace(1, 2, 11), atol=1e-15)
+        for batch in range(1, 6):
+            fresh = np.sort(region.probes(101, line(), batch)[:, 0])
             assert fresh[0] == 1.0
             assert fresh[-1] == 2.0
             assert np.diff(fresh).max() <= 1.01 / 99
@@ -394,7 +391,7 @@ class TestShapes:
     def test_candidates_of_a_box_have_its_corners_and_faces(self) -> None:
         inputs = as_inputs(halton(30, 3))
         region = Box([0.0, 0.2, 0.4], [1.0, 0.6, 0.8]).bind(inputs)
-        found = region.candidates(400, inputs)
+        found = region.probes(400, inputs)
         corners = {(a, b, c) for a in (0.0, 1.0) for b in (0.2, 0.6) for c in (0.4, 0.8)}
         assert corners <= {tuple(row) for row in found.tolist()}
         on_border = (found == [0.0, 0.2, 0.4]) | (found == [1.0, 0.6, 0.8])
@@ -406,13 +403,13 @@ class TestShapes:
 
     def test_open_sides_end_where_the_data_end(self) -> None:
         inputs = census()
-        found = Box({"PUMA": (None, 2000)}).bind(inputs).candidates(300, inputs)
+        found = Box({"PUMA": (None, 2000)}).bind(inputs).probes(300, inputs)
         assert found[:, 1].min() == inputs.values[:, 1].min()
         assert found[:, 1].max() == 2000
 
     def test_free_columns_take_every_observed_combination_equally_often(self) -> None:
         inputs = as_inputs(np.array([[t, c // 2, 10 * c] for t in range(5) for c in range(13)], dtype=float))
-        found = Box({"x0": (1, 2)}).bind(inputs).candidates(1300, inputs)
+        found = Box({"x0": (1, 2)}).bind(inputs).probes(1300, inputs)
         combinations, counts = np.unique(found[:, 1:], axis=0, return_counts=True)
         np.testing.assert_array_equal(combinations, np.unique(inputs.values[:, 1:], axis=0))
         assert counts.max() <= 1.3 * counts.min()
@@ -423,26 +420,27 @@ class TestShapes:
     def test_free_columns_can_take_their_ranges(self) -> None:
         inputs = census()
         region = Box({"AGEP": (75, 100)}, free="ranges").bind(inputs)
-        found = region.candidates(300, inputs)
+        found = region.probes(300, inputs)
         assert np.unique(found[:, 2]).size > 100
         assert np.all(found[:, 1:] >= inputs.values[:, 1:].min(axis=0))
         assert np.all(found[:, 1:] <= inputs.values[:, 1:].max(axis=0))
 
     def test_moves_are_the_columns_that_vary_continuously(self) -> None:
         inputs = census()
-        assert Box({"AGEP": (75, 100)}).bind(inputs).moves(3).tolist() == [True, False, False]
-        assert Box({"AGEP": (75, 100)}, free="ranges").bind(inputs).moves(3).tolist() == [True, True, True]
-        assert Box({"AGEP": (75, 75)}).bind(inputs).moves(3).tolist() == [False, False, False]
-        assert (Box({"AGEP": (75, 100)}) | Box({"SEX": (1, 2)})).bind(inputs).moves(3).tolist() == [True, False, True]
+        assert Box({"AGEP": (75, 100)}).bind(inputs).varying_columns(3).tolist() == [True, False, False]
+        assert Box({"AGEP": (75, 100)}, free="ranges").bind(inputs).varying_columns(3).tolist() == [True, True, True]
+        assert Box({"AGEP": (75, 75)}).bind(inputs).varying_columns(3).tolist() == [False, False, False]
+        either = Box({"AGEP": (75, 100)}) | Box({"SEX": (1, 2)})
+        assert either.bind(inputs).varying_columns(3).tolist() == [True, False, True]
 
     def test_a_single_value_is_a_region(self) -> None:
-        np.testing.assert_array_equal(Box(2, 2).bind(line()).candidates(100, line()), [[2.0]])
+        np.testing.assert_array_equal(Box(2, 2).bind(line()).probes(100, line()), [[2.0]])
         inputs = census()
-        found = Box({"AGEP": (75, 75)}).bind(inputs).candidates(10_000, inputs)
+        found = Box({"AGEP": (75, 75)}).bind(inputs).probes(10_000, inputs)
         assert found.shape[0] == np.unique(inputs.values[:, 1:], axis=0).shape[0]
 
     def test_everywhere_is_a_tenth_wider_than_the_data(self) -> None:
-        found = Everywhere().bind(line()).candidates(50, line())
+        found = Everywhere().bind(line()).probes(50, line())
         np.testing.assert_allclose([found.min(), found.max()], [-0.3, 3.3])
 
     def test_boxes_that_meet_become_one_box(self) -> None:
@@ -462,7 +460,7 @@ class TestShapes:
         region = (Ball([1, 1], 1) & Ball([2, 1], 1)).bind(inputs)
         expected = [math.hypot(a - 1, b - 1) <= 1 and math.hypot(a - 2, b - 1) <= 1 for a, b in inputs.values]
         assert region.contains(inputs.values).tolist() == expected
-        found = region.candidates(500, inputs)
+        found = region.probes(500, inputs)
         assert found[:, 1].max() > 1.8
         assert found[:, 1].min() < 0.2
 
@@ -478,7 +476,7 @@ class TestShapes:
         inputs = as_inputs([[0.0, 0.0], [1.0, 1.0]])
         for region in (Box([-1e308, 0], [1e308, 1]), Ball([0, 0], 1e300)):
             bound = region.bind(inputs)
-            assert np.all(bound.contains(bound.candidates(50, inputs)))
+            assert np.all(bound.contains(bound.probes(50, inputs)))
 
     @pytest.mark.parametrize(
         ("region", "words"),
@@ -510,7 +508,7 @@ class TestSequence:
             assert counts.min() > 0.6 * 2000 / 64
 
     def test_turns_share_no_points(self) -> None:
-        sets = [{row.tobytes() for row in halton(500, 2, turn)} for turn in range(6)]
+        sets = [{row.tobytes() for row in halton(500, 2, batch)} for batch in range(6)]
         assert len(set.union(*sets)) == 6 * 500
 
     @pytest.mark.parametrize("dimension", [2, 3])
@@ -530,8 +528,8 @@ class TestSequence:
             assert np.all(np.diff(fill_interval(count, 1)) >= 0)
 
     @given(st.integers(1, 50), st.integers(1, 300), st.integers(1, 4), st.integers(0, 9))
-    def test_dealing_is_even(self, choices: int, count: int, dimension: int, turn: int) -> None:
-        counts = np.bincount(deal(choices, count, dimension, turn), minlength=choices)
+    def test_dealing_is_even(self, choices: int, count: int, dimension: int, batch: int) -> None:
+        counts = np.bincount(deal(choices, count, dimension, batch), minlength=choices)
         assert counts.sum() == count
         assert counts.max() - counts.min() <= 1
 

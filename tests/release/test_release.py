@@ -25,7 +25,7 @@ from sfumato.noise.noise import CorrelatedNoise
 from sfumato.promise.design import Design
 from sfumato.promise.tolerance import FractionTolerance
 from sfumato.proof.certificate import Certificate, certify
-from sfumato.regions.shapes import Box
+from sfumato.regions import Box
 from sfumato.release.predictions import Prediction
 from sfumato.release.release import Release, load, make_release
 

@@ -35,7 +35,7 @@ from sfumato.promise.tolerance import (
     TabulatedFloor,
 )
 from sfumato.proof.certificate import Certificate, certify
-from sfumato.regions.shapes import Ball, Box, Everywhere, Points
+from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release import file as release_file
 from sfumato.release.container import LARGEST_HEADER, VERSION, container
 from sfumato.release.release import Release, load, make_release

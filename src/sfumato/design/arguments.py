@@ -157,7 +157,7 @@ def tolerance_by_output(
         raise InputError(f"{word} has a function for an output; give a number for each output.")
     make = FractionTolerance if word == "alpha" else FloorTolerance
     parts = tuple((number, make(given[joint.outputs[number]])) for number in numbers)
-    look = region.points if region.points is not None else region.candidates(LOOKS, inputs, turn=0)
+    look = region.points if region.points is not None else region.probes(LOOKS, inputs, batch=0)
     for number, part in parts:
         # first, so that a floor above the prior's own spread is named as such
         part.check(prior, look[look[:, -1] == number], inputs)
@@ -296,7 +296,7 @@ def check_tolerance(problem: Problem) -> None:
                     "region is sf.Everywhere() and the prior variance differs from input to input, so one floor has no "
                     "single meaning; give alpha, or bound the region."
                 )
-        look = region.points if region.points is not None else region.candidates(512, inputs.sample, turn=0)
+        look = region.points if region.points is not None else region.probes(512, inputs.sample, batch=0)
         tolerance.check(audience.prior, look, inputs)
 
 

@@ -220,7 +220,7 @@ class Compression:
         whole, sample = self.whole, self.whole.inputs.sample
         rows = sample.values[:: -(-len(sample) // 2048)]
         points = whole.region.points
-        places = whole.region.candidates(256, sample) if points is None else points[:256]
+        places = whole.region.probes(256, sample) if points is None else points[:256]
         guesses = []
         for prior in self.priors:
             own, budget = prior.variance(places), whole.tolerance.budget(prior, places)
@@ -240,7 +240,7 @@ class Compression:
             )
         if always is None and whole.joint:
             # sensitive inputs have to be centres, so there must be some that stand for the region well
-            places = whole.region.candidates(AT_ONCE, whole.inputs.sample)
+            places = whole.region.probes(AT_ONCE, whole.inputs.sample)
             places = places[:: -(-len(places) // AT_ONCE)]
             always = places[greedy_order(whole.prior, places, LADDER[2], GREEDY_LIMIT).order]
         # for several priors sensitive inputs must be centres of each, also where they tell almost the same
@@ -311,7 +311,7 @@ class Compression:
         if places is None and self.cover == "rows":
             places = sample.values[whole.region.contains(sample.values)]
         if places is None:
-            places = whole.region.candidates(1024, sample, turn=2)
+            places = whole.region.probes(1024, sample, batch=2)
         if len(places) == 0:
             # no row is in the region: that is said where rows are taken
             return

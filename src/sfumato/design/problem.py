@@ -355,7 +355,7 @@ class Problem:
 
     @cached_property
     def rows_inside(self) -> Array:
-        return self.region.rows_of(self.inputs.values)
+        return self.region.promised_at_rows(self.inputs.values)
 
     def jointly(self) -> Problem | None:
         """The same problem with the joint promise; None where it cannot be compared with."""

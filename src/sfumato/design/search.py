@@ -239,7 +239,7 @@ class _Search:
 
     def __init__(self, problem: Problem, margins: Margins, turn: int, say: Say, known: Array) -> None:
         self.problem, self.margins, self.say, self.turn = problem, margins, say, turn
-        moves = problem.region.moves(problem.inputs.dimension)
+        moves = problem.region.varying_columns(problem.inputs.dimension)
         self.simple = problem.inputs.features == 1
         self.count = (
             1001 * len(problem.inputs.outputs or "1")
@@ -299,7 +299,7 @@ class _Search:
     def fresh(self) -> Array:
         """Inputs of the region that were not looked at before; never those of turn 1, which the certificate uses."""
         turn, self.turn = self.turn, self.turn + 2
-        return self.problem.region.candidates(self.count, self.problem.inputs, turn=turn)
+        return self.problem.region.probes(self.count, self.problem.inputs, batch=turn)
 
     def greedy(self, insist: bool) -> Array | None:
         """The greedy cover with the ε that needs the least noise; None where it would need too many points."""

@@ -193,7 +193,7 @@ def judged_inputs(design: Design) -> Array:
 
 def between_rows(design: Design) -> Array:
     """Inputs of the region that need not be rows."""
-    places = design.region.candidates(MOST_INPUTS // 2, design.lookout, turn=_TURN)
+    places = design.region.probes(MOST_INPUTS // 2, design.lookout, batch=_TURN)
     if isinstance(design.tolerance, TabulatedFloor):
         # a floor that varies is known from the file only where it was written down
         places = design.tolerance.inputs

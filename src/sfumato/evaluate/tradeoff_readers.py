@@ -138,7 +138,7 @@ def places_to_look(inputs: Inputs, region: Region, X_test: Any = None) -> Places
         return Places(given[~within], given[within])
     sample = inputs.sample
     points = region.points
-    inside = points if points is not None else region.candidates(INSIDE, sample, turn=0)
+    inside = points if points is not None else region.probes(INSIDE, sample, batch=0)
     if inputs.dimension == 1:
         low, high = float(sample.values.min()), float(sample.values.max())
         spread = np.linspace(low, high, OUTSIDE + INSIDE)[:, None]

@@ -214,7 +214,7 @@ def _look(promise: Promise, following: Disclosure) -> Array:
         return np.vstack([region.points, promise.design.sensitive])
     new = promise.speech.stacked(promise.speech.rows_of(following)[0])
     near = rows_in_reach(region, new) if len(new) else new.values
-    return np.vstack([region.candidates(LOOKS, rows, turn=0), near, promise.design.sensitive])
+    return np.vstack([region.probes(LOOKS, rows, batch=0), near, promise.design.sensitive])
 
 
 def spoken_to(promise: Promise, new: Promise, following: Disclosure) -> Promise | None:

@@ -92,9 +92,9 @@ def promises_of(disclosure: Disclosure) -> list[Promise]:
     check_composable(design)
     if design.cover == "rows":
         # between the rows nothing was promised
-        rows = design.region.rows_of(design.inputs.values)
+        rows = design.region.promised_at_rows(design.inputs.values)
         points = Points(Inputs(rows, design.inputs.columns))
-        design = replace(design, region=points.resolve(design.inputs), cover="points")
+        design = replace(design, region=points.on_columns_of(design.inputs), cover="points")
     return [Promise(design, prior, Speech.of(disclosure), (), asked) for prior in design.priors]
 
 
@@ -113,7 +113,7 @@ def check_composable(design: Design) -> None:
 def region_key(region: Region, dimension: int) -> Any:
     """The same for bound regions that are the same, in whichever way their columns were named."""
     if isinstance(region, Box):
-        lower, upper = region.limits(dimension)
+        lower, upper = region.bounding_box(dimension)
         return ["box", lower.tolist(), upper.tolist(), region.free]
     if isinstance(region, OutputRegion):
         return ["outputs", [[number, region_key(part, dimension - 1)] for number, part in region.parts]]

@@ -113,7 +113,7 @@ def left_of(promise: Promise, disclosures: Sequence[Disclosure]) -> Left:
     certificate, _ = promise.kept_by(disclosures)
     design, prior = promise.design, promise.prior
     region = design.region
-    points = region.points if region.points is not None else region.candidates(LOOKS, design.inputs, turn=0)
+    points = region.points if region.points is not None else region.probes(LOOKS, design.inputs, batch=0)
     points = np.vstack([points, certificate.worst_input[None]])
     worst: tuple[float, tuple[float, ...], Array] | None = None
     for reading in readings(disclosures):

@@ -30,7 +30,7 @@ MOST_ROWS_IN_REACH = 4096
 
 def rows_in_reach(region: Region, inputs: Inputs) -> Array:
     """For each row of the data the input of the region next to it: where most is learnt. Each place once."""
-    moved = region.reach(inputs.values, inputs) + 0.0
+    moved = region.project_into_parts(inputs.values, inputs) + 0.0
     places = np.unique(moved[region.contains(moved)], axis=0)
     inside = region.contains(inputs.values)
     if len(places) > MOST_ROWS_IN_REACH:
@@ -80,14 +80,14 @@ class Design:
     @property
     def free_columns(self) -> Mask:
         """The columns that the region leaves to the combinations that rows of the data have."""
-        lower, upper = self.region.limits(self.inputs.dimension)
-        free = np.isinf(lower) & np.isinf(upper) & ~self.region.moves(self.inputs.dimension)
+        lower, upper = self.region.bounding_box(self.inputs.dimension)
+        free = np.isinf(lower) & np.isinf(upper) & ~self.region.varying_columns(self.inputs.dimension)
         return np.asarray(free, dtype=np.bool_)
 
     def rows_inside(self) -> Array:
         """The rows of the data that lie in the region."""
         inside = (part.inputs() for part in parts_of(self.inputs))
-        return np.vstack([self.region.rows_of(rows) for rows in inside])
+        return np.vstack([self.region.promised_at_rows(rows) for rows in inside])
 
     def rows_in_reach(self) -> Array:
         """The inputs of the region next to the rows of the data."""

@@ -64,7 +64,7 @@ def choose_centres(
     """
     rows = inputs.values[:: -(-len(inputs) // ROWS)]
     first = inputs.values[:0] if always is None else always
-    inside = region.points if region.points is not None else region.candidates(PLACES, inputs)
+    inside = region.points if region.points is not None else region.probes(PLACES, inputs)
     pool = np.vstack([first, inside[:: -(-len(inside) // PLACES)], rows]) + 0.0
     _, once = np.unique(pool, axis=0, return_index=True)
     once = np.sort(once)

@@ -229,7 +229,7 @@ def _rows_of_region(design: Design, moved: bool) -> Iterator[Array]:
     for part in parts_of(design.inputs):
         rows = part.inputs()
         rows = np.asarray(design.region.project(rows, design.lookout) if moved else rows)
-        rows = design.region.rows_of(rows)
+        rows = design.region.promised_at_rows(rows)
         for start in range(0, len(rows), ROWS_AT_ONCE):
             yield rows[start : start + ROWS_AT_ONCE]
 
@@ -272,7 +272,7 @@ def _dense_inputs(design: Design) -> Array:
         return design.region.points
     rows = design.lookout
     count = 4001 * len(rows.outputs or "1") if rows.features == 1 else int(np.clip(2_500_000 // len(rows), 2048, 8192))
-    dense = design.region.candidates(count, rows, turn=FRESH_TURN)
+    dense = design.region.probes(count, rows, batch=FRESH_TURN)
     if design.inputs.features == 1:
         return np.vstack([dense, design.rows_in_reach()])
     most = MOST_STARTS if _promises_region(design) else FEW_STARTS
@@ -292,7 +292,7 @@ def _may_wander(design: Design) -> bool:
 
 def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array]) -> Array:
     """Walk from the worst inputs to worse ones inside the region; the places where the walks end."""
-    moving = np.flatnonzero(design.region.moves(design.inputs.dimension))
+    moving = np.flatnonzero(design.region.varying_columns(design.inputs.dimension))
     if moving.size == 0 or not np.any(np.ptp(points[:, moving], axis=0) > 0):
         return points[:0]
     promised = _promises_region(design)
@@ -315,7 +315,7 @@ def _spill(design: Design) -> float:
     if design.inputs.outputs is not None and design.weights is not None and design.weights.ndim == 1:
         variance = variance * design.weights  # outputs in different units
     total = float(np.sum(variance))
-    inside = design.region.surrounds(rows)
+    inside = design.region.contains_for_any_output(rows)
     return float(np.sum(variance[~inside])) / total if total > 0 else 0.0
 
 

@@ -22,9 +22,9 @@ MOVES = (1, 2, 4, 8)
 
 def gathering_places(prior: Prior, inputs: Inputs, region: Region, most: int) -> Array:
     """Inputs of the region among groups of rows, found from at most ``most`` rows; each place once."""
-    moving = np.flatnonzero(region.moves(inputs.dimension))
+    moving = np.flatnonzero(region.varying_columns(inputs.dimension))
     X = inputs.values
-    here = np.array(region.reach(X[:: -(-len(X) // most)], inputs))
+    here = np.array(region.project_into_parts(X[:: -(-len(X) // most)], inputs))
     if moving.size == 0:
         return here[:0]
     # rows that are told exactly count for more than rows with much noise
@@ -97,7 +97,7 @@ def walk(
     Steps go along the columns and shrink where none is worse. Each start is walked from with long steps and with short
     ones, on the scale of the kernel: what is learnt can have several peaks within one lengthscale.
     """
-    moving = np.flatnonzero(region.moves(inputs.dimension))
+    moving = np.flatnonzero(region.varying_columns(inputs.dimension))
     longest = 0.1 * np.maximum(np.ptp(inputs.values[:, moving], axis=0), np.finfo(float).tiny)
     step = kernel_steps(prior, here, moving, longest)
     here, step = np.vstack([here, here]), np.vstack([step, 0.3 * step])

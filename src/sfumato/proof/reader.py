@@ -202,7 +202,7 @@ class Reader:
             return None
         if self.design.guarantee == "pointwise":
             # an estimate should not depend on which inputs the owner names
-            spread = region.points if region.points is not None else region.candidates(64, self.design.lookout, turn=1)
+            spread = region.points if region.points is not None else region.probes(64, self.design.lookout, batch=1)
             sensitive = np.unique(np.vstack([sensitive, spread]), axis=0)
         variance = self.prior.variance(sensitive)
         scale = units(variance)

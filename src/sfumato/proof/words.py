@@ -111,7 +111,7 @@ def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_rati
 
 
 def _promised_rows(design: Design) -> Array:
-    return design.region.rows_of(design.lookout.values)
+    return design.region.promised_at_rows(design.lookout.values)
 
 
 def notes_on_compression(design: Design, summary: Summary, cost: float) -> tuple[str, ...]:

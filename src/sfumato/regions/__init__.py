@@ -4,8 +4,8 @@ In come numbers, column names and text. Out come regions that say what they cont
 they are called.
 """
 
-from .region import Region
-from .sets import MOST_OUTPUTS, Intersection, OutputRegion, Union
-from .shapes import Ball, Box, Everywhere, Points, bound_points
+from .by_output import MOST_OUTPUTS, OutputRegion
+from .region import Intersection, Points, Region, Union, bound_points
+from .shapes import Ball, Box, Everywhere
 from .text import parse_region
 from .tree import region_from_tree

@@ -1,19 +1,18 @@
-"""The other plain regions: balls, lists of points, everywhere."""
+"""Boxes, balls, and everywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, cast
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ..arrays import Array, Mask
-from ..data import Inputs, among, as_inputs, default_names
+from ..data import Inputs, default_names
 from ..errors import InputError
-from ..linalg import deal, fill_ball, fill_cube, fill_interval
-from .region import (
-    Region,
+from ..linalg import fill_ball
+from .checks import (
     at_least_one,
     column_position,
     distinct,
@@ -27,8 +26,7 @@ from .region import (
     shown,
     unbound,
 )
-
-# Boxes: bounds on some columns, by position or by name.
+from .region import Region, changed, set_fields, spread, wider_than_data, within_data
 
 Free: TypeAlias = Literal["combinations", "ranges"]
 
@@ -89,78 +87,52 @@ class Box(Region):
                 )
         if not any(np.isfinite(low + high)):
             raise InputError("the box bounds nothing; give at least one finite bound, or use Everywhere().")
-        self._set(columns, low, high, cast(Free, free), None)
+        set_fields(self, columns=columns, lower=low, upper=high, free=free, binding=None)
 
-    def _set(
-        self,
-        columns: tuple[str, ...] | None,
-        lower: tuple[float, ...],
-        upper: tuple[float, ...],
-        free: Free,
-        binding: Binding | None,
-    ) -> None:
-        values = {"columns": columns, "lower": lower, "upper": upper, "free": free, "binding": binding}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    def bound_to(self, binding: Binding) -> Box:
-        """This box with its columns at the given positions."""
-        box = object.__new__(Box)
-        box._set(self.columns, self.lower, self.upper, self.free, binding)
-        return box
-
-    def resolve(self, inputs: Inputs) -> Box:
+    def on_columns_of(self, inputs: Inputs) -> Box:
         if self.columns is not None:
-            return self.bound_to(Binding(tuple(column_position(c, inputs) for c in self.columns), inputs.names))
+            positions = tuple(column_position(column, inputs) for column in self.columns)
+            return changed(self, binding=Binding(positions, inputs.names))
         names = inputs.names
         remedy = f"give one bound for each, or name the columns, as in Box({{{names[0]!r}: (lower, upper)}})."
         same_dimension(self, len(self.lower), inputs, remedy)
-        return self.bound_to(Binding(tuple(range(inputs.dimension)), names))
+        return changed(self, binding=Binding(tuple(range(inputs.dimension)), names))
 
     def closed(self, inputs: Inputs) -> Box:
-        if self.binding is None:
-            raise unbound(self)
-        observed = inputs.values[:, list(self.binding.positions)]
-        lower, upper = np.array(self.lower), np.array(self.upper)
-        free = np.isinf(lower) & np.isinf(upper)
-        low = np.where(np.isinf(lower) & ~free, np.minimum(observed.min(axis=0), upper), lower)
-        high = np.where(np.isinf(upper) & ~free, np.maximum(observed.max(axis=0), lower), upper)
-        box = object.__new__(Box)
-        box._set(self.columns, tuple(low.tolist()), tuple(high.tolist()), self.free, self.binding)
-        return box
+        lower, upper = within_data(*self.bounding_box(inputs.dimension), inputs)
+        positions = list(self._bound().positions)
+        free = np.isinf(self.lower) & np.isinf(self.upper)
+        low, high = np.where(free, self.lower, lower[positions]), np.where(free, self.upper, upper[positions])
+        return changed(self, lower=tuple(low.tolist()), upper=tuple(high.tolist()))
 
-    def limits(self, dimension: int) -> tuple[Array, Array]:
+    def _bound(self) -> Binding:
         if self.binding is None:
             raise unbound(self)
-        if len(self.binding.names) != dimension:
-            raise InputError(
-                f"{shown(self)} is bound to {len(self.binding.names)} feature(s), not {dimension}; bind it again."
-            )
+        return self.binding
+
+    def bounding_box(self, dimension: int) -> tuple[Array, Array]:
+        names, positions = self._bound().names, list(self._bound().positions)
+        if len(names) != dimension:
+            raise InputError(f"{shown(self)} is bound to {len(names)} feature(s), not {dimension}; bind it again.")
         lower, upper = np.full(dimension, -np.inf), np.full(dimension, np.inf)
-        lower[list(self.binding.positions)] = self.lower
-        upper[list(self.binding.positions)] = self.upper
+        lower[positions], upper[positions] = self.lower, self.upper
         return lower, upper
 
-    def meets(self, lower: Array, upper: Array) -> bool:
-        low, high = self.limits(lower.size)
+    def may_meet_box(self, lower: Array, upper: Array) -> bool:
+        low, high = self.bounding_box(lower.size)
         return bool(np.all((low <= upper) & (high >= lower)))
 
     def contains(self, A: Array) -> Mask:
-        if self.binding is None:
-            raise unbound(self)
-        values = rows(A, len(self.binding.names))[:, list(self.binding.positions)]
+        binding = self._bound()
+        values = rows(A, len(binding.names))[:, list(binding.positions)]
         return np.asarray(np.all((values >= self.lower) & (values <= self.upper), axis=1), dtype=np.bool_)
 
-    def candidates(self, count: int, inputs: Inputs, turn: int = 0) -> Array:
+    def probes(self, count: int, inputs: Inputs, batch: int = 0) -> Array:
         lower, upper, kept = self._spans(inputs)
-        return spread(lower, upper, kept, at_least_one(count), inputs, turn)
+        return spread(lower, upper, kept, at_least_one(count), inputs, batch)
 
-    @property
-    def points(self) -> Array | None:
-        return None
-
-    def moves(self, dimension: int) -> Mask:
-        lower, upper = self.limits(dimension)
+    def varying_columns(self, dimension: int) -> Mask:
+        lower, upper = self.bounding_box(dimension)
         free = np.isinf(lower) & np.isinf(upper)
         return np.asarray((lower < upper) & (~free | (self.free == "ranges")), dtype=np.bool_)
 
@@ -172,11 +144,43 @@ class Box(Region):
 
     def _spans(self, inputs: Inputs) -> tuple[Array, Array, Mask]:
         """Finite bounds, those of free columns from the observed range, and which keep observed combinations."""
-        lower, upper = self.closed(inputs).limits(inputs.dimension)
-        free = np.isinf(lower) & np.isinf(upper)
-        low = np.where(free, inputs.values.min(axis=0), lower)
-        high = np.where(free, inputs.values.max(axis=0), upper)
-        return low, high, free & (self.free == "combinations")
+        lower, upper = self.bounding_box(inputs.dimension)
+        kept = np.isinf(lower) & np.isinf(upper) & (self.free == "combinations")
+        return *within_data(lower, upper, inputs), kept
+
+    def free_over_ranges(self) -> bool:
+        return self.free == "ranges"
+
+    def simple_intersection(self, other: Region) -> Box | None:
+        """One box for two whose columns can be compared; "ranges" wins over "combinations": it protects more."""
+        if not isinstance(other, Box):
+            return None
+        together = self.binding is not None and other.binding is not None and self.binding.names == other.binding.names
+        if not together and (self.binding is not None or other.binding is not None):
+            return None
+        # Explicit "ranges" of one box would be lost otherwise for the columns that neither bounds.
+        free = "ranges" if "ranges" in (self.free, other.free) else "combinations"
+        if self.columns is None and other.columns is None:
+            if len(self.lower) != len(other.lower):
+                return None
+            box = Box(np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper), free=free)
+            return changed(box, binding=self.binding)
+        if not together and (self.columns is None or other.columns is None):
+            return None
+        bounds = self._by_name()
+        for column, (lower, upper) in other._by_name().items():
+            old = bounds.get(column, (-np.inf, np.inf))
+            bounds[column] = (max(lower, old[0]), min(upper, old[1]))
+        box = Box(bounds, free=free)
+        if self.binding is None:
+            return box
+        names = self.binding.names
+        return changed(box, binding=Binding(tuple(names.index(column) for column in bounds), names))
+
+    def _by_name(self) -> dict[str, tuple[float, float]]:
+        names = self.columns if self.columns is not None else self._bound().names
+        sides = zip(names, self.lower, self.upper, strict=True)
+        return {name: (lower, upper) for name, lower, upper in sides if np.isfinite(lower) or np.isfinite(upper)}
 
     def in_words(self, names: tuple[str, ...] | None = None) -> str:
         if self.columns is not None:
@@ -208,25 +212,6 @@ class Box(Region):
         else:
             bounds = f"[{', '.join(low)}], [{', '.join(high)}]"
         return f"Box({bounds})" if self.free == "combinations" else f"Box({bounds}, free={self.free!r})"
-
-
-def spread(lower: Array, upper: Array, kept: Mask, count: int, inputs: Inputs, turn: int) -> Array:
-    """About ``count`` points between the bounds; the columns ``kept`` take combinations that rows of the data have."""
-    wide = np.flatnonzero(~kept & (lower < upper))
-    if not kept.any() and lower.size == 1 and wide.size:
-        cube = fill_interval(count, turn)[:, None]
-    elif wide.size:
-        copies = max(1, count // 6 // 2 ** min(wide.size, 6)) if kept.any() else 1
-        cube = fill_cube(count, wide.size, turn, copies)
-    else:
-        cube = np.empty((count if kept.any() else 1, 0))
-    points = np.tile(lower, (cube.shape[0], 1))
-    # A weighted mean, not lower + u (upper − lower): it hits both ends exactly and cannot overflow.
-    points[:, wide] = np.clip(lower[wide] * (1.0 - cube) + upper[wide] * cube, lower[wide], upper[wide])
-    if kept.any():
-        combinations = np.unique(inputs.values[:, kept], axis=0)
-        points[:, kept] = combinations[deal(combinations.shape[0], points.shape[0], wide.size, turn)]
-    return distinct(points)
 
 
 def _named_bounds(bounds: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...]]:
@@ -279,25 +264,19 @@ class Ball(Region):
                 f"radius is {size:g}, which cannot be told from 0 so far from the origin; "
                 f"use Points([{list(middle)}]), or shift X."
             )
-        self._set(middle, size, False)
+        set_fields(self, centre=middle, radius=size, bound=False)
 
-    def _set(self, centre: tuple[float, ...], radius: float, bound: bool) -> None:
-        for name, value in (("centre", centre), ("radius", radius), ("bound", bound)):
-            object.__setattr__(self, name, value)
-
-    def resolve(self, inputs: Inputs) -> Ball:
+    def on_columns_of(self, inputs: Inputs) -> Ball:
         remedy = "give the centre one number for each feature, or use a Box on some columns."
         same_dimension(self, len(self.centre), inputs, remedy)
-        ball = object.__new__(Ball)
-        ball._set(self.centre, self.radius, True)
-        return ball
+        return changed(self, bound=True)
 
-    def limits(self, dimension: int) -> tuple[Array, Array]:
+    def bounding_box(self, dimension: int) -> tuple[Array, Array]:
         centre = self._bound_centre()
         with np.errstate(over="ignore"):
             return centre - self.radius, centre + self.radius
 
-    def meets(self, lower: Array, upper: Array) -> bool:
+    def may_meet_box(self, lower: Array, upper: Array) -> bool:
         return bool(self.contains(np.clip(self._bound_centre(), lower, upper)[None])[0])
 
     def contains(self, A: Array) -> Mask:
@@ -308,15 +287,11 @@ class Ball(Region):
         slack = np.sqrt(centre.size) * (np.abs(centre).max() / self.radius + 1.0) + centre.size + 4.0
         return np.asarray(distance <= 1.0 + slack * np.finfo(np.float64).eps, dtype=np.bool_)
 
-    def candidates(self, count: int, inputs: Inputs, turn: int = 0) -> Array:
+    def probes(self, count: int, inputs: Inputs, batch: int = 0) -> Array:
         centre = self._bound_centre()
-        return distinct(centre + self.radius * fill_ball(at_least_one(count), centre.size, turn))
+        return distinct(centre + self.radius * fill_ball(at_least_one(count), centre.size, batch))
 
-    @property
-    def points(self) -> Array | None:
-        return None
-
-    def moves(self, dimension: int) -> Mask:
+    def varying_columns(self, dimension: int) -> Mask:
         return np.ones(self._bound_centre().size, dtype=np.bool_)
 
     def project(self, A: Array, inputs: Inputs) -> Array:
@@ -344,131 +319,39 @@ class Ball(Region):
         return f"Ball({centre if len(self.centre) == 1 else f'[{centre}]'}, {number_text(self.radius)})"
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)
-class Points(Region):
-    """A finite list of inputs, one a row; a plain list of numbers is many points of one feature."""
-
-    values: Array
-    columns: tuple[str, ...] | None
-    bound: bool
-
-    def __init__(self, S: Any) -> None:
-        given = as_inputs(S, "points")
-        self._set(given.values + 0.0, given.columns, False)
-
-    def _set(self, values: Array, columns: tuple[str, ...] | None, bound: bool) -> None:
-        values.setflags(write=False)
-        for name, value in (("values", values), ("columns", columns), ("bound", bound)):
-            object.__setattr__(self, name, value)
-
-    def resolve(self, inputs: Inputs) -> Points:
-        order = list(range(self.values.shape[1]))
-        if self.columns is not None and (inputs.columns is not None or set(inputs.names) <= set(self.columns)):
-            missing = [name for name in inputs.names if name not in self.columns]
-            if missing:
-                raise InputError(
-                    f"points have no column {missing[0]!r}; they have {', '.join(self.columns)}, "
-                    f"and X has {', '.join(inputs.names)}."
-                )
-            order = [self.columns.index(name) for name in inputs.names]
-        same_dimension(self, len(order), inputs, "give each point one number for each feature, as in Points([[1, 2]]).")
-        return bound_points(self.values[:, order], inputs.columns)
-
-    def limits(self, dimension: int) -> tuple[Array, Array]:
-        return self._bound_values().min(axis=0), self._bound_values().max(axis=0)
-
-    def meets(self, lower: Array, upper: Array) -> bool:
-        # Points are named one by one, so one a little beyond the data is meant; far beyond it is a wrong unit.
-        values, width = self._bound_values(), upper - lower
-        return bool(np.any(np.all((values >= lower - width) & (values <= upper + width), axis=1)))
-
-    def contains(self, A: Array) -> Mask:
-        values = self._bound_values()
-        return among(rows(A, values.shape[1]), values)
-
-    def candidates(self, count: int, inputs: Inputs, turn: int = 0) -> Array:
-        at_least_one(count)
-        return self._bound_values().copy()
-
-    @property
-    def points(self) -> Array | None:
-        return self._bound_values()
-
-    def moves(self, dimension: int) -> Mask:
-        return np.zeros(self._bound_values().shape[1], dtype=np.bool_)
-
-    def project(self, A: Array, inputs: Inputs) -> Array:
-        values = self._bound_values()
-        nearest = [int(np.argmin(np.sum((values - row) ** 2, axis=1))) for row in rows(A, values.shape[1])]
-        return values[nearest]
-
-    def _bound_values(self) -> Array:
-        if not self.bound:
-            raise unbound(self)
-        return self.values
-
-    def in_words(self, names: tuple[str, ...] | None = None) -> str:
-        return "1 point" if self.values.shape[0] == 1 else f"{self.values.shape[0]} points"
-
-    def to_tree(self) -> dict[str, Any]:
-        columns = None if self.columns is None else list(self.columns)
-        return {"kind": "points", "columns": columns, "points": self.values.tolist()}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Points) and self.columns == other.columns and np.array_equal(self.values, other.values)
-
-    def __hash__(self) -> int:
-        return hash((self.columns, self.values.shape, self.values.tobytes()))
-
-    def __repr__(self) -> str:
-        first = ", ".join("[" + ", ".join(number_text(v) for v in row) + "]" for row in self.values[:5])
-        more = f", … {self.values.shape[0] - 5} more" if self.values.shape[0] > 5 else ""
-        return f"Points([{first}{more}])"
-
-
 @dataclass(frozen=True)
 class Everywhere(Region):
     """Every input; candidates come from the range of the data, a tenth wider on each side."""
 
     dimension: int | None = field(default=None, init=False, repr=False, compare=False)
 
-    def resolve(self, inputs: Inputs) -> Everywhere:
-        region = replace(self)
-        object.__setattr__(region, "dimension", inputs.dimension)
-        return region
+    is_everywhere = True
 
-    def limits(self, dimension: int) -> tuple[Array, Array]:
+    def on_columns_of(self, inputs: Inputs) -> Everywhere:
+        return changed(self, dimension=inputs.dimension)
+
+    def bounding_box(self, dimension: int) -> tuple[Array, Array]:
         return np.full(dimension, -np.inf), np.full(dimension, np.inf)
 
-    def meets(self, lower: Array, upper: Array) -> bool:
+    def may_meet_box(self, lower: Array, upper: Array) -> bool:
         return True
 
     def contains(self, A: Array) -> Mask:
         return np.ones(rows(A, self._bound_dimension()).shape[0], dtype=np.bool_)
 
-    def candidates(self, count: int, inputs: Inputs, turn: int = 0) -> Array:
+    def probes(self, count: int, inputs: Inputs, batch: int = 0) -> Array:
         if inputs.outputs is not None:
-            plain, share = Everywhere().resolve(inputs.plain), -(-at_least_one(count) // len(inputs.outputs))
-            about = [plain.candidates(share, inputs.plain, turn) for _ in inputs.outputs]
+            plain, share = Everywhere().on_columns_of(inputs.plain), -(-at_least_one(count) // len(inputs.outputs))
+            about = [plain.probes(share, inputs.plain, batch) for _ in inputs.outputs]
             return np.vstack([np.column_stack([A, np.full(len(A), float(o))]) for o, A in enumerate(about)])
-        lower, upper = self._spans(inputs)
-        return spread(lower, upper, np.zeros(lower.size, dtype=np.bool_), at_least_one(count), inputs, turn)
+        kept = np.zeros(self._bound_dimension(), dtype=np.bool_)
+        return spread(*wider_than_data(inputs), kept, at_least_one(count), inputs, batch)
 
-    @property
-    def points(self) -> Array | None:
-        return None
-
-    def moves(self, dimension: int) -> Mask:
+    def varying_columns(self, dimension: int) -> Mask:
         return np.ones(self._bound_dimension(), dtype=np.bool_)
 
     def project(self, A: Array, inputs: Inputs) -> Array:
-        return np.clip(rows(A, self._bound_dimension()), *self._spans(inputs))
-
-    def _spans(self, inputs: Inputs) -> tuple[Array, Array]:
-        self._bound_dimension()
-        lower, upper = inputs.values.min(axis=0), inputs.values.max(axis=0)
-        margin = 0.1 * upper - 0.1 * lower
-        return lower - margin, upper + margin
+        return np.clip(rows(A, self._bound_dimension()), *wider_than_data(inputs))
 
     def _bound_dimension(self) -> int:
         if self.dimension is None:
@@ -480,10 +363,3 @@ class Everywhere(Region):
 
     def to_tree(self) -> dict[str, Any]:
         return {"kind": "everywhere"}
-
-
-def bound_points(values: Array, columns: tuple[str, ...] | None) -> Points:
-    """Points that are already in the order of the data."""
-    region = object.__new__(Points)
-    region._set(np.array(values, dtype=np.float64), columns, True)
-    return region

@@ -19,8 +19,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..errors import InputError
-from .region import Region, close_match, name_text, number_text, shown
-from .sets import Union
+from .checks import close_match, name_text, number_text, shown
+from .region import Region, Union
 from .shapes import Box
 
 _MOST_PARENTHESES, _MOST_BOXES, _MOST_CHARACTERS = 40, 200, 20_000
@@ -65,8 +65,7 @@ def parse_region(text: str, columns: Sequence[str], free: str = "combinations") 
     backticks or double quotes. Borders always belong to a region: ``<`` is read as ``<=``, which protects a
     little more than was asked, never less. ``free`` goes to the boxes (see ``Box``).
 
-    >>> from sfumato.region_text import parse_region
-    >>> parse_region("75 <= AGEP <= 100 and PUMA <= 2000", ["AGEP", "PUMA", "SEX"])
+        >>> parse_region("75 <= AGEP <= 100 and PUMA <= 2000", ["AGEP", "PUMA", "SEX"])
     Box({'AGEP': (75, 100), 'PUMA': (None, 2000)})
     >>> parse_region("t < 1 or t > 2", ["t"]).in_words()
     '(t ≤ 1) or (t ≥ 2)'

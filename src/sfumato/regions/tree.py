@@ -7,9 +7,10 @@ from typing import Any
 
 from ..data import Inputs, as_inputs
 from ..errors import InputError
-from .region import MOST_DEPTH, MOST_NODES, Region, shown
-from .sets import Intersection, OutputRegion, Union
-from .shapes import Ball, Box, Everywhere, Points
+from .by_output import OutputRegion
+from .checks import shown
+from .region import MOST_DEPTH, MOST_NODES, Intersection, Points, Region, Union
+from .shapes import Ball, Box, Everywhere
 
 _FIELDS = {
     "box": {"columns", "lower", "upper", "free"},

@@ -108,7 +108,7 @@ def plot_covariance(
     most = float(np.max(np.abs(covariance))) or 1.0
     drawn = ax.imshow(covariance, cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest", aspect="auto")
     colour_bar(ax, drawn, label or f"covariance of the noise on {_name(source, None)}")
-    inside = design.region.surrounds(values[order])
+    inside = design.region.contains_for_any_output(values[order])
     edge = rows * 0.022
     for start, stop in _runs(inside):
         ax.plot([start - 0.5, stop + 0.5], [-0.5 - edge] * 2, color=PUBLISHED, linewidth=4, solid_capstyle="butt")
@@ -195,7 +195,7 @@ def _outline(ax: Axes, view: View) -> None:
 def _around(view: View, place: int) -> Array:
     """Fine steps from a little before the region begins to a little after it ends, so that its border is smooth."""
     low, high = view.span(place)
-    lower, upper = (float(ends[place]) for ends in view.design.region.limits(view.design.inputs.dimension))
+    lower, upper = (float(ends[place]) for ends in view.design.region.bounding_box(view.design.inputs.dimension))
     low, high = max(low, lower), min(high, upper)
     margin = 0.01 * (high - low) or 0.01
     return np.linspace(low - margin, high + margin, FINE)

@@ -121,7 +121,7 @@ class Facts:
     def rows_inside(self) -> int:
         """How many rows have inputs in the region."""
         region = self.design.region
-        return sum(int(np.sum(region.surrounds(part.inputs()))) for part in parts_of(self.design.inputs))
+        return sum(int(np.sum(region.contains_for_any_output(part.inputs()))) for part in parts_of(self.design.inputs))
 
     @cached_property
     def promised(self) -> Array:
@@ -133,7 +133,7 @@ class Facts:
             return design.region.points
         if design.cover == "rows":
             return design.rows_inside()
-        found = np.vstack([design.region.candidates(LOOKS, design.lookout), design.sensitive])
+        found = np.vstack([design.region.probes(LOOKS, design.lookout), design.sensitive])
         return np.asarray(found[design.region.contains(found)])
 
     @cached_property
@@ -182,7 +182,7 @@ class Facts:
         design = self.design
         if design.region.points is not None or design.cover == "everywhere":
             return ()
-        lower, upper = design.region.limits(design.inputs.dimension)
+        lower, upper = design.region.bounding_box(design.inputs.dimension)
         rows, found = design.lookout.values, []
         for place, name in enumerate(self.columns):
             values = rows[:, place]
@@ -198,7 +198,7 @@ class Facts:
         design = self.design
         rows, noise = design.lookout.values, design.noise
         variances = noise.variance_at(rows) if isinstance(noise, FunctionalNoise) else noise.variance()
-        inside = design.region.surrounds(rows)
+        inside = design.region.contains_for_any_output(rows)
         found = []
         for name in self.released:
             own = self._about(rows, name)

@@ -597,7 +597,7 @@ def audit_section(found: Audit) -> list[Html]:
 def _errors(facts: Facts, y: Array) -> list[list[str]]:
     design, release = facts.design, facts.release
     rows = np.asarray(design.inputs.values)
-    published, inside = np.asarray(release.outputs), design.region.surrounds(rows)
+    published, inside = np.asarray(release.outputs), design.region.contains_for_any_output(rows)
     found = []
     for name in facts.released:
         own = np.arange(len(rows)) if design.inputs.outputs is None else rows_about(design.inputs, name)

@@ -87,7 +87,7 @@ class View:
 
     def span(self, place: int) -> tuple[float, float]:
         """How far the data and the region go in a column."""
-        lower, upper = self.design.region.limits(self.design.inputs.dimension)
+        lower, upper = self.design.region.bounding_box(self.design.inputs.dimension)
         known = [*self.rows[:, place], *(v for v in (lower[place], upper[place]) if np.isfinite(v))]
         if self.design.region.points is not None:
             known.extend(self.design.region.points[:, place])
