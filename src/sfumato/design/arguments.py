@@ -25,7 +25,8 @@ from ..promise import (
 )
 from ..regions import Everywhere, OutputRegion, Points, Region
 from ..release import MOST_PRIORS, SMALLEST_WEIGHT
-from .problem import Method, Problem
+from .closed_form import Method
+from .problem import Problem
 
 # What ``protect`` is given where several outputs are one process: which are released where, and which are sensitive.
 #

@@ -24,10 +24,11 @@ from ..proof import Certificate, examine, look_alike
 from ..regions import Region
 from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
 from .arguments import asked_problem, check_choice, check_where
+from .closed_form import Method
 from .compression import ACCURACY as COMPRESSED
 from .compression import Compression, check_compressible
 from .plan import check_memory, choose_method, compressed_plan, exact_plan
-from .problem import Method, Problem
+from .problem import Problem
 from .search import AskedCover, certified_design
 from .units import in_units
 

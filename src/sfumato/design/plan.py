@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ..errors import InputError
 from ..machine import GIB, free_memory, product_rate
+from .closed_form import Method
 from .compression import check_compressible
-from .problem import Method, Problem
+from .problem import Problem
 
 #: Up to this many rows everything is done exactly, without a second thought.
 FEW = 4000

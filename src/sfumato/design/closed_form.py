@@ -1,0 +1,141 @@
+"""The closed form of the joint program for one reader, by whichever method is quickest, again and again."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+
+from ..arrays import Array
+from ..linalg import (
+    FeasibleSubspace,
+    Matrix,
+    Weighting,
+    as_array,
+    as_tensor,
+    positive_part_by_sign,
+    positive_part_there,
+)
+from ..noise import CorrelatedNoise
+from ..programs import joint_noise_factor
+
+Method = Literal["auto", "eigh", "subspace", "compressed", "sign"]
+
+#: The subspace method is taken by itself from so many rows on, for at most one sensitive input to so many rows.
+MANY_ROWS, ROWS_A_COLUMN = 1000, 10
+
+#: It stops when its noise is certainly within this share of the least.
+SUBSPACE_ACCURACY = 1e-8
+
+
+class DataCovariance(Protocol):
+    """A, the covariance of the data for one reader, on ``device`` (None: the CPU)."""
+
+    @property
+    def device(self) -> str | None: ...
+
+    @property
+    def size(self) -> int:
+        """How many rows A has."""
+
+    @property
+    def data_covariance(self) -> Matrix:
+        """A."""
+
+    @property
+    def data_root(self) -> Matrix | None:
+        """The lower Cholesky factor of A where A is well-conditioned."""
+
+
+class ClosedForm:
+    """The least Σ ⪰ U Uᵀ − A for any U (programs/joint.py).
+
+    Guarantee: every method covers all positive directions of ``U Uᵀ − A``; "subspace" (linalg/subspace.py) has a trace
+    that may be larger than the least by the share ``accuracy``. Its basis serves all U of a search, and where it gave
+    up an eigensolver takes over, for all U with as many columns. The subspace method needs the Cholesky factor of the
+    data and no other n × n matrix, but one of its own where there are weights; eigensolvers need A and about three
+    more while they run.
+    """
+
+    def __init__(self, data: DataCovariance, weights: Array | None, method: Method, accuracy: float | None) -> None:
+        self.data, self.weights, self.method, self.accuracy = (
+            data,
+            weights,
+            method,
+            accuracy or SUBSPACE_ACCURACY,
+        )
+        #: with so many columns the subspace method gave up
+        self.too_many = data.size + 1
+
+    def noise(self, root: Array, level: float, shift: float) -> CorrelatedNoise:
+        """Σ for ``root`` = U. ``level`` is the round-off in B and ``shift`` a noise that is added where it matters."""
+        if self.method == "sign":
+            return self._by_sign(root, shift)
+        factor = self._by_subspace(root) if shift == 0 and self._subspace_pays(root) else None
+        if factor is None:
+            factor = self._by_eigenvalues(root)
+        if shift > 0:
+            # directions below the round-off of B come from nowhere, and the shift covers them
+            factor = factor[:, np.sum(factor**2, axis=0) > level]
+        return CorrelatedNoise(factor, shift)
+
+    @cached_property
+    def weighting(self) -> Weighting:
+        return Weighting(self.weights)
+
+    def _subspace_pays(self, root: Array) -> bool:
+        columns = root.shape[1]
+        if self.method == "eigh" or columns >= self.too_many:
+            return False
+        return self.method == "subspace" or self.data.size >= max(MANY_ROWS, ROWS_A_COLUMN * columns)
+
+    @cached_property
+    def _subspace(self) -> FeasibleSubspace | None:
+        """None where A is not well-conditioned."""
+        if self.data.data_root is None:
+            return None
+        lower = self._there(self.data.data_root)
+        if self.weights is None:
+            return FeasibleSubspace(None, lower)
+        if self.weights.ndim == 2:
+            return FeasibleSubspace.of(self._weighted(self._there(self.data.data_covariance)))
+        return FeasibleSubspace(None, lower * self._there(np.sqrt(self.weights))[:, None])
+
+    def _by_subspace(self, root: Array) -> Array | None:
+        if self._subspace is None:
+            return None
+        result = self._subspace.positive_part(self._there(self.weighting.forward(root)), self.accuracy)
+        if result is None:
+            self.too_many = root.shape[1]
+            return None
+        return self.weighting.backward(as_array(result.factor))
+
+    def _by_eigenvalues(self, root: Array) -> Array:
+        A = self.data.data_covariance
+        if self.data.device is None:
+            return joint_noise_factor(as_array(A), root @ root.T, self.weights, root.shape[1])
+        U = self._there(root)
+        B = torch.addmm(self._there(A), U, U.T, beta=-1.0)
+        return self.weighting.backward(as_array(positive_part_there(self._weighted(B))))
+
+    def _by_sign(self, root: Array, shift: float) -> CorrelatedNoise:
+        part = positive_part_by_sign(self.weighting.both(root @ root.T - as_array(self.data.data_covariance)))
+        raised = part.shift
+        if self.weights is not None:
+            # C^{-1/2}(F Fᵀ + s I)C^{-1/2} ⪯ C^{-1/2} F Fᵀ C^{-1/2} + s λ_max(C⁻¹) I
+            raised *= float(np.linalg.norm(self.weighting.backward(np.eye(len(root))), ord=2)) ** 2
+        return CorrelatedNoise(self.weighting.backward(part.factor), max(shift, raised))
+
+    def _weighted(self, matrix: torch.Tensor) -> torch.Tensor:
+        """C^{1/2} ``matrix`` C^{1/2}; a C that is a matrix is taken apart on the CPU."""
+        if self.weights is None:
+            return matrix
+        if self.weights.ndim == 2:
+            return self._there(self.weighting.both(as_array(matrix)))
+        scale = self._there(np.sqrt(self.weights))
+        return (matrix * scale).mul_(scale[:, None])
+
+    def _there(self, block: Array | torch.Tensor) -> torch.Tensor:
+        return as_tensor(block, self.data.device)
