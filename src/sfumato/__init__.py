@@ -25,9 +25,9 @@ _ROOMS = {
     "evaluate": "Tradeoff audit tradeoff",
     "ledger": "Ledger",
     "models": "Average Derivative Integral JointPrior Prior Value fit_prior",
-    "promise": "KernelTolerance MatrixTolerance",
+    "promise": "KernelTolerance MatrixTolerance Tolerance",
     "proof": "Certificate",
-    "regions": "Ball Box Everywhere Points parse_region",
+    "regions": "Ball Box Everywhere Points Region parse_region",
     "release": "Prediction Release load",
     "show": "report",
 }
@@ -60,11 +60,13 @@ if TYPE_CHECKING:
     from .models import fit_prior as fit_prior
     from .promise import KernelTolerance as KernelTolerance
     from .promise import MatrixTolerance as MatrixTolerance
+    from .promise import Tolerance as Tolerance
     from .proof import Certificate as Certificate
     from .regions import Ball as Ball
     from .regions import Box as Box
     from .regions import Everywhere as Everywhere
     from .regions import Points as Points
+    from .regions import Region as Region
     from .regions import parse_region as parse_region
     from .release import Prediction as Prediction
     from .release import Release as Release

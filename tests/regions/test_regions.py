@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.data.inputs import Inputs, as_inputs
-from sfumato.errors import InputError
+from sfumato.errors import FormatError, InputError
 from sfumato.linalg.low_discrepancy import deal, fill_ball, fill_cube, fill_interval, halton
 from sfumato.regions import Ball, Box, Everywhere, Intersection, Points, Region, Union, region_from_tree
 
@@ -571,10 +571,10 @@ trees = st.recursive(
 class TestTrees:
     @settings(max_examples=300, deadline=None)
     @given(trees)
-    def test_any_json_is_a_region_or_an_input_error(self, tree: object) -> None:
+    def test_any_json_is_a_region_or_a_format_error(self, tree: object) -> None:
         try:
             region = region_from_tree(tree)
-        except InputError:
+        except FormatError:
             return
         assert region_from_tree(region.to_tree()) == region
 
@@ -602,7 +602,7 @@ class TestTrees:
         ],
     )
     def test_bad_trees_are_refused(self, tree: object) -> None:
-        with pytest.raises(InputError):
+        with pytest.raises(FormatError):
             region_from_tree(tree)
 
     @pytest.mark.parametrize("kinds", [("union", "union"), ("union", "intersection")])
@@ -610,7 +610,7 @@ class TestTrees:
         tree: dict[str, Any] = {"kind": "everywhere"}
         for level in range(100_000):
             tree = {"kind": kinds[level % 2], "members": [tree]}
-        with pytest.raises(InputError, match="16 deep"):
+        with pytest.raises(FormatError, match="16 deep"):
             region_from_tree(tree)
         while "members" in tree:  # taken apart step by step: freeing it in one go would recurse
             tree = tree.pop("members")[0]

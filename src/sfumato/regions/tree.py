@@ -1,136 +1,99 @@
-"""Regions read back from plain JSON values, which may come from an untrusted file: everything is checked."""
+"""Regions read back from plain trees, which may come from an untrusted file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..data import Inputs, as_inputs
-from ..errors import InputError
-from .by_output import OutputRegion
-from .checks import shown
+from ..data import Inputs
+from ..errors import FormatError, InputError
+from ..tree_checks import items, matrix, node, number, positive, text, texts, whole
+from .by_output import MOST_OUTPUTS, OutputRegion
 from .region import MOST_DEPTH, MOST_NODES, Intersection, Points, Region, Union
 from .shapes import Ball, Box, Everywhere
 
-_FIELDS = {
-    "box": {"columns", "lower", "upper", "free"},
-    "ball": {"centre", "radius"},
-    "points": {"columns", "points"},
-    "everywhere": set(),
-    "union": {"members"},
-    "intersection": {"members"},
-    "outputs": {"parts"},
+#: The entries that each kind of region has in a tree.
+_ENTRIES = {
+    "box": ("columns", "lower", "upper", "free"),
+    "ball": ("centre", "radius"),
+    "points": ("columns", "points"),
+    "everywhere": (),
+    "union": ("members",),
+    "intersection": ("members",),
+    "outputs": ("parts",),
 }
+
+#: A file may name columns of this many characters, and points of this many rows and columns.
+_LONGEST_NAME, _MOST_POINTS, _MOST_COLUMNS = 1000, 1_000_000, 10_000
 
 
 def region_from_tree(tree: object) -> Region:
-    """The region that ``Region.to_tree`` wrote; anything else raises ``InputError``, and no other exception."""
-    budget = [MOST_NODES]
-    return _region(tree, 1, budget)
+    """The region that ``Region.to_tree`` wrote; anything else raises ``FormatError``, and no other exception."""
+    try:
+        return _Reader().region(tree, 1)
+    except InputError as error:  # what our own classes refuse is, in a file, damage
+        raise FormatError(f"the region is wrong: {error}") from None
 
 
-def _region(tree: object, depth: int, budget: list[int]) -> Region:
-    budget[0] -= 1
-    if depth > MOST_DEPTH or budget[0] < 0:
-        raise InputError(f"the region is nested more than {MOST_DEPTH} deep or has more than {MOST_NODES} parts.")
-    if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str) or tree["kind"] not in _FIELDS:
-        raise InputError(f"{shown(tree)} is not a region; it needs a kind: {', '.join(_FIELDS)}.")
-    kind = tree["kind"]
-    fields = {key for key in tree if key != "kind"}
-    if fields != _FIELDS[kind]:
-        raise InputError(f"a {kind} needs the fields {sorted(_FIELDS[kind])}, but this one has {shown(tree)}.")
-    return _READERS[kind](tree, depth, budget)
+@dataclass
+class _Reader:
+    """Reads one tree and counts its nodes."""
+
+    nodes: int = field(default=0, init=False)
+
+    def region(self, tree: object, depth: int) -> Region:
+        self.nodes += 1
+        if depth > MOST_DEPTH or self.nodes > MOST_NODES:
+            raise FormatError(f"the region is nested more than {MOST_DEPTH} deep or has more than {MOST_NODES} parts.")
+        kind, entries = node(tree, "region", _ENTRIES)
+        if kind in ("union", "intersection"):
+            members = [self.region(member, depth + 1) for member in items(entries["members"], "members", least=1)]
+            return Union(members) if kind == "union" else Intersection(members)
+        if kind == "outputs":
+            return self._by_output(entries["parts"], depth)
+        return _SHAPES[kind](entries)
+
+    def _by_output(self, listed: object, depth: int) -> Region:
+        parts: dict[int, Region] = {}
+        for pair in items(listed, "parts", least=1, most=MOST_OUTPUTS):
+            given, part = items(pair, "an output and its region", 2, 2)
+            output = whole(given, "the number of an output", 0, MOST_OUTPUTS - 1)
+            if output in parts:
+                raise FormatError(f"the region names output {output} twice.")
+            parts[output] = self.region(part, depth + 1)
+        return OutputRegion(parts)
 
 
-def _box(tree: dict[str, Any], depth: int, budget: list[int]) -> Region:
-    lower, upper = _list(tree, "lower"), _list(tree, "upper")
-    columns, free = _columns(tree), tree["free"]
-    for value in (*lower, *upper):
-        if value is not None:
-            _number(value, "a bound")
-    if not isinstance(free, str):
-        raise InputError(f"free is {shown(free)}; it must be text.")
+def _box(entries: dict[str, Any]) -> Region:
+    lower, upper = (_bounds(entries[side], f"{side} bounds") for side in ("lower", "upper"))
+    columns, free = _columns(entries), text(entries["free"], "free", longest=20)
     if columns is None:
         return Box(lower, upper, free=free)
     if len(columns) != len(lower) or len(columns) != len(upper):
-        raise InputError(f"the box has {len(columns)} columns, {len(lower)} lower and {len(upper)} upper bounds.")
+        raise FormatError(f"the box has {len(columns)} columns, {len(lower)} lower and {len(upper)} upper bounds.")
     return Box(dict(zip(columns, zip(lower, upper, strict=True), strict=True)), free=free)
 
 
-def _ball(tree: dict[str, Any], depth: int, budget: list[int]) -> Region:
-    return Ball([_number(v, "centre") for v in _list(tree, "centre")], _number(tree["radius"], "radius"))
+def _bounds(values: object, what: str) -> list[float | None]:
+    return [None if value is None else number(value, what) for value in items(values, what, least=1)]
 
 
-def _points(tree: dict[str, Any], depth: int, budget: list[int]) -> Region:
-    rows, columns = _list(tree, "points"), _columns(tree)
-    if not all(isinstance(row, list) and row for row in rows) or len({len(row) for row in rows}) > 1:
-        raise InputError(f"points are {shown(rows)}; they must be lists of numbers, all of one length.")
-    values = as_inputs([[_number(v, "a point") for v in row] for row in rows], "points").values
+def _ball(entries: dict[str, Any]) -> Region:
+    centre = [number(value, "centre") for value in items(entries["centre"], "centre", least=1)]
+    return Ball(centre, positive(entries["radius"], "radius"))
+
+
+def _points(entries: dict[str, Any]) -> Region:
+    values = Points(matrix(entries["points"], "points", _MOST_POINTS, _MOST_COLUMNS)).values
+    columns = _columns(entries)
     if columns is not None and len(columns) != values.shape[1]:
-        raise InputError(f"the points have {values.shape[1]} numbers each, but {len(columns)} columns.")
+        raise FormatError(f"the points have {values.shape[1]} numbers each, but {len(columns)} columns.")
     return Points(Inputs(values, columns))
 
 
-def _everywhere(tree: dict[str, Any], depth: int, budget: list[int]) -> Region:
-    return Everywhere()
+def _columns(entries: dict[str, Any]) -> tuple[str, ...] | None:
+    columns = entries["columns"]
+    return None if columns is None else texts(columns, "columns", _LONGEST_NAME, distinct=True)
 
 
-def _union(tree: dict[str, Any], depth: int, budget: list[int]) -> Region:
-    return Union([_region(member, depth + 1, budget) for member in _list(tree, "members")])
-
-
-def _intersection(tree: dict[str, Any], depth: int, budget: list[int]) -> Region:
-    return Intersection([_region(member, depth + 1, budget) for member in _list(tree, "members")])
-
-
-def _outputs(tree: dict[str, Any], depth: int, budget: list[int]) -> Region:
-    listed = _list(tree, "parts")
-    if not all(isinstance(part, list) and len(part) == 2 and type(part[0]) is int for part in listed):
-        raise InputError(f"parts are {shown(listed)}; each must be the number of an output and a region.")
-    parts = {part[0]: _region(part[1], depth + 1, budget) for part in listed}
-    if len(parts) < len(listed):
-        raise InputError("parts name an output twice.")
-    return OutputRegion(parts)
-
-
-_READERS: dict[str, Callable[[dict[str, Any], int, list[int]], Region]] = {
-    "box": _box,
-    "ball": _ball,
-    "points": _points,
-    "everywhere": _everywhere,
-    "union": _union,
-    "intersection": _intersection,
-    "outputs": _outputs,
-}
-
-
-def _list(tree: dict[str, Any], name: str) -> list[Any]:
-    value = tree[name]
-    if not isinstance(value, list) or not value:
-        raise InputError(f"{name} is {shown(value)}; it must be a list that is not empty.")
-    return value
-
-
-def _columns(tree: dict[str, Any]) -> tuple[str, ...] | None:
-    columns = tree["columns"]
-    if columns is None:
-        return None
-    if (
-        not isinstance(columns, list)
-        or not all(isinstance(c, str) for c in columns)
-        or len(set(columns)) < len(columns)
-    ):
-        raise InputError(f"columns are {shown(columns)}; they must be null or a list of different names.")
-    return tuple(columns)
-
-
-def _number(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{name} is {shown(value)}; it must be a number.")
-    try:
-        number = float(value)
-    except OverflowError:
-        raise InputError(f"{name} is too large for a number.") from None
-    if number != number or number in (float("inf"), float("-inf")):
-        raise InputError(f"{name} is {number}; it must be finite.")
-    return number
+_SHAPES = {"box": _box, "ball": _ball, "points": _points, "everywhere": lambda _: Everywhere()}
