@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import sfumato as sf
 from sfumato.__main__ import app
+from sfumato.data.outputs import Outputs
 
 Run = Callable[..., Any]
 DERIVATIVE = ["--output", "r", "--output", "v", "--relation", "v = d(r)/d(t)"]
@@ -74,7 +75,7 @@ def test_a_function_and_its_derivative_are_released_together(protect: Run, run: 
     assert "r, v, protected where r: 1 ≤ t ≤ 2; v: 1 ≤ t ≤ 2" in result.stdout
     assert "The promise holds." in result.stdout
     release = sf.load(out)
-    assert release.design.inputs.outputs == ("r", "v")
+    assert release.design.inputs.outputs.names == ("r", "v")
     assert len(release.inputs) == 50
     frame = pd.read_csv(public)
     assert len(frame) == 50
@@ -92,7 +93,7 @@ def test_a_quantity_that_is_never_released_is_protected_all_the_same(protect: Ru
     assert made["rows"] == 25
     assert made["certificate"]["trace"] > plain["certificate"]["trace"]
     release = sf.load(out)
-    assert release.design.inputs.outputs == ("r", "m")
+    assert release.design.inputs.outputs.names == ("r", "m")
     assert set(release.inputs[:, -1]) == {0.0}
     before = np.sqrt(release.prior.variance(np.array([[1.5, 1.0]]))[0])
     asked = json.loads(done(run("predict", out, "--of", "m", "--json")).stdout)
@@ -105,7 +106,7 @@ def test_an_integral_and_a_mean_over_all_rows_are_quantities_too(protect: Run, o
     relations = ["--relation", "q = integral(r from 1 to 2)", "--relation", "m = mean(r)"]
     done(protect("--output", "r", *relations, "--region", "q", "--region", "m", "--alpha", 0.2))
     release = sf.load(out)
-    assert release.design.inputs.outputs == ("r", "q", "m")
+    assert release.design.inputs.outputs.names == ("r", "q", "m")
     assert "integral" not in release.certificate.promise  # only sums and their points are in a file
     assert release.certificate.holds
 
@@ -124,14 +125,14 @@ def test_outputs_without_a_relation_have_priors_of_their_own(protect: Run, out: 
 def test_regions_of_one_output_add_up(protect: Run, out: Path) -> None:
     done(protect("--output", "r", "--region", "t <= 0.5", "--region", "r: t >= 2.5", "--alpha", 0.5))
     release = sf.load(out)
-    assert release.design.inputs.outputs is None
+    assert not release.design.inputs.outputs.numbered
     assert release.region.contains(np.array([[0.25], [1.5], [2.75]])).tolist() == [True, False, True]
 
 
 def test_one_output_named_is_as_if_it_were_not(protect: Run, out: Path) -> None:
     done(protect("--output", "r", "--region", "r: 1 <= t <= 2", "--alpha", "r=0.5"))
     release = sf.load(out)
-    assert (release.design.inputs.outputs, release.output_name) == (None, "r")
+    assert (release.design.inputs.outputs, release.output_name) == (Outputs(("r",)), "r")
 
 
 def test_the_noise_of_a_derivative_is_none_if_it_is_not_said(protect: Run, out: Path) -> None:
@@ -175,7 +176,7 @@ def test_weights_count_for_the_rows_of_every_output(protect: Run, out: Path) -> 
 def test_a_base_may_be_fitted_without_being_released(protect: Run, run: Run, data: Path, out: Path) -> None:
     done(protect("--output", "v", "--relation", "v = d(r)/d(t)", "--region", "r: 1 <= t <= 2", "--alpha", 0.3))
     release = sf.load(out)
-    assert release.design.inputs.outputs == ("r", "v")
+    assert release.design.inputs.outputs.names == ("r", "v")
     assert set(release.inputs[:, -1]) == {1.0}
     new = data.parent / "new.csv"
     new.write_text("t,other\n1.5,x\n")

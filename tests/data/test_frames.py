@@ -324,7 +324,7 @@ def test_the_owners_checks_refuse_labels_that_a_release_does_not_have():
 
 
 def test_one_of_several_outputs_as_a_series_goes_to_its_own_rows():
-    from sfumato.data.stacking import stacked_outputs
+    from sfumato.data.inputs import stacked_outputs
 
     labels = [f"r{i}" for i in range(12)]
     X = pd.DataFrame({"t": np.linspace(0.0, 3.0, 12)}, index=labels)

@@ -12,8 +12,8 @@ import pytest
 
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.data.inputs import Inputs, place_in_words
-from sfumato.data.stacking import stacked_outputs
+from sfumato.data.inputs import Inputs, stacked_outputs
+from sfumato.data.outputs import Outputs
 from sfumato.errors import FormatError
 from sfumato.regions import OutputRegion, region_from_tree
 from sfumato.release.release import Release
@@ -174,7 +174,7 @@ def test_a_file_carries_the_outputs(both, tmp_path):
     release = both.release({"r": np.sin(T), "v": np.cos(T)})
     release.save(tmp_path / "joint.sfumato")
     read = sf.load(tmp_path / "joint.sfumato")
-    assert read.design.inputs.outputs == ("r", "v", "m")
+    assert read.design.inputs.outputs.names == ("r", "v", "m")
     assert read.output_name == "r, v"
     assert read.resolution == release.resolution
     assert np.array_equal(read.outputs, release.outputs)
@@ -368,13 +368,14 @@ def test_a_column_called_output_does_not_collide():
 
 
 def test_places_are_said_with_the_name_of_the_output():
-    assert place_in_words(("t", "output"), np.array([1.5, 1.0]), ("r", "v")) == "t = 1.5, v"
-    assert place_in_words(("t",), np.array([1.5])) == "t = 1.5"
-    assert place_in_words(("t", "output"), np.array([1.5, 9.0]), ("r", "v")) == "t = 1.5, output 9"
+    both = Outputs.several(["r", "v"])
+    assert both.place_in_words(("t", "output"), np.array([1.5, 1.0])) == "t = 1.5, v"
+    assert both.place_in_words(("t", "output"), np.array([1.5, 9.0])) == "t = 1.5, output 9"
+    assert Outputs().place_in_words(("t",), np.array([1.5])) == "t = 1.5"
 
 
 def test_a_region_of_outputs_can_be_written_and_read():
-    inputs = Inputs(np.column_stack([T, np.zeros(len(T))]), ("t", "output"), ("r", "v"))
+    inputs = Inputs(np.column_stack([T, np.zeros(len(T))]), ("t", "output"), Outputs.several(["r", "v"]))
     region = OutputRegion({1: sf.Box(1.0, 2.0), 0: sf.Points([[0.5]])}).bind(inputs)
     again = region_from_tree(region.to_tree()).bind(inputs)
     assert again == region

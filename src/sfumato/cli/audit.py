@@ -80,22 +80,19 @@ def true_values(release: Release, truth: Path, output: str | None) -> Array:
 
     import numpy as np
 
-    from ..data import present_outputs, read_table, rows_about, select_numbers
+    from ..data import read_table, select_numbers
     from ..errors import InputError
 
     rows = release.design.inputs
-    if rows.outputs is None:
-        asked = {output or release.output_name: np.arange(len(rows))}
-    elif output is not None:
+    if rows.outputs.numbered and output is not None:
         raise InputError(
-            f"--output is {output!r}, but the release is about {', '.join(present_outputs(rows))}; give a table with a "
+            f"--output is {output!r}, but the release is about {', '.join(rows.present)}; give a table with a "
             "column for each of them, and leave --output out."
         )
-    else:
-        asked = {name: rows_about(rows, name) for name in present_outputs(rows)}
+    asked = {output or name: rows.rows_about(name) for name in rows.present}
     names = list(rows.plain.names)
     table = select_numbers(read_table(truth), [*names, *asked], truth)
-    if rows.outputs is None and len(table) != len(rows):
+    if not rows.outputs.numbered and len(table) != len(rows):
         raise InputError(
             f"--truth {truth} has {len(table)} rows, but the release has {len(rows)}; give the table that was "
             "protected."

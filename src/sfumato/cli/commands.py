@@ -169,13 +169,15 @@ def _new_inputs(release: Release, of: str | None, new: Path | None, drop_missing
     from ..models import OutputsKernel
 
     rows = release.design.inputs
-    outputs = rows.outputs or (release.output_name,)
+    outputs = rows.outputs
     if of is None and len(outputs) > 1:
-        raise InputError(f"the release is about {', '.join(outputs)}; say which with --of, as in --of {outputs[0]}.")
+        raise InputError(
+            f"the release is about {', '.join(outputs)}; say which with --of, as in --of {outputs.names[0]}."
+        )
     if of is not None and of not in outputs:
         raise InputError(f"--of is {of!r}, but the release is about {', '.join(outputs)}; choose one of them.")
     kernel = release.prior.kernel
-    if of is not None and isinstance(kernel, OutputsKernel) and not kernel.takes_input(outputs.index(of)):
+    if of is not None and isinstance(kernel, OutputsKernel) and not kernel.takes_input(outputs.number(of)):
         if new is not None:
             raise InputError(f"{of!r} is one quantity and has no inputs; leave {new} out.")
         return None

@@ -131,7 +131,6 @@ def _open(file: Path) -> Ledger:
 
 def _releases(ledger: Ledger, chain: Chain) -> list[dict[str, Any]]:
     """What the table says of each release."""
-    from ..data import present_outputs
     from ..ledger import promises_of
 
     found = []
@@ -141,11 +140,11 @@ def _releases(ledger: Ledger, chain: Chain) -> list[dict[str, Any]]:
             {
                 "number": entry.number,
                 "time": entry.body["record"]["when"],
-                "outputs": [one.name] if rows.outputs is None else list(present_outputs(rows)),
+                "outputs": list(rows.published_as(one.name).present),
                 "rows": len(rows),
                 "noise_a_row": (one.design.noise.trace / len(rows)) ** 0.5,
                 "region": promised.region.in_words(rows.names),
-                "promise": one.design.tolerance.in_words(rows.outputs),
+                "promise": one.design.tolerance.in_words(rows.outputs.names),
                 "remeasured": one.remeasured,
                 "hash": entry.hash,
             }
@@ -180,7 +179,7 @@ def _region(ledger: Ledger, texts: list[str]) -> Any:
     last = ledger.releases[-1]
     outputs = _Recorded(last.outputs, last.design.prior.kernel)
     regions = read_regions(texts, outputs, last.design.inputs.plain.names)
-    if last.design.inputs.outputs is None or not any(is_named(text, outputs.names) for text in texts):
+    if not last.design.inputs.outputs.numbered or not any(is_named(text, outputs.names) for text in texts):
         return next(iter(regions.values()))
     return {name: Points(outputs.place(name)) if part is None else part for name, part in regions.items()}
 

@@ -6,7 +6,8 @@ column names of a DataFrame stay with the values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,7 @@ import pandas as pd
 
 from ..arrays import Array, Index, Mask
 from ..errors import InputError
+from .outputs import ONE_OUTPUT, Outputs
 
 # Columns that are not numbers, and how to make numbers of them.
 
@@ -118,10 +120,9 @@ GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """n input rows of d features, with the names of the columns if they have any.
+    """n rows of d columns, with the names of the columns if they have any, and the outputs that the rows are about.
 
-    Where several outputs are one process (joint_prior.py), ``outputs`` has their names, and the last column says which
-    of them a row is about: 0, 1, …
+    Where several outputs are one process the last column says which of ``outputs`` a row is about.
 
     ``index`` has the labels of the rows of a DataFrame. It is there to bring values into the order of the rows, and
     is no part of a release, a file or a digest: labels may be names.
@@ -129,7 +130,7 @@ class Inputs:
 
     values: Array
     columns: tuple[str, ...] | None = None
-    outputs: tuple[str, ...] | None = None
+    outputs: Outputs = ONE_OUTPUT
     index: pd.Index[Any] | None = None
 
     def __len__(self) -> int:
@@ -142,7 +143,7 @@ class Inputs:
     @property
     def features(self) -> int:
         """How many columns there are besides the one that says which output a row is about."""
-        return self.dimension - (0 if self.outputs is None else 1)
+        return self.outputs.features(self.dimension)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,10 +153,31 @@ class Inputs:
     @property
     def plain(self) -> Inputs:
         """The rows without the column that says which output they are about."""
-        if self.outputs is None:
+        if not self.outputs.numbered:
             return self
         columns = None if self.columns is None else self.columns[:-1]
         return Inputs(_frozen(self.values[:, :-1]), columns, index=self.index)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """The outputs that some row is about, in the order in which they come."""
+        if not self.outputs.numbered:
+            return self.outputs.names  # rows that are stored somewhere need not be read
+        _, first = np.unique(self.values[:, -1], return_index=True)
+        return tuple(self.outputs.names[int(self.values[place, -1])] for place in np.sort(first))
+
+    def rows_about(self, output: str) -> Index:
+        """Which rows are about ``output``."""
+        return np.flatnonzero(self.outputs.numbers(self.values) == self.outputs.number(output))
+
+    def in_words(self, row: Array) -> str:
+        """One row for people: "t = 1.5", or "t = 1.5, velocity" where there are several outputs."""
+        return self.outputs.place_in_words(self.names, row)
+
+    def published_as(self, name: str) -> Inputs:
+        """The rows as readers get them: one output goes by ``name``, and nothing is told of row labels."""
+        outputs = self.outputs.called(name)
+        return self if self.index is None and outputs == self.outputs else replace(self, outputs=outputs, index=None)
 
     def select(self, keep: Mask | npt.NDArray[np.intp]) -> Inputs:
         index = None if self.index is None else self.index[keep]
@@ -183,16 +205,6 @@ def among(points: Array, places: Array) -> Mask:
     known = {row.tobytes() for row in np.ascontiguousarray(places) + 0.0}
     asked = np.ascontiguousarray(points) + 0.0
     return np.fromiter((row.tobytes() in known for row in asked), dtype=np.bool_, count=len(asked))
-
-
-def place_in_words(names: tuple[str, ...], row: Array, outputs: tuple[str, ...] | None = None, digits: int = 6) -> str:
-    """One input for people: "t = 1.5", or "t = 1.5, velocity" where there are several outputs."""
-    row = np.ravel(row)
-    said = [f"{name} = {value:.{digits}g}" for name, value in zip(names, row, strict=False)]
-    if outputs and said:
-        number = int(row[-1]) if np.isfinite(row[-1]) else -1
-        said[-1] = outputs[number] if 0 <= number < len(outputs) else f"output {row[-1]:g}"
-    return ", ".join(said)
 
 
 def default_names(dimension: int) -> tuple[str, ...]:
@@ -236,7 +248,7 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
         )
     if like is not None:
         columns = like.columns
-    return Inputs(_frozen(values), columns, None if like is None else like.outputs, index)
+    return Inputs(_frozen(values), columns, ONE_OUTPUT if like is None else like.outputs, index)
 
 
 def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
@@ -259,6 +271,60 @@ def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
         raise InputError(f"{name} has {values.shape[0]} values, but X has {rows} rows; give one output a row.")
     _require_finite(values, name, None)
     return _frozen(values)
+
+
+def stacked_inputs(rows: Mapping[str, Inputs], outputs: Outputs) -> Inputs:
+    """The rows about each output, in the order of ``rows``, one below the other."""
+    first = next(iter(rows.values()))
+    for name, inputs in rows.items():
+        if inputs.names != first.names:
+            raise InputError(
+                f"X has the columns {', '.join(inputs.names)} for {name!r}, but {', '.join(first.names)} for "
+                f"{next(iter(rows))!r}; give all outputs inputs with the same columns."
+            )
+    blocks = [outputs.rows(inputs.values, outputs.number(name)) for name, inputs in rows.items()]
+    labels = [inputs.index for inputs in rows.values() if inputs.index is not None]
+    index = labels[0].append(labels[1:]) if len(labels) == len(blocks) else None
+    return Inputs(_frozen(np.vstack(blocks)), outputs.columns(first.names), outputs, index)
+
+
+def at_output(X_new: Any, inputs: Inputs, output: Any, place_of: Callable[[int], Array | None]) -> Inputs:
+    """``X_new`` as rows about ``output``; a quantity without inputs of its own has one place."""
+    number = inputs.outputs.number(output)
+    if X_new is None:
+        place = place_of(number)
+        if place is None:
+            name = inputs.outputs.names[number]
+            raise InputError(f"X_new is missing; {name!r} is a function of the inputs, so say where.")
+        plain = Inputs(place[None])
+    else:
+        plain = as_inputs(X_new, "X_new", like=inputs.plain)
+    return Inputs(inputs.outputs.rows(plain.values, number), inputs.columns, inputs.outputs, plain.index)
+
+
+def stacked_outputs(inputs: Inputs, y: Any) -> Array:
+    """One value for each row: from a dict or DataFrame with a column for each output, a matrix, or a plain vector."""
+    present = inputs.present
+    if not inputs.outputs.numbered:
+        return as_outputs(y, inputs)  # y may have any name
+    if isinstance(y, (Mapping, pd.DataFrame)):
+        given = {str(name): y[name] for name in y}
+        missing = [name for name in present if name not in given]
+        if missing:
+            raise InputError(f"y has no values of {missing[0]!r}; give {', '.join(map(repr, present))}.")
+        unknown = [name for name in given if name not in present] if isinstance(y, Mapping) else []
+        if unknown:
+            raise InputError(f"y has values of {unknown[0]!r}, which is not released; give {', '.join(present)}.")
+    elif np.ndim(y) == 2 and np.shape(y)[1] == len(present) and len(present) > 1:
+        table = np.asarray(y, dtype=np.float64)
+        given = {name: table[:, place] for place, name in enumerate(present)}
+    else:
+        return as_outputs(y, inputs)
+    values = np.empty(len(inputs))
+    for name in present:
+        own = inputs.rows_about(name)
+        values[own] = as_outputs(given[name], inputs.select(own), f"y[{name!r}]")
+    return as_outputs(values, len(inputs))
 
 
 def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[Any, tuple[str, ...]]:

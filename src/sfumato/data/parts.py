@@ -138,6 +138,7 @@ class StoredInputs(Inputs):
 
     def __init__(self, parts: Sequence[Part], sample: Inputs, lower: Array, upper: Array) -> None:
         object.__setattr__(self, "columns", sample.columns)
+        object.__setattr__(self, "outputs", sample.outputs)
         object.__setattr__(self, "_parts", tuple(parts))
         object.__setattr__(self, "_sample", sample)
         object.__setattr__(self, "_bounds", (np.array(lower), np.array(upper)))
@@ -172,7 +173,17 @@ class StoredInputs(Inputs):
         return read
 
     def select(self, keep: Mask | Index) -> Inputs:
-        return Inputs(_selected(self._parts, keep, lambda part: part.inputs(), (self.dimension,)), self.columns)
+        return Inputs(
+            _selected(self._parts, keep, lambda part: part.inputs(), (self.dimension,)), self.columns, self.outputs
+        )
+
+    def published_as(self, name: str) -> StoredInputs:
+        outputs = self.outputs.called(name)
+        return (
+            self
+            if outputs == self.outputs
+            else StoredInputs(self._parts, self._sample.published_as(name), *self._bounds)
+        )
 
     def column(self, name: str) -> StoredColumn:
         """What else the parts know of each row."""

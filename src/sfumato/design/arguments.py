@@ -11,7 +11,7 @@ import torch
 from gpytorch.kernels import CosineKernel
 
 from ..arrays import Array
-from ..data import Inputs, as_inputs, in_row_order, known_output, stacked_inputs
+from ..data import Inputs, Outputs, as_inputs, in_row_order, known_output, stacked_inputs
 from ..errors import InputError
 from ..models import JointPrior, Prior
 from ..promise import (
@@ -95,12 +95,12 @@ def _inputs(joint: JointPrior, X: Any, released: Sequence[str]) -> Inputs:
         if not joint.takes_input(name):
             place = np.array(joint.place_of(name, None if common is None else common.names))[None]
             rows[name] = Inputs(place, None if common is None else common.columns)
-    return stacked_inputs({name: rows[name] for name in released}, joint.outputs)
+    return stacked_inputs({name: rows[name] for name in released}, Outputs.several(joint.outputs))
 
 
 def _with_noise(joint: JointPrior, prior: Prior, inputs: Inputs) -> Prior:
     levels = np.array([joint.noise_of(name) for name in joint.outputs])
-    noise: Array = levels[inputs.values[:, -1].astype(np.intp)]
+    noise: Array = levels[inputs.outputs.numbers(inputs.values)]
     return replace(prior, noise=float(noise[0]) if np.ptp(noise) == 0 else noise)
 
 

@@ -341,7 +341,7 @@ def _with_one_noise(prior: Prior) -> Prior:
 def check_compressible(problem: Problem) -> None:
     """Raise where the compressed method cannot do what is asked."""
     remedy = 'use method="auto", "subspace" or "eigh"'
-    if problem.inputs.outputs is not None:
+    if problem.inputs.outputs.numbered:
         raise InputError(f'method is "compressed", which is for one output; with a JointPrior {remedy}.')
     if problem.structure == "diagonal":
         raise InputError(

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, get_args
 import numpy as np
 
 from ..arrays import Array
-from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, present_outputs, rows_of_dask, stacked_outputs
+from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of_dask, stacked_outputs
 from ..errors import GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..noise import Noise, SecretKey
@@ -133,8 +133,7 @@ class Mechanism:
 
     def _own_name(self) -> str:
         """What the outputs are called if nothing else is said."""
-        rows = self.design.inputs
-        return self._output_name or ("y" if rows.outputs is None else ", ".join(present_outputs(rows)))
+        return self._output_name or ", ".join(self.design.inputs.present)
 
     def release_to(
         self,

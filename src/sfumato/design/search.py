@@ -242,9 +242,7 @@ class _Search:
         moves = problem.region.varying_columns(problem.inputs.dimension)
         self.simple = problem.inputs.features == 1
         self.count = (
-            1001 * len(problem.inputs.outputs or "1")
-            if self.simple
-            else int(np.clip(8e6 // len(problem.inputs), 2048, 8192))
+            1001 * len(problem.inputs.outputs) if self.simple else int(np.clip(8e6 // len(problem.inputs), 2048, 8192))
         )
         self.moving = np.flatnonzero(moves)
         say("looking over the region")

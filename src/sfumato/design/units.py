@@ -26,30 +26,30 @@ LOOKS = 64
 
 def output_units(prior: Prior, inputs: Inputs) -> dict[str, float]:
     """A power of two near the standard deviation of each output; nothing where there is one output."""
-    if inputs.outputs is None:
+    outputs = inputs.outputs
+    if not outputs.numbered:
         return {}
     plain = inputs.plain.values[:: -(-len(inputs) // LOOKS)]
-    variances = []
-    for number in range(len(inputs.outputs)):
-        about = np.column_stack([plain, np.full(len(plain), float(number))])
-        variances.append(float(np.mean(prior.variance(about))))
+    variances = [float(np.mean(prior.variance(outputs.rows(plain, number)))) for number in range(len(outputs))]
     return dict(zip(inputs.outputs, units(np.array(variances)).tolist(), strict=True))
 
 
 def of_rows(unit: Mapping[str, float], inputs: Inputs, name: str = "y") -> Array:
     """The unit of each row; rows of one output that is known by another ``name`` have that one's."""
-    if inputs.outputs is None:
-        return np.full(len(inputs), unit.get(name, 1.0))
-    by_number = np.array([unit.get(output, 1.0) for output in inputs.outputs])
-    return np.asarray(by_number[inputs.values[:, -1].astype(np.intp)])
+    return _by_number(unit, inputs, name)[inputs.outputs.numbers(inputs.values)]
+
+
+def _by_number(unit: Mapping[str, float], inputs: Inputs, name: str = "y") -> Array:
+    """The unit of each output."""
+    return np.array([unit.get(output, 1.0) for output in inputs.outputs.called(name)])
 
 
 def prior_in(unit: Mapping[str, float], prior: Prior, inputs: Inputs, rows: Array) -> Prior:
     """``prior`` in other units; its mean, which designs do not need, is left behind."""
     noise = prior.noise_variance(len(inputs)) / rows**2
     kernel = prior.kernel
-    if isinstance(kernel, OutputsKernel) and inputs.outputs is not None:
-        by_number = np.array([unit.get(output, 1.0) for output in inputs.outputs])
+    if isinstance(kernel, OutputsKernel):
+        by_number = _by_number(unit, inputs)
         terms = [
             Term(term.kernel, term.entries, term.mixing / by_number[[number for number, _ in term.entries]][:, None])
             for term in kernel.terms
@@ -61,23 +61,26 @@ def prior_in(unit: Mapping[str, float], prior: Prior, inputs: Inputs, rows: Arra
     return Prior(kernel, "zero", float(noise[0]) if np.ptp(noise) == 0 else noise)
 
 
-def tolerance_in(unit: Mapping[str, float], tolerance: Tolerance, inputs: Inputs) -> Tolerance | None:
+def tolerance_in(unit: Mapping[str, float], tolerance: Tolerance, inputs: Inputs, name: str = "y") -> Tolerance | None:
     """``tolerance`` in other units; None where it has none that is known."""
-    assert inputs.outputs is not None
-    by_number = [unit.get(output, 1.0) for output in inputs.outputs]
+    by_number = _by_number(unit, inputs, name)
     if isinstance(tolerance, FractionTolerance):
         return tolerance
+    if isinstance(tolerance, FloorTolerance) and not callable(tolerance.value) and len(by_number) == 1:
+        return FloorTolerance(tolerance.value / float(by_number[0]))
     if isinstance(tolerance, OutputTolerance):
         parts: list[tuple[int, FractionTolerance | FloorTolerance]] = []
         for number, part in tolerance.parts:
             if isinstance(part, FloorTolerance):
                 assert not callable(part.value)
-                part = FloorTolerance(part.value / by_number[number])
+                part = FloorTolerance(part.value / float(by_number[number]))
             parts.append((number, part))
         return OutputTolerance(tuple(parts), tolerance.common)
     if isinstance(tolerance, MatrixTolerance) and tolerance.points is not None:
-        scale = np.array([by_number[int(number)] for number in tolerance.points[:, -1]])
+        scale = by_number[inputs.outputs.numbers(tolerance.points)]
         return MatrixTolerance(tolerance.delta / np.outer(scale, scale), tolerance.points)
+    if isinstance(tolerance, MatrixTolerance) and len(by_number) == 1:
+        return MatrixTolerance(tolerance.delta / float(by_number[0]) ** 2)
     return None
 
 
@@ -96,11 +99,7 @@ def noise_in(noise: Noise, scale: Array) -> Noise:
 def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | None:
     """``design`` in other units; None where its tolerance has none that is known."""
     rows = of_rows(unit, design.inputs, name)
-    tolerance: Tolerance | None
-    if design.inputs.outputs is not None:
-        tolerance = tolerance_in(unit, design.tolerance, design.inputs)
-    else:
-        tolerance = _plain_tolerance_in(unit.get(name, 1.0), design.tolerance)
+    tolerance = tolerance_in(unit, design.tolerance, design.inputs, name)
     if tolerance is None:
         return None
     return replace(
@@ -112,16 +111,6 @@ def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | 
         weights=None,
         witness=None,
     )
-
-
-def _plain_tolerance_in(unit: float, tolerance: Tolerance) -> Tolerance | None:
-    if isinstance(tolerance, FractionTolerance):
-        return tolerance
-    if isinstance(tolerance, FloorTolerance) and not callable(tolerance.value):
-        return FloorTolerance(tolerance.value / unit)
-    if isinstance(tolerance, MatrixTolerance):
-        return MatrixTolerance(tolerance.delta / unit**2, tolerance.points)
-    return None
 
 
 @dataclass(frozen=True, eq=False)

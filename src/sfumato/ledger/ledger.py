@@ -11,7 +11,6 @@ from typing import Any, get_args
 
 import numpy as np
 
-from ..data import known_output
 from ..design import AskedCover, Mechanism, NoCover, asked_problem, certified_design, check_choice
 from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
 from ..models import JointPrior, OutputsKernel, Prior
@@ -137,7 +136,7 @@ class Ledger:
         _check_share(share)
         _check_how(how)
         asked = asked_problem(prior, X, region, alpha, **how)
-        if asked.inputs.outputs is None and (not isinstance(output_name, str) or not output_name):
+        if not asked.inputs.outputs.numbered and (not isinstance(output_name, str) or not output_name):
             raise InputError(f"output_name is {output_name!r}; give the name of what is released.")
         chain = self.chain()
         disclosed = self._disclosed(chain)
@@ -168,7 +167,7 @@ class Ledger:
             warnings.warn(note, GuaranteeWarning, stacklevel=2)
         certificate = replace(certificate, notes=(*certificate.notes, *notes))
         following = Disclosure(design, output_name, bool(remeasured))
-        name = output_name if asked.inputs.outputs is None else None
+        name = None if asked.inputs.outputs.numbered else output_name
 
         def recorder(release: Release) -> None:
             self._commit(release, following, chain.head)
@@ -284,7 +283,7 @@ class Ledger:
             lines.append(
                 f"  {entry.number}  {entry.body['record']['when']}  {outputs}: {len(one.design.inputs)} rows, noise "
                 f"{noise_in_words(one.design)} a row; {_in_words(promises_of(one)[0])}: "
-                f"{one.design.tolerance.in_words(one.design.inputs.outputs)}"
+                f"{one.design.tolerance.in_words(one.design.inputs.outputs.names)}"
             )
         if chain.torn is not None:
             lines.append(f"  TORN: {chain.torn.size} bytes of an interrupted write at the end, which count for nothing")
@@ -303,15 +302,15 @@ def _same(first: dict[str, Any], second: dict[str, Any]) -> bool:
 
 def _is_about(promise: Promise, region: Any) -> bool:
     design = promise.design
-    rows, outputs = design.inputs, design.inputs.outputs
+    rows = design.inputs
     asked: Region
     if isinstance(region, Mapping):
         kernel = promise.prior.kernel
-        if outputs is None or not isinstance(kernel, OutputsKernel):
+        if not isinstance(kernel, OutputsKernel):
             return False
         parts = {}
         for name, part in region.items():
-            number = outputs.index(known_output(outputs, name, "region"))
+            number = rows.outputs.number(name, "region")
             parts[number] = part if kernel.takes_input(number) else Points(kernel.place(number)[None])
         asked = OutputRegion(parts)
     elif isinstance(promise.asked, OutputRegion) and isinstance(region, Region):

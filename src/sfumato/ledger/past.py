@@ -17,7 +17,7 @@ import scipy.linalg
 import torch
 
 from ..arrays import Array, Index, Mask
-from ..data import Inputs, place_in_words
+from ..data import Inputs
 from ..design import Audience
 from ..errors import BudgetError
 from ..linalg import as_array, as_tensor, units
@@ -167,7 +167,7 @@ class LeftOver(Tolerance):
         if known[worst] > (1.0 - LEAST_LEFT) * whole[worst]:
             variance = float(prior.variance(S[worst : worst + 1])[0])
             raise BudgetError(
-                f"nothing is left at {place_in_words(inputs.names, S[worst], inputs.outputs)}: what was published "
+                f"nothing is left at {inputs.in_words(S[worst])}: what was published "
                 f"before tells {known[worst] / variance:.4g} of the variance there, and the promise "
                 f"({self.tolerance.in_words()}) allows {whole[worst] / variance:.4g}. Nothing more can be published "
                 "that tells of it."
@@ -184,7 +184,7 @@ class LeftOver(Tolerance):
                 "can be published that tells of it."
             )
 
-    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+    def in_words(self, outputs: Sequence[str] = ()) -> str:
         return f"{self.share:g} of what is left of: {self.tolerance.in_words(outputs)}"
 
 

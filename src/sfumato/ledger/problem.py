@@ -280,8 +280,5 @@ def translated(promise: Promise, prior: Prior, speech: Speech) -> Promise:
 
 
 def _renumbered(points: Array, old: Speech, new: Speech, number: dict[int, int]) -> Array:
-    plain = points[:, :-1] if old.joint else points
-    if not new.joint:
-        return plain
-    places = points[:, -1].astype(int) if old.joint else np.zeros(len(points), dtype=int)
-    return np.column_stack([plain, np.array([float(number[place]) for place in places]).reshape(-1)])
+    theirs, ours = old.inputs.outputs, new.inputs.outputs
+    return ours.rows(theirs.plain(points), np.array([number[place] for place in theirs.numbers(points)], dtype=np.intp))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays import Array
-from ..data import place_in_words
 from ..errors import BudgetError
 from ..promise import Disclosure, readings
 from ..proof import Certificate
@@ -51,15 +50,14 @@ class Left:
 
     def __str__(self) -> str:
         certificate = self.certificate
-        place = place_in_words(certificate.columns, certificate.worst_input, certificate.outputs)
         if self.left <= LEAST_LEFT:
             state = "NOTHING IS LEFT" if certificate.holds else "THE PROMISE IS BROKEN"
         else:
             state = f"{self.left:.1%} of the tolerance is left"
         return (
             f"{state} after {len(self.history)} release(s): {certificate.promise}. Readers are closest to their floor "
-            f"at {place}, where they know f to within ±{certificate.worst_std:.6g} and the floor is "
-            f"±{certificate.worst_floor:.6g}."
+            f"at {certificate.worst_place}, where they know f to within ±{certificate.worst_std:.6g} and the floor "
+            f"is ±{certificate.worst_floor:.6g}."
         )
 
 

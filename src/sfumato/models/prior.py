@@ -21,7 +21,7 @@ import scipy.linalg
 import torch
 
 from ..arrays import Array
-from ..data import Inputs, as_inputs, as_outputs, is_plain
+from ..data import ONE_OUTPUT, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
 from .dense_kernel import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
 from .kernel_words import kernel_in_words
@@ -169,11 +169,11 @@ class Prior(GaussianProcess):
     def __str__(self) -> str:
         return self.in_words(())
 
-    def in_words(self, names: Sequence[str], outputs: Sequence[str] | None = None) -> str:
-        """This prior for people, over columns with these ``names``; ``outputs`` are those of a joint one."""
-        if outputs is not None:
+    def in_words(self, names: Sequence[str], outputs: Outputs = ONE_OUTPUT) -> str:
+        """This prior for people, over columns with these ``names``."""
+        if outputs.numbered:
             noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else "one for each row"
-            return f"prior {kernel_in_words(self.kernel, names, outputs)}; noise variance {noise}"
+            return f"prior {kernel_in_words(self.kernel, names, outputs.names)}; noise variance {noise}"
         parameters = [f"{float(value):.6g}" for value in self.mean.parameters() if value.numel() == 1]
         mean = " ".join([type(self.mean).__name__.replace("Mean", "").lower(), *parameters])
         noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"

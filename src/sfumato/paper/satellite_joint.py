@@ -126,9 +126,8 @@ def _noise(design: Design) -> float:
 
 
 def _noises(design: Design) -> dict[str, float]:
-    variance, numbers = design.noise.variance(), design.inputs.values[:, -1]
-    names = design.inputs.outputs or ()
-    return {name: float(np.sqrt(np.mean(variance[numbers == number]))) for number, name in enumerate(names)}
+    variance, rows = design.noise.variance(), design.inputs
+    return {name: float(np.sqrt(np.mean(variance[rows.rows_about(name)]))) for name in rows.present}
 
 
 def joint_table(found: Sequence[Both]) -> pd.DataFrame:

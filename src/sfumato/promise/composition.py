@@ -19,7 +19,7 @@ import scipy.linalg
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
-from ..data import Inputs, column_name, default_names
+from ..data import Inputs, default_names
 from ..errors import InputError
 from ..linalg import parallel_sum_factor, units
 from ..models import Prior
@@ -191,7 +191,7 @@ class Disclosure:
     @property
     def outputs(self) -> tuple[str, ...]:
         """The outputs that its prior knows of."""
-        return self.design.inputs.outputs or (self.name,)
+        return self.design.inputs.outputs.called(self.name).names
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,18 +208,16 @@ class Speech:
     @property
     def joint(self) -> bool:
         """Whether the last column of a row is the number of its output."""
-        return self.inputs.outputs is not None
+        return self.inputs.outputs.numbered
 
     def rows_of(self, disclosure: Disclosure) -> tuple[Array, Index]:
         """The rows of a release as this prior speaks of them, and which they are; it is silent about other outputs."""
-        theirs, values = disclosure.design.inputs, disclosure.design.inputs.values
-        plain = self._in_order(theirs.plain)
-        numbers = values[:, -1].astype(np.intp) if theirs.outputs is not None else np.zeros(len(values), dtype=np.intp)
+        theirs = disclosure.design.inputs
+        plain, numbers = self._in_order(theirs.plain), theirs.outputs.numbers(theirs.values)
         ours = np.array([self.outputs.index(name) if name in self.outputs else -1 for name in disclosure.outputs])
         own = ours[numbers]
         kept = np.flatnonzero(own >= 0)
-        rows = plain[kept]
-        return (np.column_stack([rows, own[kept].astype(np.float64)]) if self.joint else rows), kept
+        return self.inputs.outputs.rows(plain[kept], own[kept]), kept
 
     def _in_order(self, theirs: Inputs) -> Array:
         """The columns of other inputs in the order of our own."""
@@ -242,7 +240,7 @@ class Speech:
     def stacked(self, rows: Array) -> Inputs:
         columns = self.inputs.columns
         if columns is None and self.joint:
-            columns = (*self.inputs.plain.names, column_name(self.inputs.plain.names))
+            columns = self.inputs.outputs.columns(self.inputs.plain.names)
         return Inputs(rows, columns, self.inputs.outputs)
 
 
@@ -327,10 +325,10 @@ def error_variances(prior: Prior, speech: Speech, disclosure: Disclosure) -> Arr
     recorded = np.array(disclosure.design.prior.noise_variance(len(disclosure.design.inputs)))
     own = prior.noise_variance(len(speech.inputs))
     known = dict(zip(row_names(speech.inputs.values), own, strict=True))
-    about = speech.inputs.values[:, -1] if speech.joint else np.zeros(len(own))
+    outputs = speech.inputs.outputs
+    about = outputs.numbers(speech.inputs.values)
     least = {number: float(np.min(own[about == number])) for number in np.unique(about)}
     rows, which = speech.rows_of(disclosure)
-    for place, name, row in zip(which, row_names(rows), rows, strict=True):
-        number = row[-1] if speech.joint else 0.0
+    for place, name, number in zip(which, row_names(rows), outputs.numbers(rows), strict=True):
         recorded[place] = known.get(name, min(recorded[place], least.get(number, np.inf)))
     return recorded

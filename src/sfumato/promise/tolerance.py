@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from ..arrays import Array
-from ..data import Inputs, place_in_words
+from ..data import Inputs
 from ..errors import InputError
 from ..models import Prior
 
@@ -33,8 +33,8 @@ class Tolerance(ABC):
         """The diagonal of Δ: how much variance may be explained at each sensitive input."""
 
     @abstractmethod
-    def in_words(self, outputs: Sequence[str] | None = None) -> str:
-        """A phrase for certificates and reports; ``outputs`` are the names of several."""
+    def in_words(self, outputs: Sequence[str] = ()) -> str:
+        """A phrase for certificates and reports; ``outputs`` are the names of the outputs."""
 
     def floor(self, prior: Prior, S: Array) -> Array:
         """The standard deviation that every reader keeps at each sensitive input (0: no promise there)."""
@@ -70,7 +70,7 @@ class FractionTolerance(Tolerance):
     def budget(self, prior: Prior, S: Array) -> Array:
         return self.alpha * prior.variance(S)
 
-    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+    def in_words(self, outputs: Sequence[str] = ()) -> str:
         return f"readers keep at least {1 - self.alpha:.6g} of the prior variance (alpha = {self.alpha:.12g})"
 
 
@@ -130,13 +130,13 @@ class FloorTolerance(Tolerance):
         floors, deviations = self.values(S), np.sqrt(prior.variance(S))
         worst = int(np.argmax(floors / deviations))
         if floors[worst] >= deviations[worst]:
-            place = place_in_words(inputs.names, S[worst], inputs.outputs)
+            place = inputs.in_words(S[worst])
             raise InputError(
                 f"floor is {floors[worst]:g} at {place}, but the prior itself already knows f there to within "
                 f"± {deviations[worst]:g}; give a floor below {deviations[worst]:g}, or a prior with a larger variance."
             )
 
-    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+    def in_words(self, outputs: Sequence[str] = ()) -> str:
         if callable(self.value):
             return "readers keep at least the asked standard deviation, which varies over the region"
         return f"readers keep a standard deviation of at least {self.value:g}"
@@ -179,7 +179,7 @@ class TabulatedFloor(Tolerance):
     def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
         self.source.check(prior, S, inputs)
 
-    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+    def in_words(self, outputs: Sequence[str] = ()) -> str:
         low, high = float(np.min(self.values)), float(np.max(self.values))
         return (
             f"readers keep at least the asked standard deviation, which varies from {low:g} to {high:g} over the region"
@@ -234,8 +234,8 @@ class OutputTolerance(Tolerance):
             if len(own):
                 part.check(prior, own, inputs)
 
-    def in_words(self, outputs: Sequence[str] | None = None) -> str:
-        called = [f"output {number}" if outputs is None else outputs[number] for number, _ in self.parts]
+    def in_words(self, outputs: Sequence[str] = ()) -> str:
+        called = [outputs[number] if number < len(outputs) else f"output {number}" for number, _ in self.parts]
         return "; ".join(f"{name}: {part.in_words()}" for name, (_, part) in zip(called, self.parts, strict=True))
 
 
@@ -261,7 +261,7 @@ class KernelTolerance(Tolerance):
         assert self._process is not None
         return self._process.variance(S)
 
-    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+    def in_words(self, outputs: Sequence[str] = ()) -> str:
         return "what readers learn stays within the given tolerance kernel"
 
 
@@ -323,5 +323,5 @@ class MatrixTolerance(Tolerance):
         except KeyError:
             raise InputError("a MatrixTolerance says nothing about inputs other than its own points.") from None
 
-    def in_words(self, outputs: Sequence[str] | None = None) -> str:
+    def in_words(self, outputs: Sequence[str] = ()) -> str:
         return f"what readers learn of the {self.delta.shape[0]} sensitive values stays within the given matrix"

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ..arrays import Array
-from ..data import Done, Engine, Here, parts_of, place_in_words
+from ..data import ONE_OUTPUT, Done, Engine, Here, Outputs, parts_of
 from ..noise import FunctionalNoise
 from ..promise import ComposedNoise, Design, TabulatedFloor
 from .gathering import gathering_places, starts, walk
@@ -97,9 +97,14 @@ class Certificate:
     outputs: tuple[str, ...]
     notes: tuple[str, ...]
 
+    @property
+    def worst_place(self) -> str:
+        """The worst input in words."""
+        outputs = Outputs.several(self.outputs) if self.outputs else ONE_OUTPUT
+        return outputs.place_in_words(self.columns, self.worst_input)
+
     def rows(self) -> list[tuple[str, str]]:
         """The certificate as label and value, for tables."""
-        place = place_in_words(self.columns, self.worst_input, self.outputs)
         floor = f"{self.floor_ratio:.9g} (at least 1)"
         if self.floor_ratio < 1 - TOLERANCE:
             floor = f"{self.floor_ratio:.9g}  BELOW 1" + (", not promised there" if self.holds else "")
@@ -113,7 +118,7 @@ class Certificate:
             ("guarantee, noise", f"{self.guarantee}, {_STRUCTURES.get(self.structure, self.structure)}"),
             ("joint ratio", joint),
             ("floor ratio over the region", floor),
-            ("worst input", place),
+            ("worst input", self.worst_place),
             ("reader's std there", f"{self.worst_std:.6g}, floor {self.worst_floor:.6g}"),
             ("trace of the noise", f"{self.trace:.6g}"),
             ("lower bound, gap", f"{self.trace_lower:.6g}, " + ("–" if np.isnan(self.gap) else f"{self.gap:.2e}")),
@@ -214,7 +219,7 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
         checked=int(points.shape[0]),
         allowance=max(reader.allowance for reader in readers),
         columns=design.inputs.names,
-        outputs=design.inputs.outputs or (),
+        outputs=design.inputs.outputs.names if design.inputs.outputs.numbered else (),
         notes=(
             *notes_on(design, readers, points[worst], float(ratios[worst]), _bare(readers, points)),
             *(() if summary is None else notes_on_compression(design, summary, cost)),
@@ -271,7 +276,7 @@ def _dense_inputs(design: Design) -> Array:
     if design.region.points is not None:
         return design.region.points
     rows = design.lookout
-    count = 4001 * len(rows.outputs or "1") if rows.features == 1 else int(np.clip(2_500_000 // len(rows), 2048, 8192))
+    count = 4001 * len(rows.outputs) if rows.features == 1 else int(np.clip(2_500_000 // len(rows), 2048, 8192))
     dense = design.region.probes(count, rows, batch=FRESH_TURN)
     if design.inputs.features == 1:
         return np.vstack([dense, design.rows_in_reach()])
@@ -312,7 +317,7 @@ def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Call
 def _spill(design: Design) -> float:
     rows, noise = design.lookout.values, design.noise
     variance = noise.variance_at(rows) if isinstance(noise, FunctionalNoise) else noise.variance()
-    if design.inputs.outputs is not None and design.weights is not None and design.weights.ndim == 1:
+    if design.inputs.outputs.numbered and design.weights is not None and design.weights.ndim == 1:
         variance = variance * design.weights  # outputs in different units
     total = float(np.sum(variance))
     inside = design.region.contains_for_any_output(rows)

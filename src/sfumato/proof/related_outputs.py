@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..arrays import Array
-from ..data import Inputs, present_outputs, rows_about
+from ..data import Inputs
 from ..errors import InputError
 from ..models import OutputsKernel, Prior, kernel_jet
 from ..promise import Design, Disclosure
@@ -30,7 +30,7 @@ _REMEDY = "if they know of each other, neither is protected: say how with sf.Joi
 def notes_on_outputs(design: Design) -> tuple[str, ...]:
     """A note for each pair of outputs that the prior takes for independent although they look related under it."""
     kernel, inputs = design.prior.kernel, design.inputs
-    if not isinstance(kernel, OutputsKernel) or inputs.outputs is None:
+    if not isinstance(kernel, OutputsKernel):
         return ()
     plain = inputs.plain.values[:: -(-len(inputs) // LOOKS)]
     notes = []
@@ -38,17 +38,17 @@ def notes_on_outputs(design: Design) -> tuple[str, ...]:
         takes = kernel.takes_input(first) and kernel.takes_input(second)
         if kernel.related[first, second] or not takes:
             continue
-        one, other = (_covariance(design.prior, plain, number) for number in (first, second))
+        one, other = (design.prior.covariance(inputs.outputs.rows(plain, number)) for number in (first, second))
         why = _seem_related(one, other, plain, kernel)
         if why:
-            names = f"{inputs.outputs[first]!r} and {inputs.outputs[second]!r}"
+            names = f"{inputs.outputs.names[first]!r} and {inputs.outputs.names[second]!r}"
             notes.append(f"PROTECTED ONE BY ONE: {names} are taken for independent, but {why}; {_REMEDY}")
     return tuple(notes)
 
 
 def one_by_one(prior: Prior, inputs: Inputs, name: str, disclosed: Sequence[Disclosure]) -> tuple[str, ...]:
     """A note for each output of a ledger that the prior of the next release knows nothing of."""
-    known = inputs.outputs or (name,)
+    known = inputs.outputs.called(name).names
     notes: list[str] = []
     for disclosure in disclosed:
         for other in disclosure.outputs:
@@ -65,12 +65,12 @@ def one_by_one(prior: Prior, inputs: Inputs, name: str, disclosed: Sequence[Disc
 def look_alike(inputs: Inputs, values: Array, prior: Prior) -> tuple[str, ...]:
     """What the data themselves show, for the owner's eyes: an output that is the slope of another one."""
     kernel = prior.kernel
-    if inputs.outputs is None or inputs.features != 1 or not isinstance(kernel, OutputsKernel):
+    if inputs.features != 1 or not isinstance(kernel, OutputsKernel):
         return ()
     found = []
-    for first in present_outputs(inputs):
-        for second in present_outputs(inputs):
-            one, other = inputs.outputs.index(first), inputs.outputs.index(second)
+    for first in inputs.present:
+        for second in inputs.present:
+            one, other = inputs.outputs.number(first), inputs.outputs.number(second)
             if kernel.related[one, other] or not (kernel.takes_input(one) and kernel.takes_input(other)):
                 continue
             if _is_slope(inputs, values, first, second):
@@ -81,7 +81,7 @@ def look_alike(inputs: Inputs, values: Array, prior: Prior) -> tuple[str, ...]:
 
 
 def _is_slope(inputs: Inputs, values: Array, first: str, second: str) -> bool:
-    a, b = rows_about(inputs, first), rows_about(inputs, second)
+    a, b = inputs.rows_about(first), inputs.rows_about(second)
     at, places = np.unique(inputs.values[a, 0], return_index=True)
     if len(at) < 5:
         return False
@@ -93,10 +93,6 @@ def _is_slope(inputs: Inputs, values: Array, first: str, second: str) -> bool:
     if np.std(expected) == 0 or np.std(seen) == 0:
         return False
     return bool(np.corrcoef(expected, seen)[0, 1] > CORRELATED)
-
-
-def _covariance(prior: Prior, plain: Array, number: int) -> Array:
-    return prior.covariance(np.column_stack([plain, np.full(len(plain), float(number))]))
 
 
 def _seem_related(first: Array, second: Array, plain: Array, kernel: OutputsKernel) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import Array
-from ..data import place_in_words
 from ..promise import Design, FloorTolerance, OutputTolerance, TabulatedFloor
 from .reader import TOLERANCE, Reader
 from .related_outputs import notes_on_outputs
@@ -28,7 +27,7 @@ def promise_in_words(design: Design, points: Array) -> str:
         promise += f", nor any weighted average of them{several} better than allowed"
     else:
         promise += "; a weighted average of several of them may be known better"
-    allowed = design.tolerance.in_words(design.inputs.outputs)
+    allowed = design.tolerance.in_words(design.inputs.outputs.names)
     return f"{promise}. {allowed if isinstance(design.tolerance, OutputTolerance) else _capital(allowed)}"
 
 
@@ -42,10 +41,10 @@ def _capital(text: str) -> str:
 
 def _floor_in_words(design: Design, points: Array) -> str:
     outputs = design.inputs.outputs
-    if outputs is not None:
-        about = [(name, points[points[:, -1] == number]) for number, name in enumerate(outputs)]
-        return ", ".join(f"{_floor_range(design, own)} ({name})" for name, own in about if len(own))
-    return _floor_range(design, points)
+    if not outputs.numbered:  # its name need not be said
+        return _floor_range(design, points)
+    about = [(name, points[outputs.numbers(points) == number]) for number, name in enumerate(outputs)]
+    return ", ".join(f"{_floor_range(design, own)} ({name})" for name, own in about if len(own))
 
 
 def _floor_range(design: Design, points: Array) -> str:
@@ -68,7 +67,7 @@ def _free_columns(design: Design) -> list[str]:
 def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_ratio: float, bare: int) -> tuple[str, ...]:
     """What else must be said; the most important first. ``bare`` inputs of those checked have no floor."""
     notes = []
-    place = place_in_words(design.inputs.names, worst, design.inputs.outputs)
+    place = design.inputs.in_words(worst)
     if design.cover == "rows" and floor_ratio < 1 - TOLERANCE:
         notes.append(
             f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {100 * (1 - floor_ratio):.2g} % "
@@ -89,7 +88,7 @@ def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_rati
             f"every row also carries independent noise of standard deviation {np.sqrt(design.noise.shift):.1e}, which "
             "keeps the promise safe from round-off"
         )
-    if design.weights is not None and design.inputs.outputs is not None and design.weights.ndim == 1:
+    if design.weights is not None and design.inputs.outputs.numbered and design.weights.ndim == 1:
         notes.append(
             "noise was counted relative to the weights of the rows (if none were given: to the prior variance of their "
             "output), and so are the gap and the spill"

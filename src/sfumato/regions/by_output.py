@@ -45,13 +45,15 @@ class OutputRegion(Region):
         return tuple(number for number, _ in self.parts)
 
     def on_columns_of(self, inputs: Inputs) -> OutputRegion:
-        if inputs.outputs is None:
+        if not inputs.outputs.numbered:
             raise InputError("region is one of several outputs, but X has one; give a region of the inputs alone.")
         if max(self.sensitive) >= len(inputs.outputs):
             raise InputError(
                 f"region names output {max(self.sensitive)}, but there are {len(inputs.outputs)}, counted from 0."
             )
-        return OutputRegion({number: part.on_columns_of(inputs.plain) for number, part in self.parts}, inputs.outputs)
+        return OutputRegion(
+            {number: part.on_columns_of(inputs.plain) for number, part in self.parts}, inputs.outputs.names
+        )
 
     def closed(self, inputs: Inputs) -> OutputRegion:
         return OutputRegion({number: part.closed(inputs.plain) for number, part in self.parts}, self.labels)

@@ -340,12 +340,11 @@ class Everywhere(Region):
         return np.ones(rows(A, self._bound_dimension()).shape[0], dtype=np.bool_)
 
     def probes(self, count: int, inputs: Inputs, batch: int = 0) -> Array:
-        if inputs.outputs is not None:
-            plain, share = Everywhere().on_columns_of(inputs.plain), -(-at_least_one(count) // len(inputs.outputs))
-            about = [plain.probes(share, inputs.plain, batch) for _ in inputs.outputs]
-            return np.vstack([np.column_stack([A, np.full(len(A), float(o))]) for o, A in enumerate(about)])
-        kept = np.zeros(self._bound_dimension(), dtype=np.bool_)
-        return spread(*wider_than_data(inputs), kept, at_least_one(count), inputs, batch)
+        self._bound_dimension()
+        plain, share = inputs.plain, -(-at_least_one(count) // len(inputs.outputs))
+        kept = np.zeros(plain.dimension, dtype=np.bool_)
+        places = spread(*wider_than_data(plain), kept, share, plain, batch)
+        return np.vstack([inputs.outputs.rows(places, number) for number in range(len(inputs.outputs))])
 
     def varying_columns(self, dimension: int) -> Mask:
         return np.ones(self._bound_dimension(), dtype=np.bool_)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 
 from ..arrays import Array
-from ..data import LARGEST_NUMBER, Inputs
+from ..data import LARGEST_NUMBER, ONE_OUTPUT, Inputs, Outputs
 from ..errors import FormatError, InputError
 from ..models import OutputsKernel, Prior, build_kernel, build_mean, describe_kernel, describe_mean
 from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise
@@ -70,7 +70,7 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
         "cover": design.cover,
         "guarantee": design.guarantee,
         "others": [describe_prior(prior) for prior in design.others],
-        "output_names": None if design.inputs.outputs is None else list(design.inputs.outputs),
+        "output_names": list(design.inputs.outputs) if design.inputs.outputs.numbered else None,
         "prior": describe_prior(design.prior),
         "region": design.region.to_tree(),
         "shift": design.noise.shift,
@@ -176,10 +176,11 @@ def build_columns(names: Any) -> tuple[str, ...] | None:
 
 def build_inputs(values: Array, names: Any, output_names: Any) -> Inputs:
     """Inputs of which ``names`` are the columns, as the file has them; ``output_names``: those of several outputs."""
-    outputs = None if output_names is None else texts(output_names, "output names", LONGEST_NAME)
+    several = output_names is not None
+    outputs = Outputs.several(texts(output_names, "output names", LONGEST_NAME)) if several else ONE_OUTPUT
     inputs = Inputs(values, build_columns(names), outputs)
-    if outputs is not None:
-        if not 0 < len(outputs) <= MOST_OUTPUTS or len(set(outputs)) != len(outputs) or inputs.dimension < 2:
+    if several:
+        if not 0 < len(outputs) <= MOST_OUTPUTS or len(set(outputs)) < len(outputs) or inputs.dimension < 2:
             raise FormatError("the file's output names are not those of several outputs.")
         _check_numbers(values, len(outputs))
     if inputs.columns is not None and len(inputs.columns) != inputs.dimension:
@@ -216,11 +217,11 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
         others=priors[1:],
         witness=None if witness is None else tuple(witness),
     )
-    if inputs.outputs is not None:
+    if inputs.outputs.numbered:
         _check_numbers(design.sensitive, len(inputs.outputs))
     for prior in priors:
         counted = prior.kernel.count if isinstance(prior.kernel, OutputsKernel) else None
-        if counted != (None if inputs.outputs is None else len(inputs.outputs)):
+        if counted != (len(inputs.outputs) if inputs.outputs.numbered else None):
             raise FormatError("the file's prior is about other outputs than its inputs.")
     _try_out(design)
     kind = "everywhere" if isinstance(region, Everywhere) else "points" if region.points is not None else "region"

@@ -21,13 +21,8 @@ from ..data import (
     Inputs,
     StoredColumn,
     as_engine,
-    as_inputs,
     as_outputs,
     at_output,
-    known_output,
-    place_in_words,
-    present_outputs,
-    rows_about,
     stacked_outputs,
     write_table,
 )
@@ -70,7 +65,7 @@ def steps_of(resolution: Resolution, design: Design) -> Array:
     """The resolution of each row."""
     if isinstance(resolution, float):
         return np.full(len(design.inputs), resolution)
-    return np.array(resolution)[design.inputs.values[:, -1].astype(np.intp)]
+    return np.array(resolution)[design.inputs.outputs.numbers(design.inputs.values)]
 
 
 def checked_resolution(resolution: Any, design: Design) -> Resolution:
@@ -78,7 +73,7 @@ def checked_resolution(resolution: Any, design: Design) -> Resolution:
     if not isinstance(resolution, (tuple, list)):
         check_resolution(resolution)
         return float(resolution)
-    if outputs is None or len(resolution) != len(outputs):
+    if not outputs.numbered or len(resolution) != len(outputs):
         raise InputError(f"resolution has {len(resolution)} entries; give one number, or one for each output.")
     for step in resolution:
         check_resolution(step)
@@ -88,14 +83,14 @@ def checked_resolution(resolution: Any, design: Design) -> Resolution:
 def resolution_for(design: Design, asked: Any) -> Resolution:
     """The step to round to, from public things only; ``asked`` may be a dict with one for each of several outputs."""
     outputs = design.inputs.outputs
-    if outputs is None:
+    if not outputs.numbered:  # one number, as files have it; the noise may be a function of the inputs
         return _resolution_of(design, asked, design.lookout, design.noise, float(np.mean(design.prior.noise)))
     given = asked if isinstance(asked, Mapping) else dict.fromkeys(outputs, asked)
     for name in given:
-        known_output(outputs, name, "resolution")
+        outputs.number(name, "resolution")
     steps, variances, errors = [], design.noise.variance(), design.prior.noise_variance(len(design.inputs))
-    for number, name in enumerate(outputs):
-        own = np.flatnonzero(design.inputs.values[:, -1] == number)
+    for name in outputs:
+        own = design.inputs.rows_about(name)
         rows = design.inputs.select(own) if own.size else design.inputs
         noise = IndependentNoise(variances[own] if own.size else variances)
         error = float(np.mean(errors[own])) if own.size else 0.0
@@ -122,8 +117,7 @@ def _resolution_of(design: Design, asked: Any, rows: Inputs, noise: Noise, error
 def resolution_in_words(resolution: Resolution, design: Design) -> str:
     if isinstance(resolution, float):
         return f"{resolution:g}"
-    outputs = design.inputs.outputs or ()
-    return ", ".join(f"{step:g} ({name})" for step, name in zip(resolution, outputs, strict=True))
+    return ", ".join(f"{step:g} ({name})" for step, name in zip(resolution, design.inputs.outputs, strict=True))
 
 
 #: What the noise of a release with a known seed depends on, besides the seed.
@@ -156,10 +150,9 @@ class Release:
         _check_name(self.output_name)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "resolution", resolution)
-        rows = self.design.inputs
-        if rows.index is not None:
-            unlabelled = Inputs(rows.values, rows.columns, rows.outputs)
-            object.__setattr__(self, "design", replace(self.design, inputs=unlabelled))
+        rows = self.design.inputs.published_as(self.output_name)
+        if rows is not self.design.inputs:
+            object.__setattr__(self, "design", replace(self.design, inputs=rows))
 
     @property
     def inputs(self) -> Array:
@@ -200,20 +193,10 @@ class Release:
         Where the noise is a function of the inputs (a compressed release), the exact standard deviation lies between
         ``std_lower`` and ``std`` of what comes back.
         """
-        new = self._asked(X_new, output)
+        new = at_output(X_new, self.design.inputs, output, self._place)
         if isinstance(self.noise, FunctionalNoise):
             return replace(self._compressed.predict(new), index=new.index)
         return predict_with(self._posterior, new, len(self.design.inputs))
-
-    def _asked(self, X_new: Any, output: str | None) -> Inputs:
-        rows = self.design.inputs
-        if rows.outputs is not None:
-            return at_output(X_new, rows, output, self._place)
-        if output not in (None, self.output_name):
-            raise InputError(
-                f"output is {output!r}, but this release is about {self.output_name!r} alone; leave it out."
-            )
-        return as_inputs(X_new, "X_new", like=rows)
 
     def _place(self, number: int) -> Array | None:
         kernel = self.prior.kernel
@@ -257,8 +240,8 @@ class Release:
         """
         frame = pd.DataFrame(self.inputs.copy(), columns=list(self.columns))
         outputs = self.design.inputs.outputs
-        if outputs is not None:
-            frame[self.columns[-1]] = [outputs[int(number)] for number in self.inputs[:, -1]]
+        if outputs.numbered:
+            frame[self.columns[-1]] = [outputs.names[number] for number in outputs.numbers(self.inputs)]
         frame[released_name(self.output_name, self.columns)] = np.asarray(self.outputs)
         if index is None:
             return frame
@@ -294,7 +277,7 @@ class Release:
                 f"this release is compressed: a GPyTorch model of its {len(self.design.inputs)} rows would need their "
                 "whole noise matrix; use release.predict instead."
             )
-        if self.design.inputs.outputs is not None:
+        if self.design.inputs.outputs.numbered:
             raise InputError(
                 "this release has several outputs that know of each other, and a GPyTorch model of one of them would "
                 "forget what the others tell; use release.predict(X, output=...) instead."
@@ -311,20 +294,17 @@ class Release:
         """
         if isinstance(self.noise, FunctionalNoise):
             raise InputError("this release is compressed, which scikit-learn cannot hold; use release.predict instead.")
-        if self.design.inputs.outputs is not None:
+        if self.design.inputs.outputs.numbered:
             raise InputError("this release has several outputs, which scikit-learn lacks; use release.predict instead.")
         from ..models import as_regressor
 
         return as_regressor(self._posterior)
 
     def rows_of(self, output: str) -> tuple[Array, Array]:
-        """The inputs and the published values of one of several outputs."""
+        """The inputs and the published values of one output."""
         rows = self.design.inputs
-        if rows.outputs is None:
-            known_output((self.output_name,), output)
-            return rows.values, np.asarray(self.outputs)
-        own = rows_about(rows, output)
-        return rows.values[own, :-1], np.asarray(self.outputs)[own]
+        own = rows.rows_about(output)
+        return rows.outputs.plain(rows.values)[own], np.asarray(self.outputs)[own]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that readers can open without running any code; an interrupted write keeps the old file."""
@@ -347,7 +327,7 @@ class Release:
         rows = self.outputs.shape[0]
         lines = [
             f"Release of {self.output_name!r} at {rows} rows of {', '.join(map(repr, self.columns))}",
-            f"  promise      {self.tolerance.in_words(self.design.inputs.outputs)}",
+            f"  promise      {self.tolerance.in_words(self.design.inputs.outputs.names)}",
             f"  certificate  {'holds, as claimed by the owner' if self.certificate.holds else 'DOES NOT HOLD'}",
             f"  noise        {self.noise.rank} sources, {noise_in_words(self.design)} root mean square a row",
             f"  resolution   {resolution_in_words(self.resolution, self.design)}",
@@ -413,11 +393,11 @@ def _values(design: Design, y: Any) -> Array:
 
 def noise_in_words(design: Design) -> str:
     """The root mean square noise a row, of each output by itself."""
-    rows, outputs = design.inputs, design.inputs.outputs
-    if outputs is None:
+    rows = design.inputs
+    if not rows.outputs.numbered:
         return f"{np.sqrt(design.noise.trace / len(rows)):.4g}"
     variance = design.noise.variance()
-    each = [(name, np.sqrt(np.mean(variance[rows_about(rows, name)]))) for name in present_outputs(rows)]
+    each = [(name, np.sqrt(np.mean(variance[rows.rows_about(name)]))) for name in rows.present]
     return ", ".join(f"{size:.4g} ({name})" for name, size in each)
 
 
@@ -427,12 +407,11 @@ def _check_name(name: Any) -> None:
 
 
 def why_not(certificate: Certificate) -> str:
-    place = place_in_words(certificate.columns, certificate.worst_input, certificate.outputs)
     return (
         f"nothing was released: the certificate does not hold (joint ratio {certificate.joint_ratio:.6g}, at most 1 is "
         f"allowed; floor ratio {certificate.promised_ratio:.6g} where it was promised, at least 1 is needed). The "
-        f"worst input is {place}, where readers would reach ± {certificate.worst_std:.6g} and the floor is "
-        f'{certificate.worst_floor:.6g}. Protect again with another cover ("greedy" or "exchange"), with '
+        f"worst input is {certificate.worst_place}, where readers would reach ± {certificate.worst_std:.6g} and the "
+        f'floor is {certificate.worst_floor:.6g}. Protect again with another cover ("greedy" or "exchange"), with '
         'method="eigh", or with a smaller alpha (a larger floor).'
     )
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from ..arrays import Array, Index, Mask
-from ..data import rows_about, sample_places
+from ..data import Outputs, sample_places
 from ..design import Mechanism
 from ..errors import InputError
 from ..release import Release
@@ -99,8 +99,9 @@ def plot_covariance(
             "a sample of them."
         )
     values = design.inputs.values
-    place = View(design, None if outputs is None else outputs[int(values[0, -1])]).column(by)
-    order = np.lexsort((values[:, place], values[:, -1] if outputs is not None else np.zeros(len(values))))
+    numbers = outputs.numbers(values)
+    place = View(design, outputs.names[numbers[0]]).column(by)
+    order = np.lexsort((values[:, place], numbers))
     order = order[_even(len(order), MOST_ROWS)]
     factor, rows = design.noise.factor[order], len(order)
     covariance = factor @ factor.T + design.noise.shift * np.eye(rows)
@@ -163,12 +164,10 @@ def _noise_of_rows(view: View) -> tuple[Array, Array]:
     if len(variance) != len(sample):
         variance = variance[sample_places(len(design.inputs))]
         return design.inputs.values[sample_places(len(design.inputs))], np.sqrt(variance)
-    if sample.outputs is None or view.of is None:
-        return sample.values, np.sqrt(variance)
-    own = rows_about(sample, view.of)
-    if not own.size:
+    own = sample.outputs.numbers(sample.values) == view.number
+    if not own.any():
         raise InputError(f"of is {view.of!r}, which is not released, so it has no noise; choose one that is.")
-    return sample.values[own, :-1], np.sqrt(variance[own])
+    return sample.plain.values[own], np.sqrt(variance[own])
 
 
 def _sides(view: View, count: int) -> tuple[Array, Array]:
@@ -236,13 +235,13 @@ def _runs(inside: Mask) -> list[tuple[int, int]]:
     return [(int(start), int(stop) - 1) for start, stop in zip(changes[::2], changes[1::2], strict=True)]
 
 
-def _ticks_of_rows(values: Array, place: int, outputs: tuple[str, ...] | None) -> tuple[list[float], list[str]]:
+def _ticks_of_rows(values: Array, place: int, outputs: Outputs) -> tuple[list[float], list[str]]:
     """About six rows with their input; with several outputs the names of these at the middle of their rows."""
-    if outputs is None:
+    if not outputs.numbered:
         ticks = _even(len(values), 6).tolist()
         # as many decimals as the range of the column asks for
         decimals = 2 - int(np.floor(np.log10(float(np.ptp(values[:, place])) or 1.0)))
         return ticks, [f"{round(float(values[tick, place]), decimals):g}" for tick in ticks]
     numbers = np.unique(values[:, -1])
     middles = [float(np.mean(np.flatnonzero(values[:, -1] == number))) for number in numbers]
-    return middles, [outputs[int(number)] for number in numbers]
+    return middles, [outputs.names[int(number)] for number in numbers]

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 from ..arrays import Array
-from ..data import as_outputs, known_output, place_in_words
+from ..data import as_outputs
 from ..errors import InputError
 from ..release import Prediction, Release
 from .style import BAND, FLOOR, PUBLISHED, READER, REGION, TRUTH
@@ -34,11 +34,7 @@ class _View:
 
     def __post_init__(self) -> None:
         rows = self.release.design.inputs
-        if rows.outputs is None:
-            if self.of not in (None, self.release.output_name):
-                raise InputError(f"of is {self.of!r}, but this release is about {self.release.output_name!r}.")
-        else:
-            known_output(rows.outputs, self.of, "of")
+        rows.outputs.number(self.of, "of")
         if rows.features != 1:
             raise InputError(
                 f"the release has {rows.features} inputs ({', '.join(rows.plain.names)}); "
@@ -47,7 +43,7 @@ class _View:
 
     @property
     def name(self) -> str:
-        return self.of or self.release.output_name
+        return self.release.design.inputs.outputs.names[self.number]
 
     @property
     def published(self) -> tuple[Array, Array]:
@@ -58,18 +54,19 @@ class _View:
     def sensitive(self) -> Array:
         """The sensitive inputs."""
         points = self.release.design.sensitive
-        return points if self.of is None else points[points[:, -1] == self._number]
+        return np.asarray(points[self.release.design.inputs.outputs.numbers(points) == self.number])
 
     @cached_property
     def grid(self) -> Array:
         # Sensitive inputs may lie beyond the data; they are where the promise is tight, so the grid goes through them.
         known = np.concatenate([self.release.inputs[:, 0], self.sensitive[:, 0]])
         at = np.union1d(np.linspace(known.min(), known.max(), GRID_POINTS), known).reshape(-1, 1)
-        return at if self.of is None else np.column_stack([at, np.full(len(at), float(self._number))])
+        return self.release.design.inputs.outputs.rows(at, self.number)
 
     @property
-    def _number(self) -> int:
-        return (self.release.design.inputs.outputs or ()).index(self.of or "")
+    def number(self) -> int:
+        """The number of the output."""
+        return self.release.design.inputs.outputs.number(self.of, "of")
 
     def seen(self) -> Prediction:
         """What readers conclude on the grid."""
@@ -150,7 +147,7 @@ def plot_floor(release: Release, ax: Axes | None = None, label: str | None = Non
     ax.plot(at, view.seen().std, color=READER, linewidth=1.6, label="reader's standard deviation")
     _draw_floor(ax, view)
     worst = release.certificate
-    here = of is None or place_in_words(worst.columns, worst.worst_input, worst.outputs).endswith(f", {of}")
+    here = release.design.inputs.outputs.numbers(worst.worst_input[None])[0] == view.number
     if here and np.isfinite(worst.worst_std):
         ax.plot(
             np.ravel(worst.worst_input)[:1],

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import Array, Mask
-from ..data import parts_of, place_in_words, present_outputs
+from ..data import parts_of
 from ..models import OutputsKernel
 from ..noise import FunctionalNoise
 from ..promise import Design, TabulatedFloor
@@ -89,27 +89,26 @@ class Facts:
     @cached_property
     def released(self) -> tuple[str, ...]:
         """The outputs that are published."""
-        rows = self.design.inputs
-        return (self.release.output_name,) if rows.outputs is None else present_outputs(rows)
+        return self.design.inputs.present
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the inputs, without the column that says which output a row is about."""
-        return self.design.inputs.plain.names if self.design.inputs.outputs is not None else self.design.inputs.names
+        return self.design.inputs.names[: self.design.inputs.features]
 
     @cached_property
     def protected(self) -> tuple[str, ...]:
         """The outputs that something is promised about."""
         region, outputs = self.design.region, self.design.inputs.outputs
-        if outputs is None or not isinstance(region, OutputRegion):
-            return self.released if outputs is None else outputs
-        return tuple(outputs[number] for number in region.sensitive)
+        if not isinstance(region, OutputRegion):
+            return outputs.names
+        return tuple(outputs.names[number] for number in region.sensitive)
 
     @cached_property
     def quantities(self) -> tuple[str, ...]:
         """Outputs without inputs, such as an average."""
         kernel, outputs = self.design.prior.kernel, self.design.inputs.outputs
-        if outputs is None or not isinstance(kernel, OutputsKernel):
+        if not isinstance(kernel, OutputsKernel):
             return ()
         return tuple(name for place, name in enumerate(outputs) if not kernel.takes_input(place))
 
@@ -139,14 +138,14 @@ class Facts:
     @cached_property
     def floors(self) -> tuple[Floor, ...]:
         """One for each output that is protected."""
-        outputs, region, design = self.design.inputs.outputs, self.design.region, self.design
-        if outputs is None or not isinstance(region, OutputRegion):
+        names, region, design = self.design.inputs.outputs.names, self.design.region, self.design
+        if not isinstance(region, OutputRegion):
             return (self._floor(self.release.output_name, self.region_in_words, self.promised),)
         found = []
         for place, part in region.parts:
             own = self.promised[self.promised[:, -1] == place]
-            where = "" if outputs[place] in self.quantities else shortened(part.in_words(design.inputs.plain.names))
-            found.append(self._floor(outputs[place], where, own))
+            where = "" if names[place] in self.quantities else shortened(part.in_words(design.inputs.plain.names))
+            found.append(self._floor(names[place], where, own))
         return tuple(found)
 
     def _floor(self, name: str, where: str, points: Array) -> Floor:
@@ -161,7 +160,7 @@ class Facts:
 
     @property
     def worst_place(self) -> str:
-        return place_in_words(self.certificate.columns, self.certificate.worst_input, self.certificate.outputs)
+        return self.certificate.worst_place
 
     @cached_property
     def worst_prior(self) -> float:
@@ -213,9 +212,7 @@ class Facts:
 
     def _about(self, rows: Array, name: str) -> Mask:
         outputs = self.design.inputs.outputs
-        if outputs is None:
-            return np.ones(len(rows), dtype=np.bool_)
-        return np.asarray(rows[:, -1] == outputs.index(name), dtype=np.bool_)
+        return np.asarray(outputs.numbers(rows) == outputs.number(name), dtype=np.bool_)
 
     @cached_property
     def errors(self) -> float:

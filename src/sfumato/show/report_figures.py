@@ -95,21 +95,20 @@ def shown(*pictures: Picture) -> list[Html]:
 
 def public_pictures(facts: Facts) -> list[Picture]:
     """What readers can and cannot learn of each output; drawn from the release alone."""
-    rows, found = facts.design.inputs, []
-    names = [name for name in (rows.outputs or facts.released) if name not in facts.quantities]
+    found = []
+    names = [name for name in facts.design.inputs.outputs if name not in facts.quantities]
     for place, name in enumerate(names[:MOST_OUTPUTS]):
-        of = None if rows.outputs is None else name
-        found += _pictures_of(facts, name, of, f"f{place + 1}")
+        found += _pictures_of(facts, name, f"f{place + 1}")
     return found
 
 
-def _pictures_of(facts: Facts, name: str, of: str | None, key: str) -> list[Picture]:
+def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
     release, columns = facts.release, facts.columns
     said = _what_is_seen(facts, name)
     if len(columns) == 1 and facts.rows <= MOST_POINTS:
         return [
             picture(
-                lambda: plot_both(release, of=of),
+                lambda: plot_both(release, of=name),
                 key,
                 f"Two panels over {columns[0]}. Above, the published values of {name} and what readers conclude from "
                 f"them, with a 95 % band. Below, how well readers know {name} and the promised floor. {said}",
@@ -121,7 +120,7 @@ def _pictures_of(facts: Facts, name: str, of: str | None, key: str) -> list[Pict
     if len(columns) == 2:
         made.append(
             picture(
-                lambda: _map(facts, of),
+                lambda: _map(facts, name),
                 f"{key}m",
                 f"A map over {columns[0]} and {columns[1]}: how well readers know {name}, with the rows and the border "
                 f"of the region. {said}",
@@ -130,7 +129,7 @@ def _pictures_of(facts: Facts, name: str, of: str | None, key: str) -> list[Pict
         )
     made.append(
         picture(
-            lambda: _along(facts, of),
+            lambda: _along(facts, name),
             key,
             f"How well readers know {name} along {' and '.join(columns[:MOST_COLUMNS])}, through the worst place, with "
             f"the promised floor. {said}",
@@ -141,21 +140,21 @@ def _pictures_of(facts: Facts, name: str, of: str | None, key: str) -> list[Pict
     return made
 
 
-def _along(facts: Facts, of: str | None) -> Figure:
+def _along(facts: Facts, of: str) -> Figure:
     """The floor along each column, one panel below the other."""
     columns = facts.columns[:MOST_COLUMNS]
     figure = Figure(figsize=(7.2, 0.6 + 2.5 * len(columns)), layout="constrained")
     panels = figure.subplots(len(columns), 1, squeeze=False).ravel()
     outputs, worst = facts.design.inputs.outputs, facts.certificate.worst_input
     # the worst place may be one of another output: then it is no mark here
-    at = None if outputs is None or outputs.index(of or "") == int(worst[-1]) else worst[: len(facts.columns)]
+    at = None if outputs.number(of) == outputs.numbers(worst[None])[0] else worst[: len(facts.columns)]
     for place, panel in enumerate(panels):
         plot_floor_along(facts.release, place, at, ax=panel, of=of)
     _one_legend(figure, list(panels))
     return figure
 
 
-def _map(facts: Facts, of: str | None) -> Figure:
+def _map(facts: Facts, of: str) -> Figure:
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     plot_std_map(facts.release, ax=figure.subplots(), of=of)
     return figure
@@ -191,12 +190,12 @@ def _what_is_seen(facts: Facts, name: str) -> str:
 def quantities_table(facts: Facts) -> list[tuple[str, str, str, str]]:
     """Of each quantity without inputs: how well it was known, how well it is known now, and the floor."""
     release, found = facts.release, []
-    outputs = facts.design.inputs.outputs or ()
+    outputs = facts.design.inputs.outputs
     for name in facts.quantities:
         seen = release.predict(None, output=name)
         kernel = release.prior.kernel
-        place = kernel.place(outputs.index(name))
-        before = release.prior.variance([[*place, float(outputs.index(name))]])
+        number_of = outputs.number(name)
+        before = release.prior.variance(outputs.rows(kernel.place(number_of)[None], number_of))
         floor = next((one.words for one in facts.floors if one.output == name), "nothing is promised")
         found.append((name, f"± {number(float(before[0]) ** 0.5)}", f"± {number(float(seen.std[0]))}", floor))
     return found

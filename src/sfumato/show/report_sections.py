@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..arrays import Array
-from ..data import place_in_words, rows_about, stacked_outputs, without_labels
+from ..data import stacked_outputs, without_labels
 from ..errors import InputError
 from ..evaluate import AUDIT_HEADER, Audit
 from ..ledger import Ledger, Remaining
@@ -257,7 +257,7 @@ def protected_section(facts: Facts) -> list[Html]:
         where = floor.where or "one quantity, without inputs"
         state = "published with noise" if floor.output in facts.released else "never published"
         rows.append([floor.output, where, floor.words, state])
-    allowed = facts.design.tolerance.in_words(facts.design.inputs.outputs)
+    allowed = facts.design.tolerance.in_words(facts.design.inputs.outputs.names)
     outside = facts.rows - facts.rows_inside
     return [
         tag("h2", "What is protected"),
@@ -358,13 +358,12 @@ def published_section(facts: Facts) -> list[Html]:
     """What is in the release, and what is not."""
     design, release = facts.design, facts.release
     steps = release.resolution if isinstance(release.resolution, tuple) else (release.resolution,)
-    names = design.inputs.outputs or facts.released
     rounding = ", ".join(
         f"{name} to multiples of {number(step)}"
-        for name, step in zip(names, steps, strict=False)
+        for name, step in zip(design.inputs.outputs, steps, strict=False)
         if name in facts.released
     )
-    never = [name for name in design.inputs.outputs or () if name not in facts.released]
+    never = [name for name in design.inputs.outputs if name not in facts.released]
     hidden = [
         tag("li", f"the true values of {listed(facts.released)}"),
         tag("li", "the noise that was drawn, and the key that it came from"),
@@ -500,13 +499,12 @@ def ledger_section(account: Account) -> list[Html]:
     rows = []
     for one in account.remaining.promises:
         found = one.certificate
-        place = place_in_words(found.columns, found.worst_input, found.outputs)
         rows.append(
             [
                 f"{listed(one.promise.speech.outputs, 4)}: {one.promise.design.region.in_words(found.columns)}",
                 "yes" if found.holds else "NO",
                 share(max(one.left, 0.0)),
-                f"± {number(found.worst_std)} at {place}; floor ± {number(found.worst_floor)}",
+                f"± {number(found.worst_std)} at {found.worst_place}; floor ± {number(found.worst_floor)}",
             ]
         )
 
@@ -600,9 +598,9 @@ def _errors(facts: Facts, y: Array) -> list[list[str]]:
     published, inside = np.asarray(release.outputs), design.region.contains_for_any_output(rows)
     found = []
     for name in facts.released:
-        own = np.arange(len(rows)) if design.inputs.outputs is None else rows_about(design.inputs, name)
+        own = design.inputs.rows_about(name)
         plain = rows[own][:, : len(facts.columns)]
-        off = release.predict(plain, None if design.inputs.outputs is None else name).mean - y[own]
+        off = release.predict(plain, name).mean - y[own]
         label = f"{name}, " if len(facts.released) > 1 else "rows "
         for where, mask in (("inside the region", inside[own]), ("outside", ~inside[own])):
             if np.any(mask):
@@ -621,13 +619,12 @@ def _pictures(facts: Facts, y: Array) -> list[Picture]:
         return []
     rows, found = facts.design.inputs, []
     for place, name in enumerate(facts.released[:MOST_OUTPUTS]):
-        own = np.arange(len(rows)) if rows.outputs is None else rows_about(rows, name)
+        own = rows.rows_about(name)
         order = own[np.argsort(rows.values[own, 0], kind="stable")]
         truth = (rows.values[order, 0], y[order])
-        of = None if rows.outputs is None else name
         found.append(
             picture(
-                lambda truth=truth, of=of: plot_both(facts.release, truth, of=of),  # type: ignore[misc]
+                lambda truth=truth, of=name: plot_both(facts.release, truth, of=of),  # type: ignore[misc]
                 f"t{place + 1}",
                 f"The published values of {name}, what readers conclude, and the truth as a dashed line.",
                 f"As above, with the true values of {name} as a dashed black line.",

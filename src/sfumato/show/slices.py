@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..arrays import Array, Mask
-from ..data import place_in_words
+from ..data import ONE_OUTPUT
 from ..errors import InputError
 from ..release import Release
 from .style import (
@@ -94,7 +94,7 @@ def plot_slices(
     places = [view.column(column) for column in asked]
     panels = _panels(ax, len(places))
     through = view.place(at, release.certificate.worst_input)
-    common = _wrapped(f"input in common: {place_in_words(view.names, through, digits=3)}", 60)
+    common = _wrapped(f"input in common: {ONE_OUTPUT.place_in_words(view.names, through, digits=3)}", 60)
     for panel, place in zip(panels, places, strict=True):
         points = view.along(place, through)
         _shade(panel, view, points, place)

@@ -71,21 +71,21 @@ def plot_trajectory(
 def _both(release: Any, x: str | None, y: str | None) -> tuple[Seen, Seen]:
     if isinstance(release, Release):
         outputs = release.design.inputs.outputs
-        if outputs is None:
+        if not outputs.numbered:
             raise InputError(
                 f"the release is about {release.output_name!r} alone, and a path has two outputs; give a release of a "
                 "JointPrior, or a pair of releases."
             )
         if (x is None) != (y is None):
             raise InputError(f"x is {x!r} and y is {y!r}; give both, or neither.")
-        names = (x, y) if x is not None else outputs[:2]
+        names = (x, y) if x is not None else outputs.names[:2]
         if len(names) < 2 or names[0] == names[1]:
             raise InputError(f"x and y are {names}; choose two of {', '.join(map(repr, outputs))}.")
         return Seen.by_readers(release, names[0]), Seen.by_readers(release, names[1])
     pair = list(release) if isinstance(release, Sequence) else [release]
     if len(pair) != 2 or not all(isinstance(one, Release) for one in pair):
         raise InputError("release is neither one of several outputs nor a pair of releases; give one of these.")
-    named = [x if pair[0].design.inputs.outputs is not None else None, y if pair[1].design.inputs.outputs else None]
+    named = [name if one.design.inputs.outputs.numbered else None for one, name in zip(pair, (x, y), strict=True)]
     return Seen.by_readers(pair[0], named[0]), Seen.by_readers(pair[1], named[1])
 
 

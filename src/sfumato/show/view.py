@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Array, Mask
-from ..data import Inputs, as_inputs, known_output, place_in_words, rows_about
+from ..data import ONE_OUTPUT, Inputs, as_inputs
 from ..errors import InputError
 from ..models import OutputsKernel
 from ..promise import Design
@@ -29,35 +29,31 @@ class View:
     of: str | None = None
 
     def __post_init__(self) -> None:
-        outputs = self.design.inputs.outputs
-        if outputs is None:
-            return
         kernel = self.design.prior.kernel
-        number = outputs.index(known_output(outputs, self.of, "of"))
-        if isinstance(kernel, OutputsKernel) and not kernel.takes_input(number):
+        if isinstance(kernel, OutputsKernel) and not kernel.takes_input(self.number):
             raise InputError(f"of is {self.of!r}, which is one quantity without inputs; ask release.predict for it.")
+
+    @cached_property
+    def number(self) -> int:
+        """The number of the output; a design of one does not know its name yet."""
+        outputs = self.design.inputs.outputs
+        return outputs.number(self.of, "of") if outputs.numbered else 0
 
     @property
     def names(self) -> tuple[str, ...]:
         """The input columns."""
-        names = self.design.inputs.names
-        return names if self.design.inputs.outputs is None else names[:-1]
+        return self.design.inputs.names[: self.design.inputs.features]
 
     @cached_property
     def rows(self) -> Array:
         """The inputs of the rows about this output, or a sample where there are very many."""
         sample = self.design.inputs.sample
-        if sample.outputs is None or self.of is None:
-            return sample.values
-        own = rows_about(sample, self.of)
-        return np.asarray(sample.values[own, :-1]) if own.size else sample.plain.values
+        plain, own = sample.plain.values, sample.outputs.numbers(sample.values) == self.number
+        return np.asarray(plain[own]) if own.any() else plain
 
     def about(self, points: Array) -> Array:
         """``points`` as rows about this output."""
-        outputs = self.design.inputs.outputs
-        if outputs is None or self.of is None:
-            return points
-        return np.column_stack([points, np.full(len(points), float(outputs.index(self.of)))])
+        return self.design.inputs.outputs.rows(points, self.number)
 
     def inside(self, points: Array) -> Mask:
         return self.design.region.contains(self.about(points))
@@ -104,7 +100,7 @@ class View:
     def in_words(self, at: Array, without: int) -> str:
         """The other columns at ``at``."""
         kept = [number for number in range(len(self.names)) if number != without]
-        return place_in_words(tuple(self.names[number] for number in kept), at[kept], digits=4)
+        return ONE_OUTPUT.place_in_words([self.names[number] for number in kept], at[kept], digits=4)
 
     def place(self, at: Any, otherwise: Array) -> Array:
         """The input that ``at`` names, in the order of the columns; ``otherwise`` if it is None."""
@@ -131,8 +127,7 @@ class Seen(View):
     def by_readers(cls, release: Release, of: str | None) -> Seen:
         if not isinstance(release, Release):
             raise InputError(f"release is a {type(release).__name__}; give what mechanism.release(y) or sf.load gave.")
-        if release.design.inputs.outputs is None and of not in (None, release.output_name):
-            raise InputError(f"of is {of!r}, but this release is about {release.output_name!r}; leave it out.")
+        release.design.inputs.outputs.number(of, "of")
         return cls(release.design, of, release)
 
     @property
@@ -142,4 +137,4 @@ class Seen(View):
 
     def predict(self, points: Array) -> Prediction:
         assert self.release is not None
-        return self.release.predict(points, self.of if self.design.inputs.outputs is not None else None)
+        return self.release.predict(points, self.of)
