@@ -74,7 +74,7 @@ class Outputs:
             raise InputError(f"{argument} is missing; this is about several: choose one of {_listed(self.names)}.")
         if not self.numbered and name not in (None, *self.names):
             raise InputError(
-                f"{argument} is {str(name)[:60]!r}, but this is about {self.names[0]!r} alone; leave it out."
+                f"{argument} is {str(name)[:60]!r}, but this release is about {self.names[0]!r} alone; leave it out."
             )
         return 0 if name is None else self.names.index(known_output(self.names, name, argument))
 
