@@ -1,4 +1,4 @@
-"""How one output follows from another, written as text, such as ``v = d(r)/d(t)``: a tokenizer and a parser.
+"""How one output follows from another, written as text, such as ``v = d(r)/d(t)``: a parser.
 
 Grammar::
 
@@ -7,13 +7,14 @@ Grammar::
     mean       = "mean" "(" name ["where" region] ")"
     integral   = "integral" "(" name "from" corner "to" corner ")"
     corner     = number | name "=" number ("," name "=" number)*
+    number     = ["+" | "-"] digits
 
-A region is what region_text.py reads. Names that are not plain words go in backticks or double quotes.
+A region is what ``parse_region`` reads. Names that are not plain words go in backticks or double quotes.
 """
 
 from __future__ import annotations
 
-import re
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,22 +23,10 @@ import pandas as pd
 
 from ..data import as_inputs
 from ..errors import InputError
-from ..regions import Box, Region, parse_region
+from ..regions import Box, Region, Token, Tokens, parse_region
 from .functionals import Average, Derivative, Functional, Integral
 
 EXAMPLES = '"v = d(r)/d(t)", "m = mean(r where 1 <= t <= 2)" or "q = integral(r from 0 to 1)"'
-
-_MOST_CHARACTERS = 20_000
-
-_TOKEN = re.compile(
-    r"""(?P<space>\s+)
-      | (?P<number>[+\-−]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+\-−]?[0-9]+)?)
-      | (?P<quoted>`(?:[^`]|``)*`|"(?:[^"]|"")*")
-      | (?P<name>[^\W\d][\w.]*)
-      | (?P<sign>[=(),/])
-      | (?P<other>.)""",
-    re.VERBOSE | re.DOTALL,
-)
 
 #: A corner of a box: one number, or one for each named column.
 Corner = float | dict[str, float]
@@ -149,17 +138,6 @@ class IntegralOf(Relation):
         return [corner[name] for name in columns]
 
 
-@dataclass(frozen=True)
-class _Token:
-    kind: str  # number, name, sign, other, end
-    text: str
-    place: int
-    plain: bool = True  # not in quotes
-
-    def is_word(self, *words: str) -> bool:
-        return self.kind == "name" and self.plain and self.text.casefold() in words
-
-
 def parse_relation(text: str) -> Relation:
     """The relation that ``text`` describes.
 
@@ -170,22 +148,17 @@ def parse_relation(text: str) -> Relation:
     >>> parse_relation("q = integral(r from a=0,b=0 to a=1,b=2)").upper
     {'a': 1.0, 'b': 2.0}
     """
-    if not text.strip():
-        raise InputError(f"the relation text is empty; write one such as {EXAMPLES}.")
-    if len(text) > _MOST_CHARACTERS:
-        raise InputError(f"the relation text has {len(text)} characters; at most {_MOST_CHARACTERS} are read.")
-    return _Parser(text).read()
+    return _Parser(Tokens(text, "relation text", EXAMPLES)).read()
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
-        self.text, self.next = text, 0
-        self.tokens = _tokens(text)
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens, self.text = tokens, tokens.text
 
     def read(self) -> Relation:
         name = self._name("the name of the new quantity")
-        self._sign("=", "after the name")
-        kind = self._take()
+        self._mark("=", "after the name")
+        kind = self.tokens.take()
         if kind.is_word("d"):
             relation = self._derivative(name)
         elif kind.is_word("mean"):
@@ -193,127 +166,99 @@ class _Parser:
         elif kind.is_word("integral"):
             relation = self._integral(name)
         else:
-            raise self._mistake(kind, "`d(…)/d(…)`, `mean(…)` or `integral(…)`")
-        last = self._take()
+            raise self._unexpected(kind, "`d(…)/d(…)`, `mean(…)` or `integral(…)`")
+        last = self.tokens.take()
         if last.kind != "end":
-            raise self._mistake(last, "the end")
+            raise self._unexpected(last, "the end")
         return relation
 
     def _derivative(self, name: str) -> Relation:
         of = self._in_parentheses("the name of an output")
-        self._sign("/", "as in d(r)/d(t)")
-        token = self._take()
+        self._mark("/", "as in d(r)/d(t)")
+        token = self.tokens.take()
         if not token.is_word("d"):
-            raise self._mistake(token, "`d(…)` with the name of an input, as in d(r)/d(t)")
+            raise self._unexpected(token, "`d(…)` with the name of an input, as in d(r)/d(t)")
         return DerivativeOf(name, of, self.text, self._in_parentheses("the name of an input"))
 
     def _mean(self, name: str) -> Relation:
-        self._sign("(", "after mean")
+        self._mark("(", "after mean")
         of = self._name("the name of an output")
-        if not self._peek().is_word("where"):
-            self._sign(")", "or `where` with a region")
+        if not self.tokens.peek.is_word("where"):
+            self._mark(")", "or `where` with a region")
             return MeanOf(name, of, self.text)
-        self._take()
+        self.tokens.take()
         return MeanOf(name, of, self.text, self._region())
 
     def _integral(self, name: str) -> Relation:
-        self._sign("(", "after integral")
+        self._mark("(", "after integral")
         of = self._name("the name of an output")
         self._word("from")
         lower = self._corner()
         self._word("to")
         upper = self._corner()
-        self._sign(")", "at the end")
+        self._mark(")", "at the end")
         if isinstance(lower, dict) and isinstance(upper, dict) and lower.keys() != upper.keys():
             raise InputError(f"the relation {self.text!r} is wrong: its two corners name different inputs.")
         return IntegralOf(name, of, self.text, lower, upper)
 
     def _region(self) -> str:
-        """The text up to the parenthesis that closes the mean; what it says is for region_text.py to judge."""
-        start, depth = self._peek().place, 0
-        while True:
-            token = self._take()
+        """The text up to the parenthesis that closes the mean; what it says is for ``parse_region`` to judge."""
+        start, depth = self.tokens.peek.place, 0
+        while depth >= 0:
+            token = self.tokens.take()
             if token.kind == "end":
-                raise self._mistake(token, "a closing parenthesis")
-            if token.kind == "sign" and token.text == ")":
-                if depth == 0:
-                    break
-                depth -= 1
-            depth += token.kind == "sign" and token.text == "("
+                raise self._unexpected(token, "a closing parenthesis")
+            depth += token.is_mark("(") - token.is_mark(")")
         region = self.text[start : token.place].strip()
         if not region:
-            raise self._mistake(token, "a region after `where`, such as 1 <= t <= 2")
+            raise self._unexpected(token, "a region after `where`, such as 1 <= t <= 2")
         return region
 
     def _corner(self) -> Corner:
-        if self._peek().kind == "number":
+        if self.tokens.peek.kind in ("number", "sign"):
             return self._number()
         corner: dict[str, float] = {}
         while True:
-            token = self._peek()
+            token = self.tokens.peek
             column = self._name("a number, or the name of an input as in t=1")
             if column in corner:
-                raise self._mistake(token, "each input once")
-            self._sign("=", f"and a number after {column!r}")
+                raise self._unexpected(token, "each input once")
+            self._mark("=", f"and a number after {column!r}")
             corner[column] = self._number()
-            if not (self._peek().kind == "sign" and self._peek().text == ","):
+            if not self.tokens.peek.is_mark(","):
                 return corner
-            self._take()
+            self.tokens.take()
 
     def _number(self) -> float:
-        token = self._take()
-        try:
-            value = float(token.text.replace("−", "-")) if token.kind == "number" else float("inf")
-        except ValueError:
-            value = float("inf")
-        if abs(value) == float("inf"):
-            raise self._mistake(token, "a number")
-        return value
+        sign = -1.0 if self.tokens.peek.kind == "sign" and self.tokens.peek.text != "+" else 1.0
+        if self.tokens.peek.kind == "sign":
+            self.tokens.take()
+        token = self.tokens.take()
+        if not math.isfinite(token.number):
+            raise self._unexpected(token, "a number")
+        return sign * token.number
 
     def _in_parentheses(self, what: str) -> str:
-        self._sign("(", f"and {what}")
+        self._mark("(", f"and {what}")
         name = self._name(what)
-        self._sign(")", f"after {name!r}")
+        self._mark(")", f"after {name!r}")
         return name
 
     def _name(self, what: str) -> str:
-        token = self._take()
+        token = self.tokens.take()
         if token.kind != "name":
-            raise self._mistake(token, what)
+            raise self._unexpected(token, what)
         return token.text
 
     def _word(self, word: str) -> None:
-        token = self._take()
+        token = self.tokens.take()
         if not token.is_word(word):
-            raise self._mistake(token, f"`{word}`")
+            raise self._unexpected(token, f"`{word}`")
 
-    def _sign(self, sign: str, where: str) -> None:
-        token = self._take()
-        if token.kind != "sign" or token.text != sign:
-            raise self._mistake(token, f"`{sign}` {where}")
+    def _mark(self, mark: str, where: str) -> None:
+        token = self.tokens.take()
+        if not token.is_mark(mark):
+            raise self._unexpected(token, f"`{mark}` {where}")
 
-    def _peek(self) -> _Token:
-        return self.tokens[self.next]
-
-    def _take(self) -> _Token:
-        token = self.tokens[self.next]
-        self.next += token.kind != "end"
-        return token
-
-    def _mistake(self, token: _Token, expected: str) -> InputError:
-        found = "the text ends" if token.kind == "end" else f"found {token.text[:60]!r}"
-        return InputError(
-            f"the relation {self.text[:200]!r} is wrong at character {token.place + 1}: expected {expected}, but "
-            f"{found}. Write one such as {EXAMPLES}."
-        )
-
-
-def _tokens(text: str) -> list[_Token]:
-    tokens = []
-    for match in _TOKEN.finditer(text):
-        kind, found = str(match.lastgroup), match.group()
-        if kind == "quoted":
-            tokens.append(_Token("name", found[1:-1].replace(found[0] * 2, found[0]), match.start(), plain=False))
-        elif kind != "space":
-            tokens.append(_Token(kind, found, match.start()))
-    return [*tokens, _Token("end", "", len(text))]
+    def _unexpected(self, token: Token, expected: str) -> InputError:
+        return self.tokens.unexpected(token, f"{expected} (write for example {EXAMPLES})")

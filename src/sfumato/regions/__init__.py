@@ -8,4 +8,5 @@ from .by_output import MOST_OUTPUTS, OutputRegion
 from .region import Intersection, Points, Region, Union, bound_points
 from .shapes import Ball, Box, Everywhere
 from .text import parse_region
+from .tokens import Token, Tokens
 from .tree import region_from_tree
