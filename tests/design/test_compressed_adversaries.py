@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from kernels import rbf
 from sfumato.data.inputs import SAMPLE, as_inputs, sample_places
-from sfumato.noise.functional import FunctionalNoise
+from sfumato.noise.noise import FunctionalNoise
 from sfumato.proof.certificate import certify
 
 

@@ -17,7 +17,7 @@ import sfumato.design.compression
 from kernels import matern, rbf
 from oracles import DIGITS, exact, explained_variances50, joint_ratio50, least_noise, rbf50
 from sfumato.data.parts import Here
-from sfumato.noise.functional import FunctionalNoise
+from sfumato.noise.noise import FunctionalNoise
 from sfumato.proof.certificate import certify
 from sfumato.proof.reader import Reader
 from sfumato.proof.sums import CompressedReader, summary_of

@@ -17,7 +17,7 @@ from sfumato.design.compression import Compression
 from sfumato.design.plan import FEW, WORTH, Plan, check_memory, choose_method, compressed_plan, exact_plan
 from sfumato.design.problem import Problem
 from sfumato.machine import GIB, free_memory, product_rate
-from sfumato.noise.functional import FunctionalNoise
+from sfumato.noise.noise import FunctionalNoise
 from sfumato.progress import Progress
 from sfumato.promise.tolerance import FractionTolerance
 

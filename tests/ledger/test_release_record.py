@@ -24,8 +24,7 @@ from sfumato.ledger.chained_file import ChainedFile
 from sfumato.ledger.record import decode_array, describe_record, encode_array, record_design
 from sfumato.models.prior import Prior
 from sfumato.noise.entropy import SecretKey
-from sfumato.noise.functional import FunctionalNoise
-from sfumato.noise.noise import CorrelatedNoise, IndependentNoise, no_noise
+from sfumato.noise.noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, no_noise
 from sfumato.promise.design import Design
 from sfumato.promise.tolerance import (
     FloorTolerance,

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InputError
 from sfumato.noise.entropy import SecretKey, default_resolution, round_outputs
-from sfumato.noise.noise import CorrelatedNoise
 
 KEY = SecretKey.from_unsafe_seed(1)
 # Each statistical check would reject a perfect generator with at most this probability, were the key fresh.
@@ -163,7 +162,7 @@ def test_a_resolution_is_a_positive_finite_number(resolution: object) -> None:
 @given(st.floats(-30, 30), st.floats(-30, 30), st.floats(-30, 30))
 def test_the_default_resolution_lies_between_last_bits_and_noise(noise: float, std: float, mean: float) -> None:
     blur, deviation, scale = 10.0**noise, 10.0**std, 10.0**mean
-    resolution = default_resolution(CorrelatedNoise(np.full((5, 1), blur)), deviation, scale)
+    resolution = default_resolution(blur, deviation, scale)
     finest = 2.0**-44 * (deviation + scale)
     assert resolution >= finest
     assert 1e-7 * blur * 0.999 <= resolution <= max(1e-6 * blur * 1.001, 10 * finest)
@@ -171,7 +170,6 @@ def test_the_default_resolution_lies_between_last_bits_and_noise(noise: float, s
 
 
 def test_without_noise_the_default_resolution_follows_the_prior() -> None:
-    nothing = CorrelatedNoise(np.zeros((5, 0)))
-    assert default_resolution(nothing, 1.0, 0.0) == 1e-9
-    assert default_resolution(nothing, 1.0, 1e9) == 1e-4
-    assert default_resolution(nothing, 0.0, 0.0) > 0
+    assert default_resolution(0.0, 1.0, 0.0) == 1e-9
+    assert default_resolution(0.0, 1.0, 1e9) == 1e-4
+    assert default_resolution(0.0, 0.0, 0.0) > 0

@@ -28,7 +28,7 @@ from sfumato.__main__ import app
 from sfumato.cli.stream import rows_to_fit
 from sfumato.data.parquet import fingerprint, parquet_files, rows_of_parquet
 from sfumato.data.parts import Done, Engine, Here, Part, Result, StoredInputs
-from sfumato.noise.functional import FunctionalNoise
+from sfumato.noise.noise import FunctionalNoise
 from sfumato.progress import Progress
 from sfumato.promise.design import Design
 from sfumato.proof.certificate import Certificate

@@ -142,7 +142,7 @@ def _releases(ledger: Ledger, chain: Chain) -> list[dict[str, Any]]:
                 "time": entry.body["record"]["when"],
                 "outputs": list(rows.published_as(one.name).present),
                 "rows": len(rows),
-                "noise_a_row": (one.design.noise.trace / len(rows)) ** 0.5,
+                "noise_a_row": one.design.noise.rms,
                 "region": promised.region.in_words(rows.names),
                 "promise": one.design.tolerance.in_words(rows.outputs.names),
                 "remeasured": one.remeasured,

@@ -16,7 +16,6 @@ from ..arrays import Array
 from ..data import Inputs
 from ..linalg import units
 from ..models import OutputsKernel, Prior, Term, build_kernel, describe_kernel
-from ..noise import CorrelatedNoise, IndependentNoise, Noise
 from ..promise import Cover, Design, FloorTolerance, FractionTolerance, MatrixTolerance, OutputTolerance, Tolerance
 from .problem import Problem, Solution
 
@@ -84,18 +83,6 @@ def tolerance_in(unit: Mapping[str, float], tolerance: Tolerance, inputs: Inputs
     return None
 
 
-def noise_in(noise: Noise, scale: Array) -> Noise:
-    """Noise on rows that are divided by ``scale``."""
-    if isinstance(noise, IndependentNoise):
-        return IndependentNoise(noise.variances / scale**2)
-    factor, shift = noise.factor / scale[:, None], noise.shift / float(np.max(scale)) ** 2
-    if noise.shift > 0 and np.ptp(scale) > 0:
-        # rows in finer units carry more than the least of it
-        more = np.sqrt(np.maximum(noise.shift / scale**2 - shift, 0.0))
-        factor = np.hstack([factor, np.diag(more)[:, more > 0]])
-    return CorrelatedNoise(factor, shift)
-
-
 def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | None:
     """``design`` in other units; None where its tolerance has none that is known."""
     rows = of_rows(unit, design.inputs, name)
@@ -107,7 +94,7 @@ def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | 
         prior=prior_in(unit, design.prior, design.inputs, rows),
         others=tuple(prior_in(unit, prior, design.inputs, rows) for prior in design.others),
         tolerance=tolerance,
-        noise=noise_in(design.noise, rows),
+        noise=design.noise.in_units(rows),
         weights=None,
         witness=None,
     )
@@ -132,7 +119,7 @@ class UnitsProblem(Problem):
         witness = solution.witness
         if witness is not None:
             witness = tuple(part / self.rows[:, None] for part in witness)
-        return Solution(noise_in(solution.noise, 1.0 / self.rows), witness)
+        return Solution(solution.noise.in_units(1.0 / self.rows), witness)
 
 
 def in_units(problem: Problem) -> Problem:

@@ -203,7 +203,7 @@ def unsafe_normals(unsafe_seed: int, count: int) -> Array:
 def resolution_for(prediction: PredictionMap, noise: Noise) -> float:
     """The step to round to: far below the noise, far above the last bits of a double."""
     spread = float(np.sqrt(np.mean(prediction.variance)))
-    return default_resolution(noise, spread, float(np.mean(np.abs(prediction.mean_at_new))))
+    return default_resolution(noise.rms, spread, float(np.mean(np.abs(prediction.mean_at_new))))
 
 
 def noisy_prediction(
@@ -280,7 +280,7 @@ class Cloak:
         return (
             f"Cloak for {len(self.prediction.new)} predictions, {rows}\n"
             f"  promise      {promise}; {state}\n"
-            f"  noise        {math.sqrt(self.noise.trace / self.noise.rows):.4g} root mean square, rank "
+            f"  noise        {self.noise.rms:.4g} root mean square, rank "
             f"{self.noise.rank}, {self.calibration} calibration; log det within {self.gap:.1e} of the least"
         )
 

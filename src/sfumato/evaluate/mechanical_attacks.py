@@ -10,7 +10,7 @@ import scipy.linalg
 
 from ..arrays import Array, Index, Mask
 from ..errors import InputError
-from ..noise import FunctionalNoise, Noise, SecretKey, round_outputs
+from ..noise import Noise, SecretKey, round_outputs
 from ..release import UNSAFE_MESSAGE, Release, rounded
 from .informed_readers import bayes
 from .target import MOST_ROWS, Attempt, Evidence, Skipped, Target
@@ -249,7 +249,7 @@ def _normals(target: Target, seed: int) -> Array:
 
 def _drawer(noise: Noise, rows: Index) -> Callable[[Array], Array]:
     """From normals to the noise of these rows."""
-    if isinstance(noise, FunctionalNoise):
+    if noise.compressed:
         # thousands of draws: the kernel is evaluated once
         factor = noise.factor[rows]
         return lambda normals: np.asarray(factor @ normals)

@@ -18,7 +18,7 @@ from ..data import Here, Inputs, as_inputs
 from ..errors import InputError
 from ..linalg import smallest_ellipsoid
 from ..models import Prior
-from ..noise import FunctionalNoise, Noise, no_noise
+from ..noise import no_noise
 from ..promise import Design, Tolerance
 from ..regions import Region
 from ..release import CompressedPosterior
@@ -164,7 +164,7 @@ def plain_design(prior: Prior, inputs: Inputs, region: Region, tolerance: Tolera
 
 def everything(design: Design) -> Design:
     """The same rows without noise."""
-    return replace(design, noise=_nothing_like(design.noise, design.inputs))
+    return replace(design, noise=design.noise.none_at(design.inputs))
 
 
 def without_rows(design: Design, kept: Mask) -> Design:
@@ -173,14 +173,7 @@ def without_rows(design: Design, kept: Mask) -> Design:
     prior = design.prior
     if not isinstance(prior.noise, float):
         prior = replace(prior, noise=prior.noise[kept])
-    return replace(design, prior=prior, inputs=inputs, noise=_nothing_like(design.noise, inputs))
-
-
-def _nothing_like(noise: Noise, inputs: Inputs) -> Noise:
-    """No noise, in the form that readers of ``noise`` are computed with."""
-    if isinstance(noise, FunctionalNoise):
-        return replace(noise, mixing=np.zeros_like(noise.mixing), inputs=inputs, known_trace=0.0)
-    return no_noise(len(inputs))
+    return replace(design, prior=prior, inputs=inputs, noise=design.noise.none_at(inputs))
 
 
 def variances(design: Design, points: Array) -> Array:
@@ -188,7 +181,7 @@ def variances(design: Design, points: Array) -> Array:
     prior, inputs = design.prior, design.inputs
     if len(inputs) == 0:
         return prior.variance(points)
-    if isinstance(design.noise, FunctionalNoise):
+    if design.noise.compressed:
         mean = prior.mean_at(inputs)
         reader = CompressedPosterior.of(design, mean, 0.0, Here(), None, lambda rows: None)
         return np.asarray(reader.predict(as_inputs(points, like=inputs)).std ** 2)
@@ -200,7 +193,7 @@ def measured_error(design: Design, y: Array, tested: Index) -> float:
 
     Each tenth of them is predicted from the published values of all other rows. The errors of y itself are in it.
     """
-    if isinstance(design.noise, FunctionalNoise) or not len(tested) or len(tested) == len(design.inputs) == 1:
+    if design.noise.compressed or not len(tested) or len(tested) == len(design.inputs) == 1:
         return float("nan")
     prior, noise = design.prior, design.noise.covariance()
     covariance, mean = prior.covariance(design.inputs), prior.mean_at(design.inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..arrays import Array
 from ..data import Inputs, among
 from ..errors import InputError
 from ..models import Prior
+from ..noise import Noise
 from ..promise import Design, Disclosure, FloorTolerance, Speech, TabulatedFloor, compose, readings
 from ..proof import TOLERANCE, Certificate, Reader, examine
 from ..regions import Box, Everywhere, Intersection, OutputRegion, Points, Region, Union
@@ -69,7 +70,8 @@ class Promise:
             self.design,
             prior=composed.prior,
             inputs=composed.inputs,
-            noise=composed.noise,
+            # a proof looks at the covariance alone, and nobody draws it
+            noise=cast(Noise, composed.noise),
             weights=None,
             structure="full",
             others=(),

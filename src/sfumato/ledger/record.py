@@ -18,7 +18,6 @@ import numpy as np
 from ..arrays import Array
 from ..data import LARGEST_NUMBER
 from ..errors import FormatError, InputError
-from ..noise import FunctionalNoise
 from ..promise import Design
 from ..release import (
     LONGEST_NAME,
@@ -47,7 +46,7 @@ def describe_record(design: Design, *, name: str, outputs_digest: str, when: str
 
     Guarantee: it depends on the design, and on y through ``outputs_digest`` alone; ``record_design`` can read it.
     """
-    if isinstance(design.noise, FunctionalNoise):
+    if design.noise.compressed:
         raise InputError(
             'compressed releases cannot be composed exactly; protect with method="subspace" or "eigh" for a release '
             "that a ledger is to record."

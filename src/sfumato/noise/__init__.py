@@ -5,5 +5,13 @@ second one.
 """
 
 from .entropy import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
-from .functional import FunctionalNoise, RandomFunction
-from .noise import CorrelatedNoise, IndependentNoise, Noise, no_noise
+from .noise import (
+    CorrelatedNoise,
+    ErrorCovariance,
+    FunctionalNoise,
+    IndependentNoise,
+    Noise,
+    RandomFunction,
+    no_noise,
+    of_prior,
+)

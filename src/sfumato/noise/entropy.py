@@ -18,12 +18,14 @@ from scipy.special import ndtri
 
 from ..arrays import Array
 from ..errors import InputError
-from .noise import Noise
 
+#: What the hashes begin with, so that they mean nothing anywhere else.
 _DOMAIN = b"sfumato standard normals 1\x00"
 _UNSAFE_DOMAIN = b"sfumato unsafe seed 1\x00"
+#: Normals are made so many at a time, which bounds the memory for their bytes (512 KiB).
 _CHUNK = 1 << 16
 _KEY_BYTES = 32
+#: Published values keep at least 8 of the 52 bits of a double to spare.
 _FINEST = 2.0**-44
 
 
@@ -35,7 +37,7 @@ class SecretKey:
     standard normals, also to someone who has seen those for other messages (SHAKE-256 keyed by prefix). The key is
     never printed, compared or pickled, and no global random state is read or changed.
 
-    >>> from sfumato.entropy import SecretKey
+    >>> from sfumato.noise.entropy import SecretKey
     >>> SecretKey.fresh()
     <secret key>
     """
@@ -104,7 +106,7 @@ def round_outputs(values: Array, resolution: float) -> Array:
     floating-point sums, which could otherwise tell values apart that the noise should blur.
 
     >>> import numpy as np
-    >>> from sfumato.entropy import round_outputs
+    >>> from sfumato.noise.entropy import round_outputs
     >>> round_outputs(np.array([0.123456, -0.26]), 0.1)
     array([ 0.1, -0.3])
     """
@@ -140,15 +142,14 @@ def finest_resolution(prior_std: float, prior_mean_scale: float) -> float:
     return _FINEST * (abs(prior_mean_scale) + abs(prior_std))
 
 
-def default_resolution(noise: Noise, prior_std: float, prior_mean_scale: float) -> float:
+def default_resolution(blur: float, prior_std: float, prior_mean_scale: float) -> float:
     """A power of ten far below the noise and far above the last bits of a double.
 
-    About 10⁻⁶ of the root mean noise variance (10⁻⁹ of the prior's standard deviation where there is no noise),
-    and at least 2⁻⁴⁴ of the typical size of an output.
+    About 10⁻⁶ of ``blur``, the root mean square of the noise on a row (where there is none, 10⁻⁹ of the prior's
+    standard deviation), and at least 2⁻⁴⁴ of the typical size of an output.
 
     Guarantee: it follows from public things only, never from y.
     """
-    blur = math.sqrt(max(noise.trace, 0.0) / max(noise.rows, 1))
     wanted = 1e-6 * blur if blur > 0 else 1e-9 * abs(prior_std)
     finest = finest_resolution(prior_std, prior_mean_scale)
     if max(wanted, finest) <= 0:

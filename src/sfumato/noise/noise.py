@@ -1,18 +1,33 @@
-"""The noise that is added: ``Z ~ N(0, Σ)``, with Σ kept in a form that is PSD by construction."""
+"""The noise that is added: ``Z ~ N(0, Σ)``, with Σ kept in a form that is PSD by construction.
+
+``Noise`` is the interface. Its final classes are noise with any correlations between rows, noise on each row by
+itself, and noise that is a random function of the inputs, which takes the same memory for any number of rows.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import final
 
 import numpy as np
+import torch
 
-from ..arrays import Array
+from ..arrays import Array, Index
+from ..data import Inputs, Part, parts_of
+from ..errors import InputError
+from ..linalg import as_tensor
+from ..models import Prior, kernel_matrix
+
+#: How many rows a random function is evaluated at in one go: a few megabytes of kernel values, or much of a GPU.
+ROWS_AT_ONCE, ROWS_ON_GPU = 2048, 1 << 18
 
 
-class Noise(ABC):
-    """A Gaussian noise covariance Σ over the rows of the data.
+class ErrorCovariance(ABC):
+    """What stands between the data and published values, as readers know it.
 
     ``Σ = F Fᵀ + shift · I``: ``factor`` is F, with a column for each independent source; ``shift`` is a tiny
     independent noise variance on every row that puts round-off on the safe side, and is 0 mostly.
@@ -22,9 +37,14 @@ class Noise(ABC):
     shift: float
 
     @property
+    def compressed(self) -> bool:
+        """Whether Σ is that of a random function, of which nothing of the size of the data is stored."""
+        return False
+
+    @property
+    @abstractmethod
     def rows(self) -> int:
-        """How many rows of data the noise is for."""
-        return len(self.variance())
+        """How many rows of data there are."""
 
     @property
     @abstractmethod
@@ -37,27 +57,69 @@ class Noise(ABC):
         """A lower bound for the smallest eigenvalue of Σ."""
 
     @property
-    @abstractmethod
-    def normals_needed(self) -> int:
-        """How many independent standard normals one draw uses."""
+    def trace(self) -> float:
+        return float(np.sum(self.variance()))
+
+    @property
+    def rms(self) -> float:
+        """The root mean square of the noise on a row."""
+        return math.sqrt(max(self.trace, 0.0) / max(self.rows, 1))
 
     @abstractmethod
     def variance(self) -> Array:
         """The diagonal of Σ: how much each row is blurred."""
+
+    def variance_at(self, rows: Array) -> Array:
+        """How much ``rows`` are blurred: all rows of the data, or any inputs where it is ``compressed``."""
+        return self.variance()
 
     @abstractmethod
     def covariance(self) -> Array:
         """Σ as a matrix."""
 
     @abstractmethod
-    def draw(self, normals: Array) -> Array:
-        """Z made from ``normals_needed`` standard normals."""
+    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
+        """``matrix`` itself, with Σ added to it in place."""
+
+
+class Noise(ErrorCovariance):
+    """A Gaussian noise covariance Σ over the rows of the data that can be drawn and published."""
+
+    def as_function(self) -> FunctionalNoise:
+        """Itself, where it is ``compressed``."""
+        raise InputError('the noise is not a function of the inputs; design it with method="compressed".')
 
     @property
-    def trace(self) -> float:
-        return float(np.sum(self.variance()))
+    @abstractmethod
+    def normals_needed(self) -> int:
+        """How many independent standard normals one draw uses."""
+
+    @abstractmethod
+    def draw(self, normals: Array, device: str = "cpu") -> Array:
+        """Z made from ``normals_needed`` standard normals; where that is much work, on ``device``."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Array]:
+        """What a file has to hold of it besides ``shift``, by the names that the file gives them."""
+
+    @abstractmethod
+    def digest_parts(self, inputs: Inputs, sensitive: Array, prior: Prior) -> Iterator[bytes]:
+        """Bytes that are the same for the same noise of the same data and promise only."""
+
+    @abstractmethod
+    def restricted(self, rows: Index) -> Noise:
+        """The noise of some rows alone."""
+
+    @abstractmethod
+    def in_units(self, scale: Array) -> Noise:
+        """The noise on rows that are divided by ``scale``."""
+
+    @abstractmethod
+    def none_at(self, inputs: Inputs) -> Noise:
+        """No noise at ``inputs``, in the form that readers of this one are computed with."""
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class CorrelatedNoise(Noise):
     """``Σ = F Fᵀ + shift · I``.
@@ -71,9 +133,7 @@ class CorrelatedNoise(Noise):
     shift: float = 0.0
 
     def __post_init__(self) -> None:
-        factor = np.array(self.factor, dtype=np.float64, order="C")
-        factor.setflags(write=False)
-        object.__setattr__(self, "factor", factor)
+        object.__setattr__(self, "factor", _fixed(np.ascontiguousarray(self.factor)))
         object.__setattr__(self, "shift", float(self.shift))
 
     @property
@@ -104,13 +164,37 @@ class CorrelatedNoise(Noise):
         covariance[np.diag_indices(self.rows)] += self.shift
         return np.asarray(covariance)
 
-    def draw(self, normals: Array) -> Array:
+    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
+        return _add_factor(matrix, self.factor, self.shift)
+
+    def draw(self, normals: Array, device: str = "cpu") -> Array:
         drawn = self.factor @ normals[: self.rank]
         if self.shift > 0:
             drawn = drawn + np.sqrt(self.shift) * normals[self.rank :]
         return np.asarray(drawn)
 
+    def arrays(self) -> dict[str, Array]:
+        return {"noise_factor": self.factor}
 
+    def digest_parts(self, inputs: Inputs, sensitive: Array, prior: Prior) -> Iterator[bytes]:
+        return _digest_of_rows(inputs, sensitive, prior, self.factor, self.shift)
+
+    def restricted(self, rows: Index) -> Noise:
+        return self if len(rows) == self.rows else CorrelatedNoise(self.factor[rows], self.shift)
+
+    def in_units(self, scale: Array) -> Noise:
+        factor, shift = self.factor / scale[:, None], self.shift / float(np.max(scale)) ** 2
+        if self.shift > 0 and np.ptp(scale) > 0:
+            # rows in finer units carry more than the least of it
+            more = np.sqrt(np.maximum(self.shift / scale**2 - shift, 0.0))
+            factor = np.hstack([factor, np.diag(more)[:, more > 0]])
+        return CorrelatedNoise(factor, shift)
+
+    def none_at(self, inputs: Inputs) -> Noise:
+        return no_noise(len(inputs))
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class IndependentNoise(Noise):
     """``Σ = Diag(d)``: every row is blurred by itself. ``variances`` is d."""
@@ -119,9 +203,7 @@ class IndependentNoise(Noise):
     shift: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        variances = np.array(self.variances, dtype=np.float64)
-        variances.setflags(write=False)
-        object.__setattr__(self, "variances", variances)
+        object.__setattr__(self, "variances", _fixed(self.variances))
 
     @property
     def rows(self) -> int:
@@ -152,10 +234,207 @@ class IndependentNoise(Noise):
     def covariance(self) -> Array:
         return np.diag(self.variances)
 
-    def draw(self, normals: Array) -> Array:
+    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
+        matrix.diagonal().add_(as_tensor(self.variances, matrix.device))
+        return matrix
+
+    def draw(self, normals: Array, device: str = "cpu") -> Array:
         return np.asarray(np.sqrt(self.variances) * normals)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"noise_diagonal": self.variances}
+
+    def digest_parts(self, inputs: Inputs, sensitive: Array, prior: Prior) -> Iterator[bytes]:
+        return _digest_of_rows(inputs, sensitive, prior, self.variances, self.shift)
+
+    def restricted(self, rows: Index) -> Noise:
+        return self if len(rows) == self.rows else IndependentNoise(self.variances[rows])
+
+    def in_units(self, scale: Array) -> Noise:
+        return IndependentNoise(self.variances / scale**2)
+
+    def none_at(self, inputs: Inputs) -> Noise:
+        return no_noise(len(inputs))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RandomFunction:
+    """A drawn noise function, ``z(x) = Σ_j k_j(x, Z_j) w_j``. Whoever has it can take the noise off: it is secret."""
+
+    priors: tuple[Prior, ...]
+    centres: tuple[Array, ...]
+    weights: tuple[Array, ...]
+    device: str = "cpu"
+
+    def at(self, X: Array) -> Array:
+        """z at each row of ``X``."""
+        drawn = np.zeros(len(X))
+        step = ROWS_AT_ONCE if self.device == "cpu" else ROWS_ON_GPU
+        terms = [
+            (prior.kernel_on(self.device), self._there(centres), self._there(weights))
+            for prior, centres, weights in zip(self.priors, self.centres, self.weights, strict=True)
+        ]
+        with torch.no_grad():
+            for start in range(0, len(X), step):
+                rows = self._there(X[start : start + step])
+                for kernel, centres, weights in terms:
+                    drawn[start : start + step] += (kernel_matrix(kernel, rows, centres) @ weights).cpu().numpy()
+        return drawn
+
+    def _there(self, values: Array) -> torch.Tensor:
+        return torch.from_numpy(np.array(values)).to(self.device)
+
+    def __repr__(self) -> str:
+        return "<a random function, secret>"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FunctionalNoise(Noise):
+    """Noise that is a random function, ``z(x) = k(x, Z) C ω``: ``Σ = K_XZ C Cᵀ K_ZX``.
+
+    ``inputs`` are the rows X, ``centres`` Z for each prior and ``mixing`` is C, with a row for each centre; where there
+    are several priors K_XZ has the columns of each one after the other. Nothing of the size of the rows is stored;
+    ``factor`` and ``covariance()`` make it where it is asked for. ``known_trace`` is Tr Σ where it has been summed up
+    already.
+    """
+
+    priors: tuple[Prior, ...]
+    centres: tuple[Array, ...]
+    mixing: Array
+    inputs: Inputs
+    shift: float = field(default=0.0, init=False)
+    known_trace: float | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mixing", _fixed(self.mixing))
+
+    @property
+    def compressed(self) -> bool:
+        return True
+
+    def as_function(self) -> FunctionalNoise:
+        return self
+
+    @property
+    def rows(self) -> int:
+        return len(self.inputs)
+
+    @cached_property
+    def rank(self) -> int:
+        values = np.linalg.svd(self.mixing, compute_uv=False)
+        return int(np.sum(values > 1e-12 * max(float(np.max(values, initial=0.0)), np.finfo(float).tiny)))
+
+    @property
+    def least(self) -> float:
+        return 0.0
+
+    @property
+    def normals_needed(self) -> int:
+        return int(self.mixing.shape[1])
+
+    @cached_property
+    def factor(self) -> Array:  # type: ignore[override]
+        """F = K_XZ C, a row for each row of the data: as large as the data."""
+        return np.vstack([self.factor_at(X) for X in self._blocks()])
+
+    def factor_at(self, X: Array) -> Array:
+        """The rows of F for any inputs."""
+        blocks = [prior.covariance(X, centres) for prior, centres in zip(self.priors, self.centres, strict=True)]
+        return np.asarray(np.hstack(blocks) @ self.mixing)
+
+    def variance(self) -> Array:
+        return np.concatenate([self.variance_at(X) for X in self._blocks()])
+
+    def variance_at(self, rows: Array) -> Array:
+        blocks = (self.factor_at(rows[start : start + ROWS_AT_ONCE]) for start in range(0, len(rows), ROWS_AT_ONCE))
+        return np.concatenate([np.einsum("ij,ij->i", block, block) for block in blocks])
+
+    @cached_property
+    def trace(self) -> float:
+        if self.known_trace is not None:
+            return self.known_trace
+        return float(sum(np.sum(self.variance_at(X)) for X in self._blocks()))
+
+    def covariance(self) -> Array:
+        return np.asarray(self.factor @ self.factor.T)
+
+    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
+        return _add_factor(matrix, self.factor, 0.0)
+
+    def draw(self, normals: Array, device: str = "cpu") -> Array:
+        function = self.function(normals, device)
+        return np.concatenate([function.at(X) for X in self._blocks()])
+
+    def function(self, normals: Array, device: str = "cpu") -> RandomFunction:
+        """The random function that follows from ``normals_needed`` standard normals."""
+        weights = self.by_prior(self.mixing @ normals)
+        return RandomFunction(self.priors, self.centres, tuple(weights), device)
+
+    def by_prior(self, rows: Array) -> list[Array]:
+        """``rows``, one for each centre, those of each prior by themselves."""
+        return np.split(rows, np.cumsum([len(centres) for centres in self.centres])[:-1])
+
+    def arrays(self) -> dict[str, Array]:
+        centres = {of_prior("noise_centres", place): z for place, z in enumerate(self.centres)}
+        return {"noise_mixing": self.mixing} | centres
+
+    def digest_parts(self, inputs: Inputs, sensitive: Array, prior: Prior) -> Iterator[bytes]:
+        yield b"functional"
+        blocks = [own.covariance(z) for own, z in zip(self.priors, self.centres, strict=True)]
+        for array in (*self.centres, *blocks, self.mixing, sensitive, np.asarray(prior.noise)):
+            yield from _bytes_of(array)
+        for part in parts_of(inputs):
+            yield np.ascontiguousarray(part.inputs(), dtype=np.float64).tobytes()
+
+    def restricted(self, rows: Index) -> Noise:
+        return self if len(rows) == self.rows else CorrelatedNoise(self.factor[rows])
+
+    def in_units(self, scale: Array) -> Noise:
+        return CorrelatedNoise(self.factor / scale[:, None])
+
+    def none_at(self, inputs: Inputs) -> Noise:
+        return replace(self, mixing=np.zeros_like(self.mixing), inputs=inputs, known_trace=0.0)
+
+    def parts(self) -> Sequence[Part]:
+        """The rows, part after part."""
+        return parts_of(self.inputs)
+
+    def _blocks(self) -> Iterator[Array]:
+        return (part.inputs() for part in self.parts())
 
 
 def no_noise(rows: int) -> Noise:
     """Σ = 0."""
     return CorrelatedNoise(np.zeros((rows, 0)))
+
+
+def of_prior(name: str, place: int) -> str:
+    """What a file calls the array ``name`` of the prior (place 0) or of one of the others."""
+    return name if place == 0 else f"{name}_{place}"
+
+
+def _fixed(values: Array) -> Array:
+    """A copy that nobody can write to."""
+    copy = np.array(values, dtype=np.float64)
+    copy.setflags(write=False)
+    return copy
+
+
+def _add_factor(matrix: torch.Tensor, values: Array, shift: float) -> torch.Tensor:
+    factor = as_tensor(values, matrix.device)
+    matrix.addmm_(factor, factor.T)
+    matrix.diagonal().add_(shift)
+    return matrix
+
+
+def _digest_of_rows(inputs: Inputs, sensitive: Array, prior: Prior, own: Array, shift: float) -> Iterator[bytes]:
+    errors, mean = prior.noise_variance(len(inputs)), prior.mean_at(inputs)
+    for array in (inputs.values, sensitive, own, np.array([shift]), errors, mean):
+        yield from _bytes_of(array)
+
+
+def _bytes_of(array: Array) -> Iterator[bytes]:
+    yield np.array(array.shape, dtype=np.int64).tobytes()
+    yield np.ascontiguousarray(array, dtype=np.float64).tobytes()

@@ -16,14 +16,15 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import torch
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..data import Inputs, default_names
 from ..errors import InputError
-from ..linalg import parallel_sum_factor, units
+from ..linalg import as_tensor, parallel_sum_factor, units
 from ..models import Prior
-from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise
+from ..noise import CorrelatedNoise, ErrorCovariance, Noise
 from .design import Design
 
 # Which rows of several releases show the same measurement.
@@ -111,7 +112,7 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False)
-class ComposedNoise(Noise):
+class ComposedNoise(ErrorCovariance):
     """What stands between f and all that was published: ``blockdiag(Σ₁, Σ₂, …) + P V Pᵀ``.
 
     The noises of different releases are independent. A measurement that is released twice has one error in both: the
@@ -147,10 +148,6 @@ class ComposedNoise(Noise):
     def trace(self) -> float:
         return self.total
 
-    @property
-    def normals_needed(self) -> int:
-        raise NotImplementedError("releases are drawn one by one")
-
     @cached_property
     def factor(self) -> Array:  # type: ignore[override]
         return np.asarray(scipy.linalg.block_diag(*(part.noise.factor for part in self.parts)))
@@ -164,8 +161,9 @@ class ComposedNoise(Noise):
         total = np.asarray(scipy.linalg.block_diag(*blocks), dtype=np.float64)
         return total + same_measurement(self.measurements, self.measurements) * self.levels[self.measurements]
 
-    def draw(self, normals: Array) -> Array:
-        raise NotImplementedError("releases are drawn one by one")
+    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
+        matrix += as_tensor(self.covariance(), matrix.device)
+        return matrix
 
 
 def same_measurement(first: Index, second: Index) -> Array:
@@ -182,7 +180,7 @@ class Disclosure:
     remeasured: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.design.noise, FunctionalNoise):
+        if self.design.noise.compressed:
             raise InputError(
                 "this release is compressed: its noise is a function of the inputs, and a ledger composes noise on "
                 'rows only. Protect with method="eigh" or "subspace".'
@@ -281,7 +279,7 @@ def compose(
         for number, level in zip(numbers.tolist(), error_variances(prior, speech, disclosure)[which], strict=True):
             # what is smaller hides less
             levels[number] = min(float(level), levels.get(number, np.inf))
-        part = Shown(numbers, _restricted(disclosure.design.noise, which))
+        part = Shown(numbers, disclosure.design.noise.restricted(which))
         key = frozenset(numbers.tolist()) if taken_together else len(shown)
         shown[key] = part if key not in shown else shown[key].again(part)
         total += disclosure.design.noise.trace
@@ -303,15 +301,6 @@ def readings(disclosures: Sequence[Disclosure]) -> list[tuple[Disclosure, ...]]:
 
 def _unnamed(inputs: Inputs) -> bool:
     return inputs.names == default_names(inputs.dimension)
-
-
-def _restricted(noise: Noise, rows: Index) -> Noise:
-    """The noise of some rows alone."""
-    if len(rows) == noise.rows:
-        return noise
-    if isinstance(noise, IndependentNoise):
-        return IndependentNoise(noise.variances[rows])
-    return CorrelatedNoise(noise.factor[rows], noise.shift)
 
 
 def error_variances(prior: Prior, speech: Speech, disclosure: Disclosure) -> Array:

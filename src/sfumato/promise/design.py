@@ -16,7 +16,7 @@ import numpy as np
 from ..arrays import Array, Mask
 from ..data import Inputs, parts_of
 from ..models import Prior
-from ..noise import FunctionalNoise, IndependentNoise, Noise
+from ..noise import Noise
 from ..regions import Region
 from .tolerance import Tolerance
 
@@ -75,7 +75,7 @@ class Design:
     @property
     def lookout(self) -> Inputs:
         """The rows that stand for all of them where inputs of the region are looked for."""
-        return self.inputs.sample if isinstance(self.noise, FunctionalNoise) else self.inputs
+        return self.inputs.sample if self.noise.compressed else self.inputs
 
     @property
     def free_columns(self) -> Mask:
@@ -100,25 +100,6 @@ class Design:
     @cached_property
     def _digest(self) -> bytes:
         state = hashlib.sha256()
-        noise = self.noise
-        if isinstance(noise, FunctionalNoise):
-            # a random function: the rows follow from it
-            blocks = [p.covariance(z) for p, z in zip(noise.priors, noise.centres, strict=True)]
-            arrays = [*noise.centres, *blocks, noise.mixing, self.sensitive, np.asarray(self.prior.noise)]
-            state.update(b"functional")
-        else:
-            arrays = [
-                self.inputs.values,
-                self.sensitive,
-                noise.variances if isinstance(noise, IndependentNoise) else noise.factor,
-                np.array([noise.shift]),
-                self.prior.noise_variance(len(self.inputs)),
-                self.prior.mean_at(self.inputs),
-            ]
-        for array in arrays:
-            state.update(np.array(array.shape, dtype=np.int64).tobytes())
-            state.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
-        if isinstance(noise, FunctionalNoise):
-            for part in parts_of(self.inputs):
-                state.update(np.ascontiguousarray(part.inputs(), dtype=np.float64).tobytes())
+        for part in self.noise.digest_parts(self.inputs, self.sensitive, self.prior):
+            state.update(part)
         return state.digest()

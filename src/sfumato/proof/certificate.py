@@ -16,7 +16,6 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array
 from ..data import ONE_OUTPUT, Done, Engine, Here, Outputs, parts_of
-from ..noise import FunctionalNoise
 from ..promise import ComposedNoise, Design, TabulatedFloor
 from .gathering import gathering_places, starts, walk
 from .optimality import Optimality, compressed_optimality, optimality
@@ -149,7 +148,7 @@ def certify(
 ) -> Certificate:
     """Check the promise of ``design`` from its published objects alone."""
     summary = None
-    if isinstance(design.noise, FunctionalNoise):
+    if design.noise.compressed:
         summary = summary_of(design, engine or Here(), device, done or (lambda rows: None))
     return examine(design, summary, device)[0]
 
@@ -281,7 +280,7 @@ def _dense_inputs(design: Design) -> Array:
     if design.inputs.features == 1:
         return np.vstack([dense, design.rows_in_reach()])
     most = MOST_STARTS if _promises_region(design) else FEW_STARTS
-    if isinstance(design.noise, FunctionalNoise):
+    if design.noise.compressed:
         most = FEW_STARTS
     between = [gathering_places(prior, rows, design.region, most) for prior in design.priors]
     return np.vstack([dense, design.rows_in_reach(), *between])
@@ -316,7 +315,7 @@ def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Call
 
 def _spill(design: Design) -> float:
     rows, noise = design.lookout.values, design.noise
-    variance = noise.variance_at(rows) if isinstance(noise, FunctionalNoise) else noise.variance()
+    variance = noise.variance_at(rows)
     if design.inputs.outputs.numbered and design.weights is not None and design.weights.ndim == 1:
         variance = variance * design.weights  # outputs in different units
     total = float(np.sum(variance))

@@ -18,7 +18,7 @@ import torch
 from ..arrays import Array
 from ..data import among
 from ..linalg import Weighting, as_array, as_tensor, cholesky_in_place, solve_lower
-from ..noise import FunctionalNoise, Noise
+from ..noise import Noise
 from ..programs import Demand, lower_bound, needed_everywhere, promised_root
 from ..promise import Design
 from .reader import Reader
@@ -138,8 +138,7 @@ def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) 
     compression the joint promise is taken as tight as it is kept (``joint_ratio``). Where there is no closed form, what
     the features leave out bounds what they cost.
     """
-    assert isinstance(design.noise, FunctionalNoise)
-    coefficients = noise_coefficients(design.noise, summary.features)
+    coefficients = noise_coefficients(design.noise.as_function(), summary.features)
     trace, objective = _total(summary.plain, coefficients), _total(summary.cost, coefficients)
     if trace == 0:
         return Optimality(0.0, 0.0, 0.0), 0.0

@@ -18,9 +18,9 @@ from ..arrays import Array
 from ..data import Inputs
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, squared_norms, units
 from ..models import Prior, kernel_matrix, require_features
-from ..noise import IndependentNoise, Noise
+from ..noise import Noise
 from ..programs import needed_everywhere
-from ..promise import ComposedNoise, Design
+from ..promise import Design
 
 # Covariances under one prior as tensors on one device: where matrices are n × n, they are made where they are used.
 
@@ -71,15 +71,7 @@ class Covariances:
 
 def add_noise(matrix: torch.Tensor, noise: Noise) -> torch.Tensor:
     """``matrix`` itself, with Σ added to it in place."""
-    if isinstance(noise, ComposedNoise):
-        matrix += as_tensor(noise.covariance(), matrix.device)
-    elif isinstance(noise, IndependentNoise):
-        matrix.diagonal().add_(as_tensor(noise.variances, matrix.device))
-    else:
-        factor = as_tensor(noise.factor, matrix.device)
-        matrix.addmm_(factor, factor.T)
-        matrix.diagonal().add_(noise.shift)
-    return matrix
+    return noise.add_to(matrix)
 
 
 def _blocks(rows: int) -> Iterator[tuple[int, int]]:
@@ -124,7 +116,7 @@ class Reader:
         self.covariances = Covariances(prior, device or "cpu")
         rows = len(design.inputs)
         self.lower: Matrix | None = None
-        total = add_noise(self.covariances.of_data(design.inputs), design.noise)
+        total = design.noise.add_to(self.covariances.of_data(design.inputs))
         self.scale = units(as_array(total.diagonal()))
         scale = as_tensor(self.scale, device)
         total.div_(scale).div_(scale[:, None])
@@ -226,7 +218,7 @@ class Reader:
 
     def _joint_ratio_everywhere(self) -> float:
         needed = needed_everywhere(self.prior, self.design.tolerance, self.design.inputs)
-        excess = add_noise(self.covariances.of_data(self.design.inputs), self.design.noise)
+        excess = self.design.noise.add_to(self.covariances.of_data(self.design.inputs))
         excess -= as_tensor(needed, self.device)
         scale = as_tensor(self.scale, self.device)
         excess.div_(scale).div_(scale[:, None])

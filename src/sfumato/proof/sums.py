@@ -417,8 +417,7 @@ LEAST_INFORMATION = {"one prior": 1e-6, "several": 1e-4}
 
 def summary_of(design: Design, engine: Engine, device: str | None, done: Done) -> Summary:
     """The sums that a certificate needs, from the published objects alone: one pass over the rows."""
-    noise = design.noise
-    assert isinstance(noise, FunctionalNoise)
+    noise = design.noise.as_function()
     features = [Features.around(prior, centres) for prior, centres in zip(design.priors, noise.centres, strict=True)]
     if any(mine is not its for mine, its in zip(design.priors, noise.priors, strict=True)):
         # the noise is made of other functions than those that readers think f is made of
@@ -443,14 +442,14 @@ class CompressedReader(Reader):
     """What the worst reader who holds one prior learns, from the safe side. ``place`` says which prior."""
 
     def __init__(self, design: Design, prior: Prior, summary: Summary, place: int) -> None:
-        assert isinstance(design.noise, FunctionalNoise)
+        noise = design.noise.as_function()
         self.design, self.prior, self.summary, self.place = design, prior, summary, place
         self.features, self.own = summary.features[place], summary.slices[place]
         self.allowance = float(np.max(summary.allowance))
         self.lower = None
-        coefficients = noise_coefficients(design.noise, summary.features)
+        coefficients = noise_coefficients(noise, summary.features)
         # what round-off may have added to the noise: c cᵀ ⪰ (1 − t) ĉ ĉᵀ − e eᵀ/t for c = ĉ − e
-        wrong = 2 * _UNIT * float(np.linalg.norm(_magnitudes(design.noise, summary.features)))
+        wrong = 2 * _UNIT * float(np.linalg.norm(_magnitudes(noise, summary.features)))
         share = min(0.5, wrong / max(float(np.linalg.norm(coefficients)), wrong, np.finfo(float).tiny))
         least = LEAST_INFORMATION["one prior" if len(summary.features) == 1 else "several"]
         known = summary.information(place) + least * np.eye(len(summary))

@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..data import LARGEST_NUMBER, ONE_OUTPUT, Inputs, Outputs
 from ..errors import FormatError, InputError
 from ..models import OutputsKernel, Prior, build_kernel, build_mean, describe_kernel, describe_mean
-from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise
+from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise, of_prior
 from ..promise import (
     Cover,
     Design,
@@ -55,13 +55,7 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
     """The promise, the priors and the noise. The inputs, weights and witness of the design are not among it."""
     tolerance, tensors = describe_tolerance(design)
     tensors["sensitive"] = design.sensitive
-    if isinstance(design.noise, IndependentNoise):
-        tensors["noise_diagonal"] = design.noise.variances
-    elif isinstance(design.noise, FunctionalNoise):
-        tensors["noise_mixing"] = design.noise.mixing
-        tensors |= {of_prior("noise_centres", place): z for place, z in enumerate(design.noise.centres)}
-    else:
-        tensors["noise_factor"] = design.noise.factor
+    tensors |= design.noise.arrays()
     for place, prior in enumerate(design.priors):
         if not isinstance(prior.noise, float):
             tensors[of_prior("noise_variance", place)] = prior.noise
@@ -78,11 +72,6 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
         "tolerance": tolerance,
     }
     return tree, tensors
-
-
-def of_prior(name: str, place: int) -> str:
-    """The array ``name`` of the prior (place 0) or of one of the others."""
-    return name if place == 0 else f"{name}_{place}"
 
 
 def describe_prior(prior: Prior) -> dict[str, Any]:
@@ -269,9 +258,9 @@ def _try_out(design: Design) -> None:
     fit = all(block.shape == (len(few),) * 2 and np.all(np.abs(block) < LARGEST_NUMBER) for block in blocks)
     if not fit or any(np.any(np.diag(b) < 0) for b in blocks[::3]) or design.region.contains(few).shape != (len(few),):
         raise FormatError("the file's prior, tolerance or region does not fit the file's inputs.")
-    if isinstance(design.noise, FunctionalNoise):
+    if design.noise.compressed:
         # raises where centres are the same, or tell the same
-        for prior, centres in zip(design.priors, design.noise.centres, strict=True):
+        for prior, centres in zip(design.priors, design.noise.as_function().centres, strict=True):
             np.linalg.cholesky(prior.covariance(centres))
         if any(np.min(prior.noise) <= 0 for prior in design.priors):
             raise FormatError("the file's noise is a function of the inputs, which needs noise in the data as well.")

@@ -21,6 +21,7 @@ import numpy as np
 from ..arrays import Array
 from ..data import Inputs, StoredInputs
 from ..errors import FormatError, InputError
+from ..noise import of_prior
 from ..progress import progress
 from ..promise import Design
 from ..proof import Certificate
@@ -35,7 +36,6 @@ from .design_tree import (
     describe_design,
     design_shapes,
     number,
-    of_prior,
     texts,
 )
 from .row_files import MANIFEST, ROW_FOLDER, RowFile, released_name, released_rows

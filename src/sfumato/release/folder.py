@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import Array
 from ..data import Engine, Part, StoredColumn, StoredInputs
 from ..errors import GuaranteeError, InputError
-from ..noise import FunctionalNoise, RandomFunction, SecretKey, round_outputs
+from ..noise import RandomFunction, SecretKey, round_outputs
 from ..progress import progress as show_progress
 from ..promise import Design
 from ..proof import Certificate
@@ -329,8 +329,7 @@ class FolderWriter:
     def _contents(self, design: Design, certificate: Certificate) -> Contents:
         if not certificate.holds:
             raise GuaranteeError(why_not(certificate))
-        if not isinstance(design.noise, FunctionalNoise):
-            raise InputError('the noise is not a function of the inputs; design it with method="compressed".')
+        design.noise.as_function()
         step = resolution_for(design, self.resolution)
         assert isinstance(step, float)
         return Contents(design, certificate, cast(Array, self.y), step, False, self.output_name)
@@ -349,8 +348,7 @@ class FolderWriter:
 
     def _write_rows(self, run: FolderRun, contents: Contents, message: bytes) -> list[RowFile]:
         """Write the row files that are not there yet."""
-        parts, noise = self._parts(), contents.design.noise
-        assert isinstance(noise, FunctionalNoise)
+        parts, noise = self._parts(), contents.design.noise.as_function()
         assert run.key is not None
         written = run.written(parts)
         if written:

@@ -101,8 +101,7 @@ class CompressedPosterior:
         cls, design: Design, outputs: Array, resolution: float, engine: Engine, device: str | None, done: Done
     ) -> CompressedPosterior:
         """One pass over the rows. Rounding to ``resolution`` counts as noise."""
-        noise, prior = design.noise, design.prior
-        assert isinstance(noise, FunctionalNoise)
+        noise, prior = design.noise.as_function(), design.prior
         rounded = replace(prior, noise=prior.noise + resolution**2 / 12)
         least = float(np.min(rounded.noise))
         wanted = SHARE_LEFT_OUT * least / len(design.inputs)

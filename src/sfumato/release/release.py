@@ -29,8 +29,6 @@ from ..data import (
 from ..errors import FormatError, GuaranteeError, InputError
 from ..models import OutputsKernel, Posterior, Prior
 from ..noise import (
-    FunctionalNoise,
-    IndependentNoise,
     Noise,
     SecretKey,
     check_resolution,
@@ -84,7 +82,7 @@ def resolution_for(design: Design, asked: Any) -> Resolution:
     """The step to round to, from public things only; ``asked`` may be a dict with one for each of several outputs."""
     outputs = design.inputs.outputs
     if not outputs.numbered:  # one number, as files have it; the noise may be a function of the inputs
-        return _resolution_of(design, asked, design.lookout, design.noise, float(np.mean(design.prior.noise)))
+        return _resolution_of(design, asked, design.lookout, design.noise.rms, float(np.mean(design.prior.noise)))
     given = asked if isinstance(asked, Mapping) else dict.fromkeys(outputs, asked)
     for name in given:
         outputs.number(name, "resolution")
@@ -92,18 +90,18 @@ def resolution_for(design: Design, asked: Any) -> Resolution:
     for name in outputs:
         own = design.inputs.rows_about(name)
         rows = design.inputs.select(own) if own.size else design.inputs
-        noise = IndependentNoise(variances[own] if own.size else variances)
+        blur = float(np.sqrt(np.mean(variances[own] if own.size else variances)))
         error = float(np.mean(errors[own])) if own.size else 0.0
-        steps.append(_resolution_of(design, given.get(name), rows, noise, error))
+        steps.append(_resolution_of(design, given.get(name), rows, blur, error))
     return tuple(steps)
 
 
-def _resolution_of(design: Design, asked: Any, rows: Inputs, noise: Noise, error: float) -> float:
+def _resolution_of(design: Design, asked: Any, rows: Inputs, blur: float, error: float) -> float:
     prior = design.prior
     std = float(np.sqrt(np.mean(prior.variance(rows)) + error))
     scale = float(np.mean(np.abs(prior.mean_at(rows))))
     if asked is None:
-        return default_resolution(noise, std, scale)
+        return default_resolution(blur, std, scale)
     check_resolution(asked)
     finest = finest_resolution(std, scale)
     if asked < finest:
@@ -194,7 +192,7 @@ class Release:
         ``std_lower`` and ``std`` of what comes back.
         """
         new = at_output(X_new, self.design.inputs, output, self._place)
-        if isinstance(self.noise, FunctionalNoise):
+        if self.noise.compressed:
             return replace(self._compressed.predict(new), index=new.index)
         return predict_with(self._posterior, new, len(self.design.inputs))
 
@@ -272,7 +270,7 @@ class Release:
         It predicts what ``predict`` does, in the units of the release, with gradients. Its likelihood holds the whole
         noise covariance of the published rows; a new measurement has the noise V. Its parameters are fixed.
         """
-        if isinstance(self.noise, FunctionalNoise):
+        if self.noise.compressed:
             raise InputError(
                 f"this release is compressed: a GPyTorch model of its {len(self.design.inputs)} rows would need their "
                 "whole noise matrix; use release.predict instead."
@@ -292,7 +290,7 @@ class Release:
         It knows the correlations of the noise from this release alone, so do not fit it again. Compressed releases,
         several outputs and kernels that scikit-learn lacks are refused.
         """
-        if isinstance(self.noise, FunctionalNoise):
+        if self.noise.compressed:
             raise InputError("this release is compressed, which scikit-learn cannot hold; use release.predict instead.")
         if self.design.inputs.outputs.numbered:
             raise InputError("this release has several outputs, which scikit-learn lacks; use release.predict instead.")
@@ -373,8 +371,7 @@ def make_release(
         message = release_digest(design, values)
     else:
         key, message = SecretKey.from_unsafe_seed(unsafe_seed), UNSAFE_MESSAGE
-    normals, noise = key.normals(message, design.noise.normals_needed), design.noise
-    drawn = noise.draw(normals, device) if isinstance(noise, FunctionalNoise) else noise.draw(normals)
+    drawn = design.noise.draw(key.normals(message, design.noise.normals_needed), device)
     return Release(
         design, certificate, rounded(values + drawn, step, design), step, unsafe_seed is not None, output_name
     )
@@ -395,7 +392,7 @@ def noise_in_words(design: Design) -> str:
     """The root mean square noise a row, of each output by itself."""
     rows = design.inputs
     if not rows.outputs.numbered:
-        return f"{np.sqrt(design.noise.trace / len(rows)):.4g}"
+        return f"{design.noise.rms:.4g}"
     variance = design.noise.variance()
     each = [(name, np.sqrt(np.mean(variance[rows.rows_about(name)]))) for name in rows.present]
     return ", ".join(f"{size:.4g} ({name})" for name, size in each)

@@ -10,7 +10,6 @@ import numpy as np
 from ..arrays import Array, Mask
 from ..data import parts_of
 from ..models import OutputsKernel
-from ..noise import FunctionalNoise
 from ..promise import Design, TabulatedFloor
 from ..proof import Certificate
 from ..regions import OutputRegion
@@ -84,7 +83,7 @@ class Facts:
 
     @property
     def compressed(self) -> bool:
-        return isinstance(self.design.noise, FunctionalNoise)
+        return self.design.noise.compressed
 
     @cached_property
     def released(self) -> tuple[str, ...]:
@@ -196,7 +195,7 @@ class Facts:
         """The noise on the rows inside and outside the region, of each output; of many rows, a sample."""
         design = self.design
         rows, noise = design.lookout.values, design.noise
-        variances = noise.variance_at(rows) if isinstance(noise, FunctionalNoise) else noise.variance()
+        variances = noise.variance_at(rows)
         inside = design.region.contains_for_any_output(rows)
         found = []
         for name in self.released:
