@@ -17,9 +17,9 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from sfumato.noise.functional import FunctionalNoise
 
 import sfumato as sf
+from sfumato.noise import FunctionalNoise
 
 from .compressed import generated
 from .sizes import ALPHA, machine, prior, sensitive
