@@ -20,7 +20,7 @@ from sfumato.release.folder import FolderRun, find_key, make_key, open_run
 from sfumato.release.row_files import (
     KEY,
     MANIFEST,
-    ROWS,
+    ROW_FOLDER,
     RUN,
     TASK,
     WRITTEN,
@@ -219,7 +219,7 @@ class TestFolder:
         prepare_folder(tmp_path / "new")
         assert os.listdir(tmp_path / "new") == []
 
-    @pytest.mark.parametrize("name", ["photo.jpg", MANIFEST, f"{ROWS}/x", f"{RUN}/precious"])
+    @pytest.mark.parametrize("name", ["photo.jpg", MANIFEST, f"{ROW_FOLDER}/x", f"{RUN}/precious"])
     def test_what_is_not_ours_is_left_alone(self, tmp_path: Path, name: str) -> None:
         path = tmp_path / "folder" / name
         path.parent.mkdir(parents=True)
@@ -256,7 +256,7 @@ class TestFolder:
         run = open_run(tmp_path / "out", {}, quiet)
         write_rows(run.rows / file_name(0), NAMES, VALUES)
         run.manifest.write_text("new")
-        write_old = tmp_path / "out" / ROWS
+        write_old = tmp_path / "out" / ROW_FOLDER
         write_old.mkdir()
         write_rows(write_old / file_name(0), NAMES, -VALUES)
         (tmp_path / "out" / MANIFEST).write_text("old")
@@ -282,9 +282,9 @@ class TestFolder:
                 return
         publish(tmp_path / "out")
         assert (tmp_path / "out" / MANIFEST).read_text() == "new"
-        table = pq.read_table(tmp_path / "out" / ROWS / file_name(0))
+        table = pq.read_table(tmp_path / "out" / ROW_FOLDER / file_name(0))
         np.testing.assert_array_equal(table.column("y").to_numpy(), VALUES[:, 2])
-        assert sorted(os.listdir(tmp_path / "out")) == [MANIFEST, ROWS]
+        assert sorted(os.listdir(tmp_path / "out")) == [MANIFEST, ROW_FOLDER]
 
 
 class TestRun:

@@ -34,7 +34,7 @@ from sfumato.promise.design import Design
 from sfumato.proof.certificate import Certificate
 from sfumato.release.file import read_release
 from sfumato.release.folder import FolderWriter
-from sfumato.release.row_files import DESIGN, KEY, MANIFEST, ROWS, RUN, STAMP, TASK, WRITTEN, locked
+from sfumato.release.row_files import DESIGN, KEY, MANIFEST, ROW_FOLDER, RUN, STAMP, TASK, WRITTEN, locked
 
 COUNT, PART = 1000, 100
 REGION = sf.Box([0.0, 0.0], [0.4, 0.4])
@@ -113,7 +113,7 @@ class Job:
 
     def table(self, out: Path | None = None) -> np.ndarray:
         """All rows that were published, as any reader of Parquet sees them."""
-        files = sorted(((out or self.out) / ROWS).iterdir())
+        files = sorted(((out or self.out) / ROW_FOLDER).iterdir())
         return pd.concat([pd.read_parquet(file) for file in files]).to_numpy()
 
     def noise(self, out: Path | None = None) -> np.ndarray:
@@ -133,8 +133,8 @@ def same_noise(first: np.ndarray, second: np.ndarray) -> bool:
 class TestWriting:
     def test_inputs_are_published_as_they_are_and_outputs_with_noise(self, job: Job) -> None:
         job.write()
-        assert sorted(os.listdir(job.out)) == [MANIFEST, ROWS]
-        assert len(os.listdir(job.out / ROWS)) == COUNT // PART
+        assert sorted(os.listdir(job.out)) == [MANIFEST, ROW_FOLDER]
+        assert len(os.listdir(job.out / ROW_FOLDER)) == COUNT // PART
         np.testing.assert_array_equal(job.table()[:, :2], values()[:, :2])
         assert np.std(job.noise()) > 0.1
         assert job.said == []
@@ -247,17 +247,17 @@ class TestWriting:
 class TestTakingUp:
     def test_it_goes_on_where_it_was(self, job: Job) -> None:
         job.interrupt(after=4)
-        kept = {file.name: file.stat().st_mtime_ns for file in (job.out / RUN / ROWS).iterdir()}
+        kept = {file.name: file.stat().st_mtime_ns for file in (job.out / RUN / ROW_FOLDER).iterdir()}
         assert len(kept) == 4
         job.write()
         assert job.designed == 0
         assert job.said == ["continuing an interrupted run: 4 of 10 parts are written already."]
         for name, changed in kept.items():
-            assert (job.out / ROWS / name).stat().st_mtime_ns == changed
+            assert (job.out / ROW_FOLDER / name).stat().st_mtime_ns == changed
 
     def test_it_gives_what_an_uninterrupted_run_with_the_same_key_gives(self, job: Job, tmp_path: Path) -> None:
         job.interrupt()
-        for name, gone in (("all", [STAMP, WRITTEN, ROWS]), ("key", [STAMP, WRITTEN, ROWS, DESIGN])):
+        for name, gone in (("all", [STAMP, WRITTEN, ROW_FOLDER]), ("key", [STAMP, WRITTEN, ROW_FOLDER, DESIGN])):
             shutil.copytree(job.out, tmp_path / name)
             for part in gone:
                 path = tmp_path / name / RUN / part
@@ -271,8 +271,8 @@ class TestTakingUp:
         job.write(tmp_path / "key")
         np.testing.assert_array_equal(job.table(tmp_path / "key"), taken_up)
         assert (job.designed, job.said) == (1, [])
-        for name in os.listdir(job.out / ROWS):
-            assert (job.out / ROWS / name).read_bytes() == (tmp_path / "all" / ROWS / name).read_bytes()
+        for name in os.listdir(job.out / ROW_FOLDER):
+            assert (job.out / ROW_FOLDER / name).read_bytes() == (tmp_path / "all" / ROW_FOLDER / name).read_bytes()
 
     def test_the_workers_of_a_cluster_write_the_same(self, job: Job, tmp_path: Path) -> None:
         distributed = pytest.importorskip("distributed")
@@ -293,7 +293,7 @@ class TestTakingUp:
     @pytest.mark.parametrize("lost", [KEY, TASK])
     def test_without_its_key_it_starts_over(self, job: Job, lost: str) -> None:
         job.interrupt()
-        before = pq.read_table(job.out / RUN / ROWS / "part-00000.parquet").column("y").to_numpy()
+        before = pq.read_table(job.out / RUN / ROW_FOLDER / "part-00000.parquet").column("y").to_numpy()
         (job.out / RUN / lost).unlink()
         job.write()
         assert len(job.said) == 1
@@ -316,7 +316,7 @@ class TestTakingUp:
 
     def test_other_values_start_over_even_where_the_file_looks_the_same(self, job: Job) -> None:
         job.interrupt()
-        before = pq.read_table(job.out / RUN / ROWS / "part-00000.parquet").column("y").to_numpy()
+        before = pq.read_table(job.out / RUN / ROW_FOLDER / "part-00000.parquet").column("y").to_numpy()
         about, table = job.data.stat(), values()
         table[999, 2] += 1e-9
         write_table(job.data, table)
@@ -330,7 +330,7 @@ class TestTakingUp:
     def test_another_design_would_get_other_noise(self, job: Job) -> None:
         job.interrupt()
         design = job.out / RUN / DESIGN
-        before = pq.read_table(job.out / RUN / ROWS / "part-00000.parquet").column("y").to_numpy()
+        before = pq.read_table(job.out / RUN / ROW_FOLDER / "part-00000.parquet").column("y").to_numpy()
         design.unlink()
         made, certificate = job.made
         job.made = made, replace(certificate, notes=(*certificate.notes, "another"))
@@ -340,15 +340,15 @@ class TestTakingUp:
 
     def test_damaged_and_unfinished_files_are_written_again(self, job: Job) -> None:
         job.interrupt(after=6)
-        rows = job.out / RUN / ROWS
+        rows = job.out / RUN / ROW_FOLDER
         good = (rows / "part-00001.parquet").read_bytes()
         (rows / "part-00001.parquet").write_bytes(good[:-10])
         (rows / "part-00002.parquet").unlink()
         (rows / ".part-00007.parquet.0123.tmp").write_bytes(b"half a file")
         job.write()
         assert job.said == ["continuing an interrupted run: 4 of 10 parts are written already."]
-        assert (job.out / ROWS / "part-00001.parquet").read_bytes() == good
-        assert len(os.listdir(job.out / ROWS)) == 10
+        assert (job.out / ROW_FOLDER / "part-00001.parquet").read_bytes() == good
+        assert len(os.listdir(job.out / ROW_FOLDER)) == 10
 
     def test_a_complete_run_is_only_moved_into_place(self, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
         class Killed(BaseException):
@@ -365,7 +365,7 @@ class TestTakingUp:
         (job.out / RUN / KEY).unlink()
         job.write()
         assert (job.designed, job.said) == (0, [])
-        assert sorted(os.listdir(job.out)) == [MANIFEST, ROWS]
+        assert sorted(os.listdir(job.out)) == [MANIFEST, ROW_FOLDER]
 
     def test_the_old_release_stays_until_the_new_one_is_complete(self, job: Job) -> None:
         job.write()
@@ -376,7 +376,7 @@ class TestTakingUp:
         read_release(job.out / MANIFEST)
         job.write()
         assert not same_noise(job.table(), old)
-        assert sorted(os.listdir(job.out)) == [MANIFEST, ROWS]
+        assert sorted(os.listdir(job.out)) == [MANIFEST, ROW_FOLDER]
 
 
 class TestReading:
@@ -425,7 +425,7 @@ class TestReading:
 
     def test_damaged_rows_are_refused(self, out: Path) -> None:
         release = sf.load(out)
-        path = out / ROWS / "part-00003.parquet"
+        path = out / ROW_FOLDER / "part-00003.parquet"
         whole = path.read_bytes()
         path.write_bytes(whole[:100] + b"?" + whole[101:])
         with pytest.raises(sf.FormatError, match=r"part-00003\.parquet does not match its digest"):
@@ -520,7 +520,7 @@ class TestCommand:
         return result
 
     def published(self, out: Path) -> np.ndarray:
-        files = sorted((out / ROWS).iterdir())
+        files = sorted((out / ROW_FOLDER).iterdir())
         return pd.concat([pd.read_parquet(file) for file in files]).to_numpy()
 
     def test_protect_predict_certify(self, data: Path, tmp_path: Path) -> None:
@@ -530,7 +530,7 @@ class TestCommand:
         assert result.stderr == ""
         assert "The promise holds." in result.stdout
         assert "2000 rows" in result.stdout
-        assert sorted(os.listdir(out)) == [MANIFEST, ROWS]
+        assert sorted(os.listdir(out)) == [MANIFEST, ROW_FOLDER]
         certified = self.run("certify", out, "--json")
         assert certified.exit_code == 0, certified.output
         assert json.loads(certified.stdout)["holds"]
@@ -561,7 +561,7 @@ class TestCommand:
         # nothing is published, nothing is half a file, and the key is its owner's
         assert os.listdir(out) == [RUN]
         assert (out / RUN / KEY).stat().st_mode & 0o777 == 0o600
-        files = sorted(file for file in (out / RUN / ROWS).iterdir() if file.suffix == ".parquet")
+        files = sorted(file for file in (out / RUN / ROW_FOLDER).iterdir() if file.suffix == ".parquet")
         assert 5 <= len(files) < self.FILES
         early = np.vstack([pd.read_parquet(file).to_numpy() for file in files])
         assert len(early) == 10 * len(files)
@@ -569,13 +569,13 @@ class TestCommand:
         whole, keyless = tmp_path / "whole", tmp_path / "keyless"
         for other in (whole, keyless):
             shutil.copytree(out, other)
-        shutil.rmtree(whole / RUN / ROWS)
+        shutil.rmtree(whole / RUN / ROW_FOLDER)
         (whole / RUN / WRITTEN).unlink()
         (keyless / RUN / KEY).unlink()
         taken_up = self.run(*words)
         assert taken_up.exit_code == 0, taken_up.output
         assert f"of {self.FILES} parts are written already" in taken_up.stderr
-        assert sorted(os.listdir(out)) == [MANIFEST, ROWS]
+        assert sorted(os.listdir(out)) == [MANIFEST, ROW_FOLDER]
         np.testing.assert_array_equal(self.published(out)[: len(early)], early)
         assert self.run(*self.words(data, whole)).exit_code == 0
         np.testing.assert_array_equal(self.published(whole), self.published(out))
@@ -616,7 +616,7 @@ class TestCommand:
     def test_data_in_the_release_itself_are_refused(self, data: Path, tmp_path: Path) -> None:
         out = tmp_path / "release"
         assert self.run(*self.words(data / "0000.parquet", out)).exit_code == 0
-        result = self.run(*self.words(out / ROWS / "part-00000.parquet", out))
+        result = self.run(*self.words(out / ROW_FOLDER / "part-00000.parquet", out))
         assert result.exit_code == 2
         assert "is in the folder" in result.stderr
 

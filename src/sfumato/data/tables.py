@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import secrets
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ..errors import InputError
+from ..files import replacing
 
 CSV = (".csv",)
 PARQUET = (".parquet", ".pq")
@@ -62,16 +62,12 @@ def select_numbers(table: pd.DataFrame, columns: list[str], source: Path, drop_m
 def write_table(table: pd.DataFrame, path: Path) -> None:
     """Write ``table`` beside ``path`` first and move it into place, so that nobody ever sees half a file."""
     _check_ending(path)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
+    with replacing(path) as file:
         if path.suffix.lower() in PARQUET:
             _need_pyarrow()
-            table.to_parquet(part, index=False)
+            table.to_parquet(file, index=False)
         else:
-            table.to_csv(part, index=False)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+            table.to_csv(file, index=False, mode="wb")
 
 
 def _check_ending(path: Path) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..arrays import Array, Mask
 from ..data import write_table
+from ..files import replacing
 from ..proof import TOLERANCE, Certificate
 
 
@@ -145,6 +146,5 @@ def _escaped(cell: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.tmp")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    with replacing(path) as file:
+        file.write(text.encode())

@@ -4,7 +4,7 @@ In come a design, its certificate and the owner's values, which are blurred at o
 a folder of files, and what a reader concludes at new inputs.
 """
 
-from .container import Shapes, Tensors, write_atomically
+from .container import Shapes, Tensors
 from .design_tree import (
     LONGEST_NAME,
     MOST_PRIORS,

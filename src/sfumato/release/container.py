@@ -7,13 +7,9 @@ safetensors package orders metadata at random, and the same release must give th
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
 import math
-import os
-import secrets
 from collections.abc import Callable
 from typing import Any, BinaryIO, TypeAlias
 
@@ -30,42 +26,6 @@ _LARGEST_FILE = 1 << 36
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 Tensors: TypeAlias = dict[str, Array]
 Places: TypeAlias = dict[str, tuple[tuple[int, ...], int]]  # shape and first byte of each tensor
-
-
-def write_atomically(parts: list[bytes], path: str | os.PathLike[str], check: Callable[[str], object]) -> None:
-    """Write ``parts`` to ``path``: complete or not at all.
-
-    Guarantee: written under a temporary name, flushed to the disk, given to ``check`` to be read back, and only then
-    moved into place. A failure leaves the old file.
-    """
-    folder = os.path.dirname(target := os.path.realpath(os.fspath(path)))
-    if os.path.isdir(target) or not os.path.isdir(folder):
-        raise InputError(f"path is {str(path)!r}; give the name of a file in a folder that is there.")
-    temporary = os.path.join(folder, f".sfumato-{secrets.token_hex(8)}.tmp")
-    try:
-        # 0o666 is narrowed by the umask, as for any file that a program makes.
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        with os.fdopen(handle, "wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        check(temporary)
-        os.replace(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG):
-            raise InputError(f"path is {str(path)!r}, which cannot be written: {error.strerror}.") from error
-        if isinstance(error, FormatError):
-            raise InputError(f"this release cannot be written to a file that others could read: {error}") from error
-        raise
-    with contextlib.suppress(OSError):  # some systems cannot sync a folder; the file itself is on the disk already
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def container(manifest: str, tensors: Tensors, version: str = VERSION) -> list[bytes]:

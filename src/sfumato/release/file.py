@@ -21,11 +21,12 @@ import numpy as np
 from ..arrays import Array
 from ..data import Inputs, StoredInputs
 from ..errors import FormatError, InputError
+from ..files import replacing
 from ..noise import of_prior
 from ..progress import progress
 from ..promise import Design
 from ..proof import Certificate
-from .container import Shapes, Tensors, container, read_container, write_atomically
+from .container import Shapes, Tensors, container, read_container
 from .design_tree import (
     LONGEST_NAME,
     Expected,
@@ -60,7 +61,20 @@ class Contents(NamedTuple):
 
 def write_release(contents: Contents, path: str | os.PathLike[str]) -> None:
     """Write a release file. Guarantee: the same contents give the same bytes, and a failure leaves the old file."""
-    write_atomically(encode(contents), path, read_release)
+    write_checked(encode(contents), path)
+
+
+def write_checked(parts: list[bytes], path: str | os.PathLike[str], rows: StoredInputs | None = None) -> None:
+    """Write ``parts`` to ``path`` if they can be read back; ``rows`` are those of a folder."""
+
+    def check(written: str) -> None:
+        try:
+            read_release(written, rows)
+        except FormatError as error:
+            raise InputError(f"this release cannot be written to a file that others could read: {error}") from error
+
+    with replacing(path, check) as file:
+        file.writelines(parts)
 
 
 def encode(release: Contents, row_files: Sequence[RowFile] | None = None) -> list[bytes]:

@@ -18,12 +18,12 @@ import numpy as np
 from ..arrays import Array
 from ..data import Engine, Part, StoredColumn, StoredInputs
 from ..errors import GuaranteeError, InputError
+from ..files import create_private, replacing, sync_folder
 from ..noise import RandomFunction, SecretKey, round_outputs
 from ..progress import progress as show_progress
 from ..promise import Design
 from ..proof import Certificate
-from .container import write_atomically
-from .file import Contents, encode, read_release
+from .file import Contents, encode, read_release, write_checked
 from .release import resolution_for, why_not
 from .row_files import (
     DESIGN,
@@ -43,7 +43,6 @@ from .row_files import (
     released_name,
     remove_run,
     sha256_of,
-    sync_folder,
     write_rows,
 )
 
@@ -57,19 +56,9 @@ _BYTES = 32
 
 
 def make_key(path: Path, purpose: str) -> SecretKey:
-    """A fresh key, kept in a new file at ``path`` with a note of its ``purpose``.
-
-    Guarantee: a file that is there already is never used or replaced (``FileExistsError``), and there is no moment at
-    which others could read the new one.
-    """
+    """A fresh key, kept in a new file at ``path`` with a note of its ``purpose`` (see ``create_private``)."""
     raw = secrets.token_bytes(_BYTES)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), _MODE)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        if hasattr(os, "fchmod"):
-            os.fchmod(handle, _MODE)  # a strict umask may have taken even the owner's rights
-        json.dump({"key": raw.hex(), "for": purpose}, file)
-        file.flush()
-        os.fsync(file.fileno())
+    create_private(path, json.dumps({"key": raw.hex(), "for": purpose}).encode())
     return SecretKey(raw)
 
 
@@ -219,10 +208,8 @@ def start_over(folder: Path, why: str, note: Note) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a small file, complete or not at all."""
-    temporary = path.with_name(f".sfumato-{os.getpid():x}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 #: Under which name the parts have what is released.
@@ -372,4 +359,4 @@ class FolderWriter:
         return [written[number] for number in range(len(parts))]
 
     def _write_manifest(self, contents: Contents, files: list[RowFile], path: Path) -> None:
-        write_atomically(encode(contents, files), path, lambda temporary: read_release(temporary, self.rows))
+        write_checked(encode(contents, files), path, self.rows)

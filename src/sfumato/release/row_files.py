@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
@@ -30,6 +29,7 @@ import numpy as np
 from ..arrays import Array
 from ..data import LARGEST_NUMBER, ROWS, StoredInputs, TablePart, scanned
 from ..errors import FormatError, InputError
+from ..files import TEMPORARY_NAME, replacing, sync_folder
 from ..progress import Progress
 from .container import FORMAT, LARGEST_HEADER
 
@@ -70,21 +70,10 @@ def write_rows(path: Path, names: Sequence[str], values: Array) -> RowFile:
 
     columns = [pa.array(np.ascontiguousarray(column)) for column in values.T]
     schema = pa.schema([pa.field(name, pa.float64(), nullable=False) for name in names])
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        # 0o666 is narrowed by the umask, as for any file that a program makes
-        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        with os.fdopen(handle, "w+b") as file:
-            pq.write_table(pa.table(columns, schema=schema), file)
-            file.flush()
-            os.fsync(file.fileno())
-            file.seek(0)
-            digest = sha256_of(file)
-        os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-    sync_folder(path.parent)
+    with replacing(path) as file:
+        pq.write_table(pa.table(columns, schema=schema), file)
+        file.seek(0)
+        digest = sha256_of(file)
     return RowFile(path.name, len(values), digest)
 
 
@@ -93,16 +82,6 @@ def sha256_of(file: BinaryIO) -> str:
     while block := file.read(1 << 20):
         state.update(block)
     return state.hexdigest()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make sure that names given to files in ``folder`` outlast a power cut, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 @dataclass(frozen=True)
@@ -180,8 +159,9 @@ def released_rows(
 MANIFEST, ROW_FOLDER, RUN = "release.sfumato", "rows", ".run"
 KEY, TASK, DESIGN, STAMP, WRITTEN = "key", "task", "design.sfumato", "stamp", "written"
 
-_ROW_FILE = re.compile(r"part-\d{5,}\.parquet|\.part-\d{5,}\.parquet\.[0-9a-f]+\.tmp")
-_IN_RUN = re.compile(rf"{KEY}|{TASK}|{STAMP}|{WRITTEN}|{ROW_FOLDER}|.*\.sfumato|\.sfumato-[0-9a-f]+\.tmp")
+#: Older versions named what a kill left after the file that it was to be.
+_ROW_FILE = re.compile(rf"part-\d{{5,}}\.parquet|\.part-\d{{5,}}\.parquet\.[0-9a-f]+\.tmp|{TEMPORARY_NAME}")
+_IN_RUN = re.compile(rf"{KEY}|{TASK}|{STAMP}|{WRITTEN}|{ROW_FOLDER}|.*\.sfumato|{TEMPORARY_NAME}")
 
 
 def has_release(folder: Path) -> bool:

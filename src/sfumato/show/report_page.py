@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import FormatError, InputError
+from ..files import replacing
 from ..progress import progress as show_progress
-from ..release import Release, load, write_atomically
+from ..release import Release, load
 from ..version import __version__
 from .report_facts import Facts
 from .report_html import POLICY, STYLE, Html, clean, counted, joined, listed, tag
@@ -74,7 +75,8 @@ def write_page(text: str, path: Path) -> Path:
         if Path(written).read_bytes() != content:
             raise FormatError("what was written to the disk is not what was to be written.")
 
-    write_atomically([content], path, check)
+    with replacing(path, check) as file:
+        file.write(content)
     return path
 
 
