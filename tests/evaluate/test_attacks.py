@@ -11,29 +11,11 @@ import pytest
 
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.evaluate.informed_readers import (
-    bayes,
-    bayes_with,
-    holds_rows,
-    knows_a_trend,
-    knows_physics,
-    knows_values,
-    less_noise,
-    looks_between_rows,
-    other_lengthscales,
-)
-from sfumato.evaluate.mechanical_attacks import (
-    averaging,
-    find_seed,
-    grid_of,
-    guesses_seed,
-    joins,
-    knows_grid,
-    low_bits,
-    possible_noise,
-)
-from sfumato.evaluate.refits import refit, refits, stationary
-from sfumato.evaluate.target import Attempt, Outcome, Skipped, Target, judge, judged_inputs, target_for
+from sfumato.evaluate.audits import adversaries
+from sfumato.evaluate.informed_readers import bayes, bayes_with, holds_rows, knows_physics
+from sfumato.evaluate.mechanical_attacks import averaging, find_seed, grid_of, joins, possible_noise
+from sfumato.evaluate.refits import refits
+from sfumato.evaluate.target import Adversary, NotTriedError, Outcome, Target, judge, judged_inputs, target_for
 from sfumato.noise.entropy import round_outputs
 from sfumato.noise.noise import no_noise
 
@@ -75,30 +57,33 @@ def bare(protected: Target) -> Target:
     return target_for(release, Y)
 
 
-def judged(target: Target, tried: Any) -> Outcome:
-    assert not isinstance(tried, Skipped), tried
-    where, attempt = tried if isinstance(tried, tuple) else (target, tried)
-    assert isinstance(attempt, Attempt)
-    return judge(where, attempt)
+def adversary(target: Target, name: str, **how: Any) -> Adversary:
+    (found,) = [one for one in adversaries(target, **how) if one.name == name]
+    return found
+
+
+def judged(target: Target, name: str, **how: Any) -> Outcome:
+    who = adversary(target, name, **how)
+    return judge(who, who.attack())
 
 
 # ---------------------------------------------------------------- readers of the release alone
 
-FROM_THE_RELEASE = [bayes, stationary, refit, lambda t: low_bits(t, None), lambda t: guesses_seed(t, 300)]
+FROM_THE_RELEASE = ["Bayes reader", "plain stationary GP", "refits everything", "low bits", "guesses the seed"]
 
 
-@pytest.mark.parametrize("attack", FROM_THE_RELEASE)
-def test_who_knows_only_the_release_stays_above_the_floor(attack: Any, protected: Target) -> None:
-    outcome = judged(protected, attack(protected))
+@pytest.mark.parametrize("name", FROM_THE_RELEASE)
+def test_who_knows_only_the_release_stays_above_the_floor(name: str, protected: Target) -> None:
+    outcome = judged(protected, name, guesses=300)
     assert outcome.covered
     assert outcome.ratio >= 1 - 1e-9
     assert not outcome.beaten
     assert outcome.actual >= outcome.floor * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("attack", [bayes, stationary, refit])
-def test_who_knows_only_the_release_wins_without_noise(attack: Any, bare: Target) -> None:
-    outcome = judged(bare, attack(bare))
+@pytest.mark.parametrize("name", FROM_THE_RELEASE[:3])
+def test_who_knows_only_the_release_wins_without_noise(name: str, bare: Target) -> None:
+    outcome = judged(bare, name)
     assert outcome.beaten
     assert outcome.severity == "critical"
     assert outcome.ratio < 0.5
@@ -108,13 +93,13 @@ def test_who_knows_only_the_release_wins_without_noise(attack: Any, bare: Target
 
 def test_any_estimate_from_the_release_is_bounded_whatever_it_is(protected: Target) -> None:
     """The guarantee of ``Outcome``: also for nonsense, and for the truth itself if it were guessed from W."""
-    reader = bayes(protected)
+    reader, who = bayes(protected), adversary(protected, "Bayes reader")
     for mean in (
         protected.truth,
         np.zeros(len(protected.inputs)),
         reader.mean + np.random.default_rng(5).standard_normal(len(reader.mean)),
     ):
-        assert judge(protected, dataclasses.replace(reader, mean=mean)).ratio >= 1 - 1e-9
+        assert judge(who, dataclasses.replace(reader, mean=mean)).ratio >= 1 - 1e-9
 
 
 def test_expected_errors_are_those_of_the_linear_estimate(protected: Target) -> None:
@@ -137,15 +122,15 @@ def test_expected_errors_are_those_of_the_linear_estimate(protected: Target) -> 
     one = dataclasses.replace(protected, inputs=s)
     release = dataclasses.replace(protected.release, outputs=W[:, 0])
     one = dataclasses.replace(one, release=release)
-    attempt = dataclasses.replace(bayes(one), mean=np.array([weights @ W[:, 0]]))
-    assert judge(one, attempt).actual == pytest.approx(np.sqrt(squares[0]), rel=1e-6)
+    estimate = dataclasses.replace(bayes(one), mean=np.array([weights @ W[:, 0]]))
+    assert judge(adversary(one, "Bayes reader"), estimate).actual == pytest.approx(np.sqrt(squares[0]), rel=1e-6)
 
 
 def test_the_bayes_reader_is_the_one_of_the_certificate(protected: Target) -> None:
     seen = protected.release.predict(protected.inputs)
     np.testing.assert_allclose(bayes(protected).mean, seen.mean, rtol=1e-9)
     np.testing.assert_allclose(bayes(protected).std, seen.std, rtol=1e-9)
-    outcome = judged(protected, bayes(protected))
+    outcome = judged(protected, "Bayes reader")
     assert outcome.actual == pytest.approx(outcome.claimed, rel=1e-6)
     assert outcome.ratio == pytest.approx(protected.release.certificate.floor_ratio, abs=0.02)
     assert outcome.severity == "none"
@@ -156,8 +141,9 @@ def test_readers_with_other_protected_priors_are_covered_and_judged_under_their_
     both = sf.protect(PRIOR, T, sf.Points([[1.3], [1.7]]), alpha=0.3, priors=[other], progress=False).release(Y)
     one = sf.protect(PRIOR, T, sf.Points([[1.3], [1.7]]), alpha=0.3, progress=False).release(Y)
     target = target_for(both, Y)
-    assert judged(target, bayes_with(target, 2, other)).ratio >= 1 - 1e-9
-    assert judged(target, bayes_with(target_for(one, Y), 2, other)).beaten
+    assert judged(target, "Bayes reader, prior 2").ratio >= 1 - 1e-9
+    alone = bayes_with(target_for(one, Y), 2, other)
+    assert judge(adversary(target, "Bayes reader, prior 2"), alone).beaten
 
 
 def test_rows_cover_is_below_the_floor_between_rows() -> None:
@@ -167,12 +153,13 @@ def test_rows_cover_is_below_the_floor_between_rows() -> None:
     with pytest.warns(sf.GuaranteeWarning, match="ONLY"):
         rows = sf.protect(prior, X, REGION, alpha=0.1, cover="rows", progress=False).release(y)
     target = target_for(rows, y)
-    assert judged(target, bayes(target)).ratio >= 1 - 1e-9
-    between = judged(target, looks_between_rows(target))
+    assert judged(target, "Bayes reader").ratio >= 1 - 1e-9
+    between = judged(target, "looks between the rows")
     assert between.beaten
     assert not between.covered
     whole = target_for(sf.protect(prior, X, REGION, alpha=0.1, progress=False).release(y), y)
-    assert isinstance(looks_between_rows(whole), Skipped)
+    with pytest.raises(NotTriedError, match="promised in the whole region"):
+        judged(whole, "looks between the rows")
 
 
 def test_refitting_uses_the_published_noise_where_that_is_more_likely() -> None:
@@ -203,7 +190,7 @@ def test_a_refit_shows_that_a_prior_does_not_fit() -> None:
     for _ in range(3):
         release = sf.protect(wrong, T, REGION, alpha=0.1, progress=False).release(y)
         target = target_for(release, y)
-        outcome = judged(target, refit(target))
+        outcome = judged(target, "refits everything")
         assert outcome.ratio >= 1 - 1e-6
         assert not outcome.beaten
         closer.append(outcome)
@@ -216,7 +203,7 @@ def test_a_refit_shows_that_a_prior_does_not_fit() -> None:
 
 
 def test_averaging_wins_and_one_release_does_not(protected: Target) -> None:
-    many, one = judged(protected, averaging(protected, 20)), judged(protected, averaging(protected, 1))
+    many, one = judged(protected, "averages 20 releases", draws=20), judged(protected, "averages 1 releases", draws=1)
     assert one.ratio >= 1 - 1e-9
     assert one.covered
     assert many.beaten
@@ -235,23 +222,23 @@ def test_twenty_draws_leave_what_the_mathematics_says() -> None:
         release = sf.protect(prior, X, REGION, alpha=0.5, cover="rows", progress=False).release(y)
     target = target_for(release, y)
     middle = dataclasses.replace(target, inputs=X[30:31, None])
-    outcome = judged(middle, averaging(middle, 20))
+    outcome = judged(middle, "averages 20 releases", draws=20)
     assert outcome.actual**2 == pytest.approx(0.048, abs=0.003)
 
 
 def test_the_owners_measurement_errors_do_not_average(protected: Target) -> None:
-    outcome = judged(protected, averaging(protected, 3000))
+    outcome = judged(protected, "averages 3000 releases", draws=3000)
     owner = np.sqrt(protected.owner.variance(protected.inputs))
     assert outcome.actual >= np.sqrt(np.mean(owner**2)) * (1 - 1e-6)
 
 
 def test_releases_that_are_out_already_are_joined(mechanism: sf.Mechanism, protected: Target) -> None:
     again = [sf.protect(PRIOR, T, REGION, alpha=0.3, progress=False).release(Y) for _ in range(3)]
-    assert judged(protected, joins(protected, again)).ratio == pytest.approx(
-        judged(protected, averaging(protected, 4)).ratio, rel=1e-3
+    assert judged(protected, "joins 4 releases", others=again).ratio == pytest.approx(
+        judged(protected, "averages 4 releases", draws=4).ratio, rel=1e-3
     )
     weaker = sf.protect(PRIOR, T, REGION, alpha=0.8, progress=False).release(Y)
-    assert judged(protected, joins(protected, [weaker])).beaten
+    assert judged(protected, "joins 2 releases", others=[weaker]).beaten
     with pytest.raises(sf.InputError, match="others has a release at place 1 that is not of the same rows"):
         joins(protected, [sf.protect(PRIOR, T[1:], REGION, alpha=0.3, progress=False).release(Y[1:])])
     with pytest.raises(sf.InputError, match="others has 'orbit' at place 1"):
@@ -266,28 +253,32 @@ def test_a_reader_who_knows_the_physics_wins_where_the_owner_does_not() -> None:
     owner = sf.Prior(rbf(0.15), mean=2.0, noise=1e-4)
     release = sf.protect(owner, T, REGION, alpha=0.1, progress=False).release(y)
     target = target_for(release, y)
-    outcome = judged(target, knows_physics(target, lambda X: 2.0 + np.sin(2 * np.pi * X[:, 0])))
+    outcome = judged(target, "knows the physics", physics=lambda X: 2.0 + np.sin(2 * np.pi * X[:, 0]))
     assert outcome.closer
     assert outcome.severity == "medium"
     assert outcome.rmse < 0.3 * outcome.floor
     assert outcome.ratio >= 1 - 1e-9
-    trend = judged(target, knows_a_trend(target))
+    trend = judged(target, "knows a trend")
     assert trend.closer
     assert trend.rmse < 0.3 * trend.floor
 
 
-BETTER = [
-    knows_a_trend,
-    less_noise,
-    lambda t: other_lengthscales(t, 0.5),
-    lambda t: other_lengthscales(t, 2.0),
-    lambda t: other_lengthscales(t, 3.0),
-    lambda t: knows_physics(t, lambda X: np.zeros(len(X))),
+OTHER_PRIORS = [
+    "knows a trend",
+    "knows of smaller errors V",
+    "lengthscale × 0.5",
+    "lengthscale × 2",
+    "lengthscale × 3",
+    "knows the physics",
 ]
 
 
-@pytest.mark.parametrize("attack", BETTER)
-def test_other_priors_gain_nothing_where_the_owners_is_right(attack: Any, mechanism: sf.Mechanism) -> None:
+def options(name: str) -> dict[str, Any]:
+    return {"physics": lambda X: np.zeros(len(X))} if name == "knows the physics" else {}
+
+
+@pytest.mark.parametrize("name", OTHER_PRIORS)
+def test_other_priors_gain_nothing_where_the_owners_is_right(name: str, mechanism: sf.Mechanism) -> None:
     """Expected errors are bounded always; on 40 data sets from the prior the mean square is, too.
 
     With the right prior E(f̂ − E[f|y])² ≥ Var(f|W) − Var(f|y) at each s. The mean over the sets may be 6 of its standard
@@ -298,7 +289,7 @@ def test_other_priors_gain_nothing_where_the_owners_is_right(attack: Any, mechan
         y = from_prior(seed=100 + seed)
         release = mechanism.release(y, unsafe_seed=seed)
         target = target_for(release, y, [[1.25], [1.5], [1.75]])
-        outcome = judged(target, attack(target))
+        outcome = judged(target, name, **options(name))
         assert outcome.ratio >= 1 - 1e-9
         assert not outcome.beaten
         squares.append(outcome.rmse**2)
@@ -306,9 +297,9 @@ def test_other_priors_gain_nothing_where_the_owners_is_right(attack: Any, mechan
     assert np.mean(squares) >= left.mean() - 6 * np.std(squares) / np.sqrt(len(squares))
 
 
-@pytest.mark.parametrize("attack", BETTER[:5])
-def test_other_priors_win_without_noise(attack: Any, bare: Target) -> None:
-    outcome = judged(bare, attack(bare))
+@pytest.mark.parametrize("name", OTHER_PRIORS[:5])
+def test_other_priors_win_without_noise(name: str, bare: Target) -> None:
+    outcome = judged(bare, name)
     assert outcome.below
     assert outcome.rmse < 0.3 * outcome.floor
 
@@ -321,7 +312,7 @@ def test_longer_lengthscales_win_where_they_are_right() -> None:
     for seed in range(10):
         y = from_prior(smooth, T, seed)
         target = target_for(mechanism.release(y, unsafe_seed=seed), y)
-        outcome = judged(target, other_lengthscales(target, 3.0))
+        outcome = judged(target, "lengthscale × 3")
         errors.append(outcome.rmse**2)
         floors.append(outcome.floor**2)
     assert np.mean(errors) < 0.3 * np.mean(floors)
@@ -332,42 +323,42 @@ def test_kernels_without_known_lengthscales_are_skipped_with_a_sentence(protecte
         pass
 
     own = dataclasses.replace(protected, prior=sf.Prior(Own().double(), mean=2.0, noise=0.01))
-    skipped = other_lengthscales(own, 2.0)
-    assert isinstance(skipped, Skipped)
-    assert "not known" in skipped.why
+    with pytest.raises(NotTriedError, match="not known"):
+        judged(own, "lengthscale × 2")
     linear = dataclasses.replace(protected, prior=sf.Prior(gpytorch.kernels.LinearKernel().double(), noise=0.01))
-    assert other_lengthscales(linear, 2.0) == Skipped("lengthscale × 2", "the kernel has no lengthscale")
+    with pytest.raises(NotTriedError, match="the kernel has no lengthscale"):
+        judged(linear, "lengthscale × 2")
     exact = dataclasses.replace(protected, prior=sf.Prior(matern(0.5)))
-    assert isinstance(less_noise(exact), Skipped)
+    with pytest.raises(NotTriedError, match="no measurement errors"):
+        judged(exact, "knows of smaller errors V")
 
 
 # ---------------------------------------------------------------- side information
 
 
 def test_values_known_next_to_the_region_tell_more_than_was_promised(protected: Target) -> None:
-    outcome = judged(protected, knows_values(protected))
+    outcome = judged(protected, "knows nearby values")
     assert outcome.beaten
     assert not outcome.covered
     assert outcome.severity == "high"
     far = sf.protect(sf.Prior(matern(0.02), mean=2.0, noise=0.01), T, sf.Box(1.02, 1.98), alpha=0.3, progress=False)
     unrelated = target_for(far.release(Y), Y)
-    assert judged(unrelated, knows_values(unrelated)).ratio >= 0.995
+    assert judged(unrelated, "knows nearby values").ratio >= 0.995
     everywhere = target_for(sf.protect(PRIOR, T, sf.Everywhere(), alpha=0.3, progress=False).release(Y), Y)
-    assert isinstance(knows_values(everywhere), Skipped)
+    with pytest.raises(NotTriedError, match="no rows outside"):
+        judged(everywhere, "knows nearby values")
 
 
 def test_held_rows_tell_about_their_neighbours(protected: Target) -> None:
-    tried = holds_rows(protected)
-    assert not isinstance(tried, Skipped)
-    where, attempt = tried
     held = protected.rows[protected.rows_inside][::2]
-    assert not set(where.inputs[:, 0]) & set(held[:, 0])
-    outcome = judge(where, attempt)
+    assert not set(holds_rows(protected).target.inputs[:, 0]) & set(held[:, 0])
+    outcome = judged(protected, "holds half of the rows")
     assert outcome.beaten
     assert outcome.severity == "high"
     assert outcome.rmse < 0.7 * outcome.floor
     points = sf.protect(PRIOR, T, sf.Points([[T[20]]]), alpha=0.3, progress=False).release(Y)
-    assert isinstance(holds_rows(target_for(points, Y)), Skipped)
+    with pytest.raises(NotTriedError, match="all sensitive inputs are rows"):
+        judged(target_for(points, Y), "holds half of the rows")
 
 
 def test_who_holds_as_many_rows_as_the_noise_has_sources_takes_all_of_it_off() -> None:
@@ -379,7 +370,7 @@ def test_who_holds_as_many_rows_as_the_noise_has_sources_takes_all_of_it_off() -
     for structure in ("full", "diagonal"):
         release = sf.protect(prior, X, REGION, alpha=0.3, structure=structure, progress=False).release(y)  # type: ignore[arg-type]
         target = target_for(release, y)
-        outcomes[structure] = judged(target, holds_rows(target))
+        outcomes[structure] = judged(target, "holds half of the rows")
         if structure == "full":
             assert release.noise.rank < target.rows_inside.sum() / 2
             assert outcomes["full"].rmse < 1e-3 * outcomes["full"].floor
@@ -412,8 +403,8 @@ def test_grids_are_found() -> None:
 
 def test_rounding_to_the_grid_gains_nothing_where_the_noise_is_larger(dollars: sf.Release) -> None:
     target = target_for(dollars, DOLLARS)
-    outcome = judged(target, knows_grid(target, 1.0))
-    plain = judged(target, bayes(target))
+    outcome = judged(target, "knows the grid of y", grid=1.0)
+    plain = judged(target, "Bayes reader")
     assert outcome.rmse > 0.8 * plain.rmse
     assert outcome.ratio > 0.9
     assert not outcome.covered
@@ -425,13 +416,14 @@ def test_rounding_to_the_grid_wins_where_the_noise_is_smaller() -> None:
     y = 20.0 * np.round(from_prior(prior, T, 8) / 20)
     release = sf.protect(prior, T, sf.Points(T[15:25, None]), floor=3.0, progress=False).release(y, unsafe_seed=1)
     target = target_for(release, y)
-    assert judged(target, bayes(target)).ratio >= 1 - 1e-9
-    outcome = judged(target, knows_grid(target, grid_of(y)))
+    assert judged(target, "Bayes reader").ratio >= 1 - 1e-9
+    outcome = judged(target, "knows the grid of y", grid=grid_of(y))
     assert outcome.beaten
     assert outcome.severity == "medium"
     assert outcome.rmse < 0.5 * outcome.floor
     assert "decodes" in outcome.words
-    assert isinstance(knows_grid(target, None), Skipped)
+    with pytest.raises(NotTriedError, match="no coarse grid"):
+        judged(target_for(dataclasses.replace(release, outputs=y + np.pi), y + np.pi), "knows the grid of y")
 
 
 def test_low_bits_of_a_naive_sum_give_y_away(dollars: sf.Release) -> None:
@@ -448,13 +440,13 @@ def test_low_bits_of_a_naive_sum_give_y_away(dollars: sf.Release) -> None:
         .astype(float)
     )
     target = target_for(naive(release, cents + noise), cents)
-    outcome = judged(target, low_bits(target, 0.01))
+    outcome = judged(target, "low bits", grid=0.01)
     assert outcome.beaten
     assert outcome.severity == "critical"
     assert outcome.rmse < 0.1 * outcome.floor
-    assert judged(target, knows_grid(target, 0.01)).rmse > 3 * outcome.rmse
+    assert judged(target, "knows the grid of y", grid=0.01).rmse > 3 * outcome.rmse
     rounded = target_for(naive(release, round_outputs(cents + noise, release.resolution)), cents)
-    kept = judged(rounded, low_bits(rounded, 0.01))
+    kept = judged(rounded, "low bits", grid=0.01)
     assert kept.ratio >= 1 - 1e-9
     assert "no digits below" in kept.words
 
@@ -462,7 +454,7 @@ def test_low_bits_of_a_naive_sum_give_y_away(dollars: sf.Release) -> None:
 def test_low_bits_without_a_grid_are_reported(dollars: sf.Release) -> None:
     y = DOLLARS + np.pi / 100
     target = target_for(naive(dollars, y + np.random.default_rng(5).standard_normal(41)), y)
-    outcome = judged(target, low_bits(target, grid_of(y)))
+    outcome = judged(target, "low bits", grid=grid_of(y))
     assert outcome.ratio >= 1 - 1e-9
     assert "not rounded in 41 rows" in outcome.words
 
@@ -489,7 +481,7 @@ def test_a_small_seed_is_found_and_the_noise_taken_off() -> None:
     release = sf.protect(ROUGH, T, REGION, alpha=0.3, progress=False).release(Y, unsafe_seed=271)
     target = target_for(release, Y)
     assert find_seed(target, 300) == 271
-    outcome = judged(target, guesses_seed(target, 300))
+    outcome = judged(target, "guesses the seed", guesses=300)
     assert outcome.beaten
     assert outcome.severity == "critical"
     assert not outcome.covered
@@ -511,14 +503,14 @@ def test_a_seed_beyond_the_guesses_and_a_real_key_are_not_found(mechanism: sf.Me
         y = from_prior(ROUGH, T, seed)
         found += find_seed(target_for(rough.release(y, unsafe_seed=seed), y), 200) is not None
     assert found < 9
-    outcome = judged(protected, guesses_seed(protected, 2000))
+    outcome = judged(protected, "guesses the seed", guesses=2000)
     assert outcome.covered
     assert outcome.ratio >= 1 - 1e-9
 
 
 def test_a_seed_that_only_seems_right_takes_nothing_off(protected: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.evaluate.mechanical_attacks.find_seed", lambda target, guesses: 5)
-    outcome = judged(protected, guesses_seed(protected, 10))
+    outcome = judged(protected, "guesses the seed", guesses=10)
     assert outcome.ratio >= 1 - 1e-9
     assert "does not" in outcome.words
 
@@ -545,7 +537,7 @@ def test_default_inputs_are_in_the_region_and_have_a_floor(region: Any, asked: A
         assert 1 <= len(inputs) <= 220
         assert np.all(each.region.contains(inputs))
         target = target_for(each, Y)
-        assert judged(target, bayes(target)).ratio >= 1 - 1e-9
+        assert judged(target, "Bayes reader").ratio >= 1 - 1e-9
 
 
 def test_a_varying_floor_from_a_file_is_judged_where_the_rows_are_promised(tmp_path: Any) -> None:
@@ -553,8 +545,8 @@ def test_a_varying_floor_from_a_file_is_judged_where_the_rows_are_promised(tmp_p
         mechanism = sf.protect(PRIOR, T, REGION, floor=lambda s: 0.5 + 0.1 * s[:, 0], cover="rows", progress=False)
     mechanism.release(Y).save(tmp_path / "r.sfumato")
     target = target_for(sf.load(tmp_path / "r.sfumato"), Y)
-    assert judged(target, bayes(target)).ratio >= 1 - 1e-9
-    assert not judged(target, looks_between_rows(target)).covered
+    assert judged(target, "Bayes reader").ratio >= 1 - 1e-9
+    assert not judged(target, "looks between the rows").covered
 
 
 def test_the_truth_is_y_itself_where_it_has_no_errors() -> None:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.evaluate.audits import HEADER, OWNER_ONLY, Audit
+from sfumato.evaluate.audits import AUDIT_HEADER, OWNER_ONLY, Audit
 from sfumato.noise.noise import no_noise
 from sfumato.show.comparisons import plot_audit
 
@@ -82,7 +82,7 @@ def test_tables_texts_and_dictionaries(found: Audit) -> None:
     text = str(found)
     assert text.startswith(OWNER_ONLY)
     assert "not tried: looks between the rows" in text
-    assert all(len(row) == len(HEADER) for row in found.rows())
+    assert all(len(row) == len(AUDIT_HEADER) for row in found.rows())
     plain = json.loads(json.dumps(found.as_dict()))
     assert plain["owner_only"] is True
     assert plain["holds"] is True

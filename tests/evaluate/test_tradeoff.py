@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import sfumato as sf
 from kernels import matern
-from sfumato.evaluate.differential_privacy import cloak, noise_multiplier
+from sfumato.evaluate.differential_privacy import Budget, cloak
 from sfumato.evaluate.tradeoff_readers import DELTA, measured_error, places_to_look
 
 T = np.linspace(0.0, 3.0, 31)
@@ -80,17 +80,13 @@ def test_cloaking_is_matched_to_the_floor_and_has_its_epsilon(found: sf.Tradeoff
     assert line.least_std == pytest.approx(np.sqrt(0.1), rel=1e-6)
     order = np.concatenate([X_TEST[~INSIDE], X_TEST[INSIDE]])
     size = float(np.ptp(np.sin(2 * T)))
-    made = cloak(
-        PRIOR, T, order, (T >= 1) & (T <= 2),
-        epsilon=line.epsilon, delta=DELTA, sensitivity=size, calibration="analytic",
-    )  # fmt: skip
-    assert noise_multiplier(line.epsilon, DELTA) == pytest.approx(made.multiplier)
+    made = cloak(PRIOR, T, order, (T >= 1) & (T <= 2), Budget(line.epsilon, DELTA, size, "analytic"))
     # a reader of the cloaked predictions, computed directly
     told = made.prediction.matrix @ PRIOR.covariance(T, order)
-    left = 1 - np.einsum("ij,jk,ik->i", told, np.linalg.pinv(told + made.noise_covariance(), rcond=1e-12), told)
+    left = 1 - np.einsum("ij,jk,ik->i", told, np.linalg.pinv(told + made.noise.covariance(), rcond=1e-12), told)
     np.testing.assert_allclose(np.sqrt(left[-INSIDE.sum() :].min()), line.least_std, rtol=1e-4)
     assert _root_mean(left[: -INSIDE.sum()]) == pytest.approx(line.rmse_outside, rel=1e-4)
-    assert line.noise == pytest.approx(np.sqrt(np.mean(np.diag(made.noise_covariance()))), rel=1e-4)
+    assert line.noise == pytest.approx(np.sqrt(np.mean(np.diag(made.noise.covariance()))), rel=1e-4)
     assert found.skipped == (
         ("cloaking", "no ε keeps α = 0.2 (δ = 0.01): what it leaves of the predictions tells more"),
     )

@@ -7,6 +7,7 @@ import pytest
 
 import sfumato as sf
 from census_tables import made_up_pums
+from sfumato.data import as_inputs
 from sfumato.errors import GuaranteeWarning, InputError
 from sfumato.paper.census_data import paper_split, read_pums, thinned
 from sfumato.paper.census_study import (
@@ -138,7 +139,7 @@ def test_dropout_learns_its_model_without_the_sensitive_rows(people, authors):
 def test_random_people_of_the_region_lie_in_it_and_have_other_columns_that_were_observed(people):
     drawn = people_of_the_region(people, 200)
     others = ["POWPUMA", "ANC1P", "POBP"]
-    assert people.region.bind(sf.inputs.as_inputs(people.train)).contains(drawn.to_numpy()).all()
+    assert people.region.bind(as_inputs(people.train)).contains(drawn.to_numpy()).all()
     known = {tuple(row) for row in people.train[others].to_numpy()}
     assert all(tuple(row) in known for row in drawn[others].to_numpy())
     assert len(drawn["AGEP"].unique()) == 200

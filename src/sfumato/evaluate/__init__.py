@@ -6,6 +6,6 @@ Out come errors of adversaries in multiples of the floor, and tables of what eac
 
 from .audits import AUDIT_HEADER, OWNER_ONLY, Audit, audit
 from .baselines import dropout, solve_positive, stationary, unsecured
-from .differential_privacy import Cloak, CloakingMatrix, average_as_the_scripts_did, cloak, standard_dp, unsafe_normals
+from .differential_privacy import Budget, PrivatePredictions, cloak, standard_dp, unsafe_normals
 from .target import Outcome
 from .tradeoffs import TRADEOFF_HEADER, WIDE_ONLY, Line, Tradeoff, cells, notes, number, share, tradeoff

@@ -4,22 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
 from ..progress import progress as show_progress
 from ..release import Release, digest_outputs
-from .informed_readers import bayes, bayes_with, better_priors, holds_rows, knows_values, looks_between_rows
-from .mechanical_attacks import averaging, grid_of, guesses_seed, joins, knows_grid, low_bits
+from .informed_readers import (
+    LENGTHSCALE_FACTORS,
+    bayes,
+    bayes_with,
+    holds_rows,
+    knows_a_trend,
+    knows_physics,
+    knows_values,
+    less_noise,
+    looks_between_rows,
+    other_lengthscales,
+)
+from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins, knows_grid, low_bits
 from .refits import refit, stationary
-from .target import Attempt, Outcome, Skipped, Target, judge, target_for
+from .target import Adversary, NotTriedError, Outcome, Skipped, Target, judge, target_for
+
+# What to do against each adversary, in half-sentences for people.
+_BROKEN = "the promise is not kept, or the file was changed; protect again and look at the certificate"
+_NAME_PRIORS = "name the priors that you fear: protect(..., priors=[...])"
+_NO_FIT = f"the prior does not fit; fit another kernel, or {_NAME_PRIORS}"
+_ROUNDED = "publish what release(y) gives, which is rounded; never y plus noise as it comes"
+_NO_SEED = "release without unsafe_seed, which is for experiments only"
+_WHOLE_REGION = 'protect the whole region with cover="auto"'
+_ONE_RELEASE = "publish one release of one secret, ever, or account for all of them in a ledger"
+_NO_GRID = "release without rounding y first, name the priors that you fear, or choose a floor of several steps"
+_LARGER_REGION = (
+    "make the region larger, so that it has all inputs whose values others may know, or choose a larger floor"
+)
+_LESS_TO_HOLD = (
+    'leave out rows that others hold, blur every row by itself (structure="diagonal"), or choose a larger floor'
+)
 
 OWNER_ONLY = "OWNER ONLY: this uses the truth; do not publish this output."
-
-#: What an attack gives: an attempt on the target, or on the same target judged elsewhere, or why it was not tried.
-_Tried: TypeAlias = Attempt | tuple[Target, Attempt] | Skipped
 
 
 @dataclass(frozen=True)
@@ -131,38 +156,66 @@ def audit(
     True
     """
     target = target_for(release, y, sensitive)
-    step = grid_of(target.y, grid)
-    attacks: list[tuple[str, Callable[[], _Tried | list[_Tried]]]] = [
-        ("the Bayes reader", lambda: [bayes(target), *_other_priors(target)]),
-        ("a plain stationary GP", lambda: stationary(target)),
-        ("refitting everything", lambda: refit(target)),
-        ("low bits", lambda: low_bits(target, step)),
-        ("guessing seeds", lambda: guesses_seed(target)),
-        ("looking between the rows", lambda: looks_between_rows(target)),
-        ("averaging", lambda: averaging(target, draws)),
-        ("other releases", lambda: [joins(target, others)] if others else []),
-        ("better priors", lambda: list(better_priors(target, physics))),
-        ("the grid of y", lambda: knows_grid(target, step)),
-        ("known values", lambda: knows_values(target)),
-        ("known rows", lambda: holds_rows(target)),
-    ]
+    asked = adversaries(target, draws=draws, grid=grid, physics=physics, others=others)
     outcomes: list[Outcome] = []
     skipped: list[Skipped] = []
     with show_progress(progress) as bar:
-        for number, (name, attack) in enumerate(attacks):
-            bar.stage(f"attacking: {name}")
-            bar.update(number / len(attacks))
-            made = attack()
-            for tried in made if isinstance(made, list) else [made]:
-                if isinstance(tried, Skipped):
-                    skipped.append(tried)
-                else:
-                    where, attempt = tried if isinstance(tried, tuple) else (target, tried)
-                    outcomes.append(judge(where, attempt))
+        for number, adversary in enumerate(asked):
+            bar.stage(f"attacking: {adversary.name}")
+            bar.update(number / len(asked))
+            try:
+                outcomes.append(judge(adversary, adversary.attack()))
+            except NotTriedError as why:
+                skipped.append(Skipped(adversary.name, str(why)))
     outcomes.sort(key=lambda outcome: not outcome.covered)
     digest = digest_outputs(np.asarray(release.outputs))
     return Audit(release.output_name, len(target.inputs), tuple(outcomes), tuple(skipped), digest)
 
 
-def _other_priors(target: Target) -> list[_Tried]:
-    return [bayes_with(target, number, prior) for number, prior in enumerate(target.design.others, start=2)]
+def adversaries(
+    target: Target,
+    *,
+    draws: int = 20,
+    grid: float | None = None,
+    physics: Callable[[Array], Any] | None = None,
+    others: Sequence[Release] = (),
+    guesses: int = GUESSES,
+) -> list[Adversary]:
+    """Everyone who tries, with what they do, how bad it is when they get below the floor, and what to do then.
+
+    Covered are those who compute from the release alone: under the owner's prior nobody of them is better than the
+    Bayes reader. The promise is not about those who know more: a second release, another prior, the grid of y, values.
+    """
+    step = grid_of(target.y, grid)
+    covered, own_prior = partial(Adversary, covered=True), partial(Adversary, own_prior=True)
+    trend = own_prior("knows a trend", lambda: knows_a_trend(target), "medium", _NAME_PRIORS)
+    if physics is not None:
+        trend = own_prior("knows the physics", lambda: knows_physics(target, physics), "medium", _NAME_PRIORS)
+    joining = Adversary(f"joins {len(others) + 1} releases", lambda: joins(target, others), "critical", _ONE_RELEASE)
+    other_priors = [
+        covered(f"Bayes reader, prior {number}", partial(bayes_with, target, number, prior), "critical", _BROKEN)
+        for number, prior in enumerate(target.design.others, start=2)
+    ]
+    lengthscales = [
+        own_prior(f"lengthscale × {factor:g}", partial(other_lengthscales, target, factor), "medium", _NAME_PRIORS)
+        for factor in LENGTHSCALE_FACTORS
+    ]
+    return [
+        covered("Bayes reader", lambda: bayes(target), "critical", _BROKEN),
+        *other_priors,
+        covered("plain stationary GP", lambda: stationary(target), "medium", _NO_FIT, own_prior=True),
+        covered("refits everything", lambda: refit(target), "medium", _NO_FIT, own_prior=True),
+        covered("low bits", lambda: low_bits(target, step), "critical", _ROUNDED),
+        Adversary(
+            "guesses the seed", lambda: guesses_seed(target, guesses), "critical", _NO_SEED, not target.release.unsafe
+        ),
+        Adversary("looks between the rows", lambda: looks_between_rows(target), "medium", _WHOLE_REGION),
+        Adversary(f"averages {draws} releases", lambda: averaging(target, draws), "critical", _ONE_RELEASE, draws == 1),
+        *([joining] if others else []),
+        own_prior("knows of smaller errors V", lambda: less_noise(target), "medium", _NAME_PRIORS),
+        *lengthscales,
+        trend,
+        own_prior("knows the grid of y", lambda: knows_grid(target, step), "medium", _NO_GRID),
+        Adversary("knows nearby values", lambda: knows_values(target), "high", _LARGER_REGION),
+        Adversary("holds half of the rows", lambda: holds_rows(target), "high", _LESS_TO_HOLD),
+    ]

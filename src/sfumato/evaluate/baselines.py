@@ -1,4 +1,4 @@
-"""What a comparison needs besides: a model without the private rows, one with everything, and a naive reader."""
+"""What releases are compared with: a GP's prediction as a linear map of y, with all rows, with some, and refitted."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from ..errors import InputError
 from ..models import Posterior, Prior, fit_prior
 from ..regions import Region
 
-# A GP's prediction as a map of the data: ``μ(X_new) = m(X_new) + C (y − m(X))`` with ``C = K_*X (K_XX + V)⁻¹``.
-
 
 @dataclass(frozen=True, eq=False)
 class PredictionMap:
-    """The posterior mean at ``new`` as a function of y, and the posterior variance there, which knows nothing of y."""
+    """The posterior mean at ``new`` as a function of y, and the posterior variance there, which knows nothing of y.
+
+    The mean is ``m(X_new) + C (y − m(X))`` with ``matrix`` C = K_*X (K_XX + V)⁻¹.
+    """
 
     inputs: Inputs
     new: Inputs
@@ -63,12 +64,23 @@ def solve_positive(A: Array, B: Array) -> Array:
             return np.asarray(scipy.linalg.cho_solve((lower, True), B, check_finite=False))
     except np.linalg.LinAlgError:
         pass
+    values, vectors = _regular_part(A)
+    return np.asarray(vectors @ ((vectors.T @ B) / values[:, None]))
+
+
+def whitener(A: Array) -> Array:
+    """R with RᵀR = A⁻¹ for a covariance A, without the directions that are singular to working precision."""
+    values, vectors = _regular_part(A)
+    return np.asarray((vectors / np.sqrt(values)).T)
+
+
+def _regular_part(A: Array) -> tuple[Array, Array]:
+    """The eigenvalues of A above round-off, and their vectors."""
     values, vectors = scipy.linalg.eigh(A, check_finite=False)
-    keep = values > cutoff * max(values[-1], 0.0)
+    keep = values > len(values) * float(np.finfo(np.float64).eps) * max(values[-1], 0.0)
     if not np.any(keep):
         raise InputError("the covariance of the observed values is zero; check the kernel and the noise of the prior.")
-    kept = vectors[:, keep]
-    return np.asarray(kept @ ((kept.T @ B) / values[keep, None]))
+    return values[keep], vectors[:, keep]
 
 
 def rows_inside(region: Any, inputs: Inputs, name: str) -> Mask:

@@ -1,4 +1,4 @@
-"""Averaging: noise that is drawn again for the same values goes away."""
+"""Attacks on how a release was made: the grid of y, the last digits of W, the seed of the noise, noise drawn again."""
 
 from __future__ import annotations
 
@@ -12,22 +12,36 @@ from ..arrays import Array, Index, Mask
 from ..errors import InputError
 from ..noise import Noise, SecretKey, round_outputs
 from ..release import UNSAFE_MESSAGE, Release, rounded
+from .baselines import whitener
 from .informed_readers import bayes
-from .target import MOST_ROWS, Attempt, Evidence, Skipped, Target
-
-# A reader who knows that y lies on a coarse grid (whole dollars) and rounds to it wherever the noise allows.
+from .target import MOST_ROWS, Estimate, Evidence, NotTriedError, Target
 
 #: A row is decoded where one grid value is this probable.
 SURE = 0.99
 
-#: Decoded rows sharpen the others; this many times at most, and fewer where a round takes long.
-_ROUNDS, _WORK = 20, 10_000_000
+#: Decoded rows sharpen the others: at most this often, and fewer times where rows² of all rounds exceed the second.
+_ROUNDS, _MOST_WORK = 20, 10_000_000
 
 #: Grid values around the nearest one that it has to outdo.
 _NEIGHBOURS = np.arange(-10, 11)
 
 #: A grid finer than this share of the spread of y tells nothing that is worth a try.
-_FINEST = 1e-5
+_FINEST_SHARE = 1e-5
+
+#: Bits of noise that was drawn in single and in double precision.
+PRECISIONS = (24, 53)
+
+#: For the last digits, grid values within this many standard deviations are tried, at most so many for a row.
+_REACH, _MOST_TRIED = 6.0, 200_000
+
+#: Seeds that are guessed, from 0 on.
+GUESSES = 10_000
+
+#: A seed is believed if it makes W this much more likely (in logarithms) than noise that nobody can guess.
+BELIEVED = 5.0
+
+#: Rows that seeds are told apart by, the most blurred ones, and how many seeds are tried at once.
+_SEED_ROWS, _SEEDS_AT_ONCE = 200, 500
 
 
 def grid_of(y: Array, asked: Any = None) -> float | None:
@@ -47,23 +61,21 @@ def grid_of(y: Array, asked: Any = None) -> float | None:
         return None
     top = int(np.ceil(np.log10(max(spread, np.max(np.abs(y))))))
     steps = (float(f"{digit}e{power}") for power in range(top, top - 20, -1) for digit in (5, 2, 1))
-    return next((step for step in steps if step >= _FINEST * spread and _on_grid(y, step)), None)
+    return next((step for step in steps if step >= _FINEST_SHARE * spread and _on_grid(y, step)), None)
 
 
-def knows_grid(target: Target, grid: float | None) -> Attempt | Skipped:
+def knows_grid(target: Target, grid: float | None) -> Estimate:
     """Rounds the Bayes estimate of y to the grid in rows where one grid value is sure, and goes on from these.
 
-    Not covered: knowing the grid is a better prior than the Gaussian one. It wins where the noise is far below the
-    step, which are mostly rows that were not to be protected, and gains nothing where the noise is larger.
+    Not covered: knowing the grid (whole dollars) is a better prior than the Gaussian one. It wins where the noise is
+    far below the step, which are mostly rows that were not to be protected, and gains nothing where it is larger.
     """
-    name = "knows the grid of y"
     if grid is None:
-        return Skipped(name, "y lies on no coarse grid")
-    decoded, values = _decode(target, grid)
-    return attempt_with(target, name, decoded, values, False, f"A reader who knows that y is a multiple of {grid:g}")
+        raise NotTriedError("y lies on no coarse grid")
+    return _from_decoded(target, *_decode(target, grid), f"A reader who knows that y is a multiple of {grid:g}")
 
 
-def attempt_with(target: Target, name: str, decoded: Mask, values: Array, covered: bool, did: str) -> Attempt:
+def _from_decoded(target: Target, decoded: Mask, values: Array, did: str) -> Estimate:
     """Predict from the release and decoded values as if they were exact.
 
     It is judged as if it knew the values that are right: the wrong ones only add to its error.
@@ -71,21 +83,8 @@ def attempt_with(target: Target, name: str, decoded: Mask, values: Array, covere
     right = decoded & np.isclose(values, target.y, rtol=1e-12, atol=0.0)
     seen = target.evidence_with(decoded, values[decoded]).seen_by(target.prior)
     inside = target.rows_inside
-    share = f"{int((right & inside).sum())} of {int(inside.sum())} rows inside the region"
-    remedy = "release without rounding y first, name the priors that you fear, or choose a floor of several steps"
-    if covered:
-        remedy = "publish what release(y) gives, which is rounded; never y plus noise as it comes"
-    return Attempt(
-        name,
-        seen.mean_at(target.inputs),
-        np.sqrt(seen.variance(target.inputs)),
-        target.evidence_with(right, target.y[right]),
-        covered,
-        "medium",
-        f"{did} decodes {share}",
-        remedy,
-        own_prior=not covered,
-    )
+    did = f"{did} decodes {int((right & inside).sum())} of {int(inside.sum())} rows inside the region"
+    return Estimate.of(target, seen, did, target.evidence_with(right, target.y[right]))
 
 
 def beliefs(target: Target, evidence: Evidence, known: Mask) -> tuple[Array, Array]:
@@ -94,20 +93,18 @@ def beliefs(target: Target, evidence: Evidence, known: Mask) -> tuple[Array, Arr
     mean = target.prior.mean_at(target.rows)
     total = np.block([[A + target.noise, A[:, known]], [A[known], A[np.ix_(known, known)]]])
     total[np.diag_indices(len(A))] += target.rounding
-    cross = np.hstack([A, A[:, known]])
-    values, vectors = np.linalg.eigh(total)
-    keep = values > len(values) * np.finfo(float).eps * values[-1]
-    white = (cross @ vectors[:, keep]) / np.sqrt(values[keep])
-    residual = (vectors[:, keep].T @ (evidence.values - np.concatenate([mean, mean[known]]))) / np.sqrt(values[keep])
+    whiten = whitener(total)
+    white = whiten @ np.vstack([A, A[known]])
+    residual = whiten @ (evidence.values - np.concatenate([mean, mean[known]]))
     # never surer than the arithmetic
-    left = np.maximum(np.diag(A) - np.einsum("ij,ij->i", white, white), 1e-12 * np.diag(A))
-    return mean + white @ residual, np.sqrt(left)
+    left = np.maximum(np.diag(A) - np.einsum("ij,ij->j", white, white), 1e-12 * np.diag(A))
+    return mean + white.T @ residual, np.sqrt(left)
 
 
 def _decode(target: Target, grid: float) -> tuple[Mask, Array]:
     """Which rows are decoded, and to what."""
     decoded, values = np.zeros(len(target.rows), dtype=np.bool_), np.array(target.published)
-    for _ in range(min(_ROUNDS, 1 + _WORK // len(values) ** 2)):
+    for _ in range(min(_ROUNDS, 1 + _MOST_WORK // len(values) ** 2)):
         mean, std = beliefs(target, target.evidence_with(decoded, values[decoded]), decoded)
         nearest = np.rint(mean / grid) * grid
         likely = np.exp(-0.5 * ((nearest[:, None] + grid * _NEIGHBOURS - mean[:, None]) / std[:, None]) ** 2)
@@ -123,35 +120,23 @@ def _on_grid(y: Array, step: float) -> bool:
     return bool(np.all(np.abs(multiples - np.rint(multiples)) <= 1e-9 * np.maximum(np.abs(multiples), 1.0)))
 
 
-# The low-bit attack: the digits of y + Z below the size of Z's own last digit are those of y.
-#
-# A floating-point number has a limited number of bits, 24 (single precision, as ``torch.randn`` gives) or 53. Noise Z
-# is therefore a multiple of a step that follows from its size; y is not. Where y lies on a decimal grid, the grid
-# values v for which W − v is a possible noise value are few: cents, for example, are then known up to quarters of a
-# dollar. Rounding W to a step that is far larger hides it all.
+def low_bits(target: Target, grid: float | None) -> Estimate:
+    """Decodes y from the digits of W below its resolution, if there are any. Covered: releases are rounded.
 
-#: Bits of noise that was drawn in single and in double precision.
-PRECISIONS = (24, 53)
-
-#: Grid values within this many standard deviations are tried, and at most this many of them for a row.
-_REACH, _MOST = 6.0, 200_000
-
-
-def low_bits(target: Target, grid: float | None) -> Attempt:
-    """Decodes y from the digits of W below its resolution, if there are any. Covered: releases are rounded."""
-    name, W = "low bits", target.published
-    finer = rounded(W, target.release.resolution, target.design) != W
-    if not np.any(finer):
-        known, values = np.zeros(len(W), dtype=np.bool_), W
+    A floating-point number has a limited number of bits, 24 (single precision, as ``torch.randn`` gives) or 53. Noise Z
+    is therefore a multiple of a step that follows from its size; y is not. Where y lies on a decimal grid, the grid
+    values v for which W − v is a possible noise value are few: cents, for example, are then known up to quarters of a
+    dollar. Rounding W to a step that is far larger hides it all.
+    """
+    W = target.published
+    finer = int(np.sum(rounded(W, target.release.resolution, target.design) != W))
+    if not finer:
         did = f"W has no digits below its resolution of {np.max(target.steps):g}; from them a reader"
-    elif grid is None:
-        plain = bayes(target)
-        did = f"W is not rounded in {int(finer.sum())} rows, but y lies on no coarse grid, so nothing is decoded"
-        return Attempt(name, plain.mean, plain.std, plain.evidence, True, "critical", did, plain.remedy)
-    else:
-        known, values = _decode_bits(target, grid)
-        did = f"W is not rounded in {int(finer.sum())} rows; from its last digits a reader"
-    return attempt_with(target, name, known, values, True, did)
+        return _from_decoded(target, np.zeros(len(W), dtype=np.bool_), W, did)
+    if grid is None:
+        return bayes(target, f"W is not rounded in {finer} rows, but y lies on no coarse grid, so nothing is decoded")
+    did = f"W is not rounded in {finer} rows; from its last digits a reader"
+    return _from_decoded(target, *_decode_bits(target, grid), did)
 
 
 def _decode_bits(target: Target, grid: float) -> tuple[Mask, Array]:
@@ -161,7 +146,7 @@ def _decode_bits(target: Target, grid: float) -> tuple[Mask, Array]:
     found, values = nothing.copy(), np.array(target.published)
     for row, w in enumerate(target.published):
         count = _REACH * std[row] / grid
-        if count > _MOST / 2:
+        if count > _MOST_TRIED / 2:
             continue
         steps = np.arange(np.floor(mean[row] / grid - count), np.ceil(mean[row] / grid + count) + 1)
         tried = round_outputs(steps * grid, grid)
@@ -186,18 +171,7 @@ def possible_noise(w: float, tried: Array, bits: int) -> Mask:
     return np.asarray(off <= np.spacing(np.abs(w)) / 2, dtype=np.bool_)
 
 
-# Guessing seeds: whoever can draw the noise again can take it off.
-
-GUESSES = 10_000
-
-#: A seed is believed if it makes W this much more likely (in logarithms) than noise that nobody can guess.
-EVIDENCE = 5.0
-
-#: Rows that are looked at: the most blurred ones tell a right seed from a wrong one.
-_ROWS, _BATCH = 200, 500
-
-
-def guesses_seed(target: Target, guesses: int = GUESSES) -> Attempt:
+def guesses_seed(target: Target, guesses: int = GUESSES) -> Estimate:
     """Draws the noise of ``unsafe_seed`` = 0 … guesses − 1 again, and subtracts the one that explains W.
 
     A seed is believed where W − Z under N(m, K + V) is e⁵ · guesses times as likely as W under N(m, K + V + Σ); by
@@ -206,41 +180,31 @@ def guesses_seed(target: Target, guesses: int = GUESSES) -> Attempt:
     the prior hides its seed for a while. Covered, unless the release itself says that its noise came from a seed.
     """
     seed = find_seed(target, guesses)
-    did = f"{guesses} seeds were tried, and none explains the noise"
-    remedy = "release without unsafe_seed, which is for experiments only"
     if seed is None:
-        seen = bayes(target)
-        mean, std, evidence = seen.mean, seen.std, seen.evidence
-    else:
-        values = target.published - _noise(target, seed)
-        evidence = Evidence(target.rows, values, np.diag(target.own_noise + target.rounding))
-        known = evidence.seen_by(target.prior)
-        mean, std = known.mean_at(target.inputs), np.sqrt(known.variance(target.inputs))
-        did = f"unsafe_seed = {seed} explains the noise, which is taken off"
-        if np.any(np.abs(values - target.y) > 2 * target.steps):
-            # it only seems so: what is taken off is not what was added
-            evidence, did = target.evidence, f"unsafe_seed = {seed} seems to explain the noise, and does not"
-    return Attempt("guesses the seed", mean, std, evidence, not target.release.unsafe, "critical", did, remedy)
+        return bayes(target, f"{guesses} seeds were tried, and none explains the noise")
+    values = target.published - target.design.noise.draw(_normals(target, seed))
+    evidence = Evidence(target.rows, values, np.diag(target.own_noise + target.rounding))
+    seen = evidence.seen_by(target.prior)
+    if np.any(np.abs(values - target.y) > 2 * target.steps):
+        # what is taken off is not what was added
+        return Estimate.of(target, seen, f"unsafe_seed = {seed} seems to explain the noise, and does not")
+    return Estimate.of(target, seen, f"unsafe_seed = {seed} explains the noise, which is taken off", evidence)
 
 
 def find_seed(target: Target, guesses: int = GUESSES) -> int | None:
     """The seed that the noise came from, if it is below ``guesses`` and there is noise to tell by."""
-    rows: Index = np.argsort(-target.design.noise.variance(), kind="stable")[:_ROWS]
+    rows: Index = np.argsort(-target.design.noise.variance(), kind="stable")[:_SEED_ROWS]
     X, residual = target.rows[rows], target.published[rows] - target.prior.mean_at(target.rows[rows])
     plain = target.prior.covariance(X) + np.diag(target.own_noise[rows] + target.rounding[rows])
     threshold = _log_density(plain + target.noise[np.ix_(rows, rows)], residual[:, None])[0]
     draw, best, seed = _drawer(target.design.noise, rows), -np.inf, 0
-    for start in range(0, guesses, _BATCH):
-        tried = range(start, min(start + _BATCH, guesses))
+    for start in range(0, guesses, _SEEDS_AT_ONCE):
+        tried = range(start, min(start + _SEEDS_AT_ONCE, guesses))
         drawn = np.column_stack([draw(_normals(target, number)) for number in tried])
         densities = _log_density(plain, residual[:, None] - drawn)
         if np.max(densities) > best:
             best, seed = float(np.max(densities)), start + int(np.argmax(densities))
-    return seed if best - threshold > EVIDENCE + np.log(max(guesses, 1)) else None
-
-
-def _noise(target: Target, seed: int) -> Array:
-    return target.design.noise.draw(_normals(target, seed))
+    return seed if best - threshold > BELIEVED + np.log(max(guesses, 1)) else None
 
 
 def _normals(target: Target, seed: int) -> Array:
@@ -265,10 +229,7 @@ def _log_density(covariance: Array, columns: Array) -> Array:
     return np.asarray(-0.5 * (np.sum(white**2, axis=0) + np.sum(np.log(values))))
 
 
-_REMEDY = "publish one release of one secret, ever, or account for all of them in a ledger"
-
-
-def averaging(target: Target, draws: int = 20) -> Attempt:
+def averaging(target: Target, draws: int) -> Estimate:
     """``draws`` releases of the same y by the same design: this one, and others drawn now with a fresh key.
 
     Their mean is a release with the noise Σ/draws; the measurement errors V are the same in all and do not average.
@@ -280,10 +241,10 @@ def averaging(target: Target, draws: int = 20) -> Attempt:
     for drawn in _more_releases(target, int(draws) - 1):
         mean = mean + drawn / draws
     blur = target.noise / draws + np.diag(target.own_noise)
-    return _attempt(target, f"averages {draws} releases", Evidence(target.rows, mean, blur), int(draws))
+    return _from_releases(target, Evidence(target.rows, mean, blur), int(draws))
 
 
-def joins(target: Target, others: Sequence[Release]) -> Attempt:
+def joins(target: Target, others: Sequence[Release]) -> Estimate:
     """The posterior given this release and ``others`` of the same values, whatever noise each of them has."""
     checked = [_same_rows(target, number, other) for number, other in enumerate(others, start=1)]
     count, rows = len(checked) + 1, len(target.rows)
@@ -297,21 +258,12 @@ def joins(target: Target, others: Sequence[Release]) -> Attempt:
         values = np.asarray(other.outputs, dtype=np.float64)
         blur = other.noise.covariance() + errors
         evidence = evidence.and_also(target.rows, values, blur, np.tile(errors, (number, 1)))
-    return _attempt(target, f"joins {count} releases", evidence, count)
+    return _from_releases(target, evidence, count)
 
 
-def _attempt(target: Target, name: str, evidence: Evidence, count: int) -> Attempt:
-    seen = evidence.seen_by(target.prior)
-    return Attempt(
-        name,
-        seen.mean_at(target.inputs),
-        np.sqrt(seen.variance(target.inputs)),
-        evidence,
-        count == 1,
-        "critical",
-        f"The posterior given {count} releases of the same values, each with noise of its own",
-        _REMEDY,
-    )
+def _from_releases(target: Target, evidence: Evidence, count: int) -> Estimate:
+    did = f"The posterior given {count} releases of the same values, each with noise of its own"
+    return Estimate.of(target, evidence.seen_by(target.prior), did, evidence)
 
 
 def _more_releases(target: Target, count: int) -> list[Array]:

@@ -1,8 +1,13 @@
-"""What an attack claims, and what it really achieves under the owner's prior."""
+"""What is attacked (a release, the owner's truth, the sensitive inputs), who attacks, and what an attack achieves.
+
+An attack turns a ``Target`` into an ``Estimate`` of f at the sensitive inputs. ``judge`` compares that with the truth,
+with what the adversary claims, and with the promise.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -15,8 +20,6 @@ from ..errors import InputError
 from ..models import GaussianProcess, Posterior, Prior
 from ..promise import Design, TabulatedFloor
 from ..release import Release, steps_of
-
-# What is attacked: a release, the owner's truth, and the sensitive inputs at which knowledge is judged.
 
 #: Knowledge is judged at this many inputs of the region at most.
 MOST_INPUTS = 200
@@ -219,23 +222,45 @@ CLOSER = 0.8
 
 
 @dataclass(frozen=True, eq=False)
-class Attempt:
-    """An attack's estimate of f at the sensitive inputs, with the error bars that it believes in.
+class Estimate:
+    """An adversary's estimate of f at the inputs of ``target``, with the error bars that it believes in.
 
-    ``evidence`` is all that the estimate was computed from, as the owner knows it to be. ``covered``: whether the
-    promise is about this adversary. ``harm``: how bad it is when such an adversary gets below the floor. ``did`` and
-    ``remedy`` are half-sentences for people. An ``own_prior`` may be nearer to the truth than the owner's: errors
-    expected under the owner's prior then say little, and the error on these data has to be looked at.
+    ``evidence`` is all that the estimate was computed from, as the owner knows it to be. ``did`` is a half-sentence for
+    people.
     """
 
-    name: str
+    target: Target
     mean: Array
     std: Array
     evidence: Evidence
-    covered: bool
-    harm: Severity
     did: str
+
+    @classmethod
+    def of(cls, target: Target, seen: Posterior, did: str, evidence: Evidence | None = None) -> Estimate:
+        """What the posterior ``seen`` says; the evidence is the release, unless more is named."""
+        std = np.sqrt(seen.variance(target.inputs))
+        return cls(target, seen.mean_at(target.inputs), std, evidence or target.evidence, did)
+
+
+class NotTriedError(Exception):
+    """This attack cannot be tried on this release; the text says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Adversary:
+    """Who attacks, and what it means when they get below the floor.
+
+    ``attack`` makes the estimate, or raises ``NotTriedError``. ``severity`` is how bad it is when they get there,
+    ``remedy`` a half-sentence for people. ``covered``: whether the promise is about this adversary. An ``own_prior``
+    may be nearer to the truth than the owner's: errors expected under the owner's prior then say little, and the error
+    on these data has to be looked at.
+    """
+
+    name: str
+    attack: Callable[[], Estimate]
+    severity: Severity
     remedy: str
+    covered: bool = False
     own_prior: bool = False
 
 
@@ -295,40 +320,42 @@ class Outcome:
         return asdict(self)
 
 
-def judge(target: Target, attempt: Attempt) -> Outcome:
-    """Compare an attempt with the truth, with its own claims and with the promise."""
-    known = attempt.evidence.seen_by(target.prior)
-    squares = known.variance(target.inputs) + (attempt.mean - known.mean_at(target.inputs)) ** 2
+def judge(adversary: Adversary, estimate: Estimate) -> Outcome:
+    """Compare an estimate with the truth, with its own claims and with the promise."""
+    target = estimate.target
+    known = estimate.evidence.seen_by(target.prior)
+    squares = known.variance(target.inputs) + (estimate.mean - known.mean_at(target.inputs)) ** 2
     promised = target.floor > 0
-    ratios = np.sqrt(squares[promised]) / target.floor[promised]
-    ratio = float(np.min(ratios, initial=np.inf))
-    rmse, floor = target.error(attempt.mean), root_mean_square(target.floor)
+    ratio = float(np.min(np.sqrt(squares[promised]) / target.floor[promised], initial=np.inf))
+    rmse, floor = target.error(estimate.mean), root_mean_square(target.floor)
     beaten = ratio < 1 - SLACK
-    closer = attempt.own_prior and rmse < CLOSER * min(floor, target.bayes_error)
-    severity: Severity = "none" if attempt.covered else "low"
+    closer = adversary.own_prior and rmse < CLOSER * min(floor, target.bayes_error)
+    severity: Severity = "none" if adversary.covered else "low"
     if beaten or closer:
-        severity = "critical" if beaten and attempt.covered else attempt.harm
-    actual = root_mean_square(np.sqrt(squares))
-    return Outcome(
-        attempt.name,
-        rmse,
-        root_mean_square(attempt.std),
-        actual,
-        floor,
-        ratio,
-        attempt.covered,
-        beaten,
-        closer,
-        severity,
-        _words(attempt, beaten, closer, rmse if closer else actual, floor, ratio),
+        severity = "critical" if beaten and adversary.covered else adversary.severity
+    outcome = Outcome(
+        name=adversary.name,
+        rmse=rmse,
+        claimed=root_mean_square(estimate.std),
+        actual=root_mean_square(np.sqrt(squares)),
+        floor=floor,
+        ratio=ratio,
+        covered=adversary.covered,
+        beaten=beaten,
+        closer=closer,
+        severity=severity,
+        words="",
     )
+    return replace(outcome, words=_words(outcome, estimate.did, adversary.remedy))
 
 
-def _words(attempt: Attempt, beaten: bool, closer: bool, reached: float, floor: float, ratio: float) -> str:
-    verb = "on these data it is off by" if closer else "it knows f to within"
-    result = f"{attempt.did}: {verb} ± {reached:.3g} where ± {floor:.3g} is promised"
-    if beaten:
-        result += f", at worst {ratio:.2g} of the floor"
-    if beaten or closer:
-        return f"{result}. Remedy: {attempt.remedy}."
-    return f"{result}." + ("" if attempt.covered else f" If you fear it: {attempt.remedy}.")
+def _words(outcome: Outcome, did: str, remedy: str) -> str:
+    reached = f"it knows f to within ± {outcome.actual:.3g}"
+    if outcome.closer:
+        reached = f"on these data it is off by ± {outcome.rmse:.3g}"
+    result = f"{did}: {reached} where ± {outcome.floor:.3g} is promised"
+    if outcome.beaten:
+        result += f", at worst {outcome.ratio:.2g} of the floor"
+    if outcome.below:
+        return f"{result}. Remedy: {remedy}."
+    return f"{result}." + ("" if outcome.covered else f" If you fear it: {remedy}.")

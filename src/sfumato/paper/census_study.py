@@ -21,16 +21,7 @@ import torch
 from ..arrays import Array
 from ..design import Mechanism, protect
 from ..errors import FitWarning, GuaranteeWarning, InputError
-from ..evaluate import (
-    CloakingMatrix,
-    average_as_the_scripts_did,
-    cloak,
-    dropout,
-    solve_positive,
-    standard_dp,
-    stationary,
-    unsecured,
-)
+from ..evaluate import Budget, PrivatePredictions, cloak, dropout, solve_positive, standard_dp, stationary, unsecured
 from ..models import GaussianProcess, Posterior, Prior, fit_prior
 from ..noise import Noise
 from ..progress import Progress
@@ -323,7 +314,7 @@ class _Study:
             self._expose(DROPOUT, "", alpha, dropout(models.owner, data.train, data.train_y, data.region))
             self._expose(UNSECURED, "", alpha, bare)
 
-    def _cloaks(self, matrix: CloakingMatrix) -> None:
+    def _cloaks(self, matrix: Literal["all", "private"]) -> None:
         data, models = self.data, self.models
         averages: list[tuple[str, Array, float]] = []
         for epsilon in EPSILONS:
@@ -331,27 +322,14 @@ class _Study:
             with warnings.catch_warnings():
                 # that the scripts' matrix covers too little goes into the table
                 warnings.simplefilter("ignore", GuaranteeWarning)
-                made = cloak(
-                    models.owner,
-                    data.train,
-                    data.test,
-                    data.region,
-                    epsilon=epsilon,
-                    delta=DELTA,
-                    sensitivity=models.unit,
-                    matrix=matrix,
-                    calibration="hall",
-                )
+                budget = Budget(epsilon, DELTA, models.unit)
+                made = cloak(models.owner, data.train, data.test, data.region, budget, matrix)
             seconds = time.perf_counter() - start
             level, holds = f"ε = {epsilon:g}", "yes" if made.holds else "NO"
-            means = np.array([made.draw(data.train_y, unsafe_seed=seed).mean for seed in range(self.seeds)])
-            self._add(DP_ALL if matrix == "all" else DP_PRIVATE, level, "", means, holds, seconds=seconds)
+            method = DP_ALL if matrix == "all" else DP_PRIVATE
+            self._add(method, level, "", self._drawn(made), holds, seconds=seconds)
             if matrix == "private":
-                batches = [
-                    average_as_the_scripts_did(made, data.train_y, AVERAGED, unsafe_seed=seed).prediction.mean
-                    for seed in range(self.seeds)
-                ]
-                averages.append((level, np.array(batches), seconds))
+                averages.append((level, self._drawn(made, AVERAGED), seconds))
         for level, means, seconds in averages:
             self._add(DP_AVERAGED, level, "", means, "NO", seconds=seconds)
 
@@ -360,18 +338,12 @@ class _Study:
         data, models = self.data, self.models
         for epsilon in EPSILONS:
             start = time.perf_counter()
-            made = standard_dp(
-                models.owner,
-                data.train,
-                data.test,
-                data.region,
-                epsilon=epsilon,
-                delta=DELTA,
-                sensitivity=models.unit,
-            )
+            made = standard_dp(models.owner, data.train, data.test, data.region, Budget(epsilon, DELTA, models.unit))
             seconds = time.perf_counter() - start
-            means = np.array([made.draw(data.train_y, unsafe_seed=seed).mean for seed in range(self.seeds)])
-            self._add(DP_STANDARD, f"ε = {epsilon:g}", "", means, "yes", seconds=seconds)
+            self._add(DP_STANDARD, f"ε = {epsilon:g}", "", self._drawn(made), "yes", seconds=seconds)
+
+    def _drawn(self, made: PrivatePredictions, draws: int = 1) -> Array:
+        return np.array([made.draw(self.data.train_y, unsafe_seed=seed, draws=draws) for seed in range(self.seeds)])
 
     def _published(self, made: Mechanism, seed: int) -> Array:
         return made.release(self.data.train_y, unsafe_seed=seed).outputs

@@ -180,10 +180,11 @@ def draw_dp(result: StudyResult) -> Figure:
         y = result.truth[state].to_numpy()
         kept = dropout(result.models[state].dropout, rows, y, hidden(rows)).mean_at(at)
         for ax, epsilon in zip(line, EPSILONS, strict=True):
-            drawn = cloaked(result.settings, result.models[state], rows, at, epsilon).draw(y, unsafe_seed=number)
-            low, high = drawn.mean - BAND * drawn.std, drawn.mean + BAND * drawn.std
+            made = cloaked(result.settings, result.models[state], rows, at, epsilon)
+            drawn, std = made.draw(y, unsafe_seed=number), made.std()
+            low, high = drawn - BAND * std, drawn + BAND * std
             ax.fill_between(at, low, high, color=READER, alpha=0.22, linewidth=0, label="95 % band")
-            ax.plot(at, drawn.mean, color=READER, linewidth=1.4, label="DP-Cloaking, one draw")
+            ax.plot(at, drawn, color=READER, linewidth=1.4, label="DP-Cloaking, one draw")
             ax.plot(at, kept, color=DROPOUT, linewidth=2.0, linestyle=DASHES["dropout"], label="Dropout")
             draw_truth(ax, at, truth[state])
         one_scale(line)

@@ -19,8 +19,8 @@ from ..data import LENGTHSCALE, SENSITIVE, STATES, simulate, training_grid
 from ..design import Mechanism, protect
 from ..errors import GuaranteeWarning, InputError
 from ..evaluate import (
-    Cloak,
-    average_as_the_scripts_did,
+    Budget,
+    PrivatePredictions,
     cloak,
     dropout,
     solve_positive,
@@ -311,19 +311,10 @@ def design(prior: Prior, times: Array, alpha: float, cover: Cover) -> Mechanism:
         return protect(prior, times, REGION, alpha, cover=cover, progress=False)
 
 
-def cloaked(settings: Settings, model: Models, times: Array, at: Array, epsilon: float) -> Cloak:
+def cloaked(settings: Settings, model: Models, times: Array, at: Array, epsilon: float) -> PrivatePredictions:
     """The rival's noise for predictions at ``at``, with the multiplier of Hall et al. that both texts use."""
-    return cloak(
-        model.cloaking,
-        times,
-        at,
-        hidden(times),
-        epsilon=epsilon,
-        delta=DELTA,
-        sensitivity=model.unit,
-        matrix="all" if settings == "paper" else "private",
-        calibration="hall",
-    )
+    budget = Budget(epsilon, DELTA, model.unit)
+    return cloak(model.cloaking, times, at, hidden(times), budget, "all" if settings == "paper" else "private")
 
 
 ALPHAS = (0.1, 0.5, 0.9)
@@ -502,23 +493,15 @@ def _cloaking(book: _Book) -> None:
                 misses.append(noise.prediction.predict(y) + draws(noise.noise, state, book.seeds) - y)
                 continue
             own = range(number, len(STATES) * book.seeds, len(STATES))
-            each = [average_as_the_scripts_did(noise, y, AVERAGED, unsafe_seed=seed) for seed in own]
-            misses.append(np.array([one.prediction.mean for one in each]) - y)
-            kept = f"NO, {AVERAGED} draws spend ε = {each[0].effective_epsilon:.3g}"
+            misses.append(np.array([noise.draw(y, unsafe_seed=seed, draws=AVERAGED) for seed in own]) - y)
+            kept = f"NO, {AVERAGED} draws spend ε = {noise.epsilon_spent(AVERAGED):.3g}"
         book.write("DP-Cloaking", f"ε = {epsilon:g}", misses, seconds, holds=kept)
     for epsilon in EPSILONS:
         misses, seconds = [], []
         for state, y in book.outputs.items():
             start, model = time.perf_counter(), book.models[state]
-            made = standard_dp(
-                model.cloaking,
-                book.times,
-                book.times,
-                hidden(book.times),
-                epsilon=epsilon,
-                delta=DELTA,
-                sensitivity=model.unit,
-            )
+            budget = Budget(epsilon, DELTA, model.unit)
+            made = standard_dp(model.cloaking, book.times, book.times, hidden(book.times), budget)
             seconds.append(time.perf_counter() - start)
             misses.append(made.prediction.predict(y) + draws(made.noise, state, book.seeds) - y)
         book.write("standard DP", f"ε = {epsilon:g}", misses, seconds, holds="yes")
