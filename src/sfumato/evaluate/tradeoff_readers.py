@@ -19,43 +19,50 @@ from ..errors import InputError
 from ..linalg import smallest_ellipsoid
 from ..models import Prior
 from ..noise import no_noise
-from ..promise import Design, Tolerance
+from ..promise import Design, FractionTolerance
 from ..regions import Region
 from ..release import CompressedPosterior
 from .baselines import prediction_map
 from .differential_privacy import exact_epsilon, noise_multiplier
 
-# DP-Cloaking beside a floor: how much of its noise it takes until no reader gets below, and which ε that is.
-#
-# Cloaking blurs predictions μ = C y at chosen inputs by N(0, s M), and s follows from ε. A reader of the blurred
-# predictions has f | μ + z with Cov(f, μ) = Cov(μ) = A = K_*X (K_XX + V)⁻¹ K_X*, and keeps
-# ``K(x,x) − [A (A + s M)⁻¹ A]_xx``. That grows with s, but not beyond what predictions tell whose private part is gone.
-
-#: δ of the comparison, and the ε between which noise is looked for.
+#: δ of DP-Cloaking in a comparison, and the ε between which its noise is looked for.
 DELTA = 0.01
 LEAST_EPSILON, MOST_EPSILON = 1e-3, 1e6
 
-_STEPS = 60
+#: Bisections of the size of its noise.
+_HALVINGS = 60
+
+#: What is added to the covariance of predictions, in units of their mean variance, so that it has a Cholesky factor.
 _JITTER = 1e-10
+
+#: At how many inputs outside and inside the region errors are averaged.
+OUTSIDE, INSIDE = 400, 200
+
+#: Parts that held-out errors are measured with.
+FOLDS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Cloaked:
     """Readers of cloaked predictions at some inputs, for any size s of the noise.
 
-    ``shape`` is the diagonal of M; what s explains at input i is Σ_k parts[k, i]² / (1 + s sizes[k]).
-    ``sensitivity`` is d, the most that one private value can change.
+    Cloaking blurs predictions μ = C y by N(0, s M), and s follows from ε. A reader of the blurred predictions has
+    f | μ + z with Cov(f, μ) = Cov(μ) = A = K_*X (K_XX + V)⁻¹ K_X*, and keeps ``K(x,x) − [A (A + s M)⁻¹ A]_xx``. That
+    grows with s, but not beyond what predictions tell whose private part is gone. In directions in which A and M are
+    both diagonal, what is explained at input i is Σ_k roots[k, i]² / (1 + s sizes[k]).
+
+    ``shape`` is the diagonal of M. ``sensitivity`` is d, the most that one private value can change.
     """
 
     prior_variance: Array
-    parts: Array
+    roots: Array
     sizes: Array
     shape: Array
     sensitivity: float
 
     def variance(self, s: float) -> Array:
         """What a reader does not know, at each input."""
-        explained = (1.0 / (1.0 + s * self.sizes)) @ self.parts**2
+        explained = (1.0 / (1.0 + s * self.sizes)) @ self.roots**2
         return np.maximum(self.prior_variance - explained, 0.0)
 
     def epsilon(self, s: float) -> float:
@@ -75,7 +82,7 @@ class Cloaked:
         )
         if not enough(high):
             return None
-        for _ in range(_STEPS):
+        for _ in range(_HALVINGS):
             middle = math.sqrt(low * high)
             low, high = (low, middle) if enough(middle) else (middle, high)
         return high
@@ -84,12 +91,12 @@ class Cloaked:
 def cloaked(prior: Prior, inputs: Inputs, private: Mask, points: Array, sensitivity: float) -> Cloaked:
     """Cloaking of the predictions at ``points``, with the rows ``private`` protected."""
     prediction = prediction_map(prior, inputs, points)
-    told = prediction.matrix @ prior.covariance(inputs, points)
-    told = (told + told.T) / 2
-    told[np.diag_indices_from(told)] += _JITTER * float(np.mean(np.diag(told)))
+    predicted = prediction.matrix @ prior.covariance(inputs, points)
+    predicted = (predicted + predicted.T) / 2
+    predicted[np.diag_indices_from(predicted)] += _JITTER * float(np.mean(np.diag(predicted)))
     shape = smallest_ellipsoid(prediction.matrix[:, private]).matrix()
     # A = L Lᵀ and L⁻¹ M L⁻ᵀ = U diag(sizes) Uᵀ: then (A + sM)⁻¹ is diagonal for every s
-    lower = scipy.linalg.cholesky(told, lower=True, check_finite=False)
+    lower = scipy.linalg.cholesky(predicted, lower=True, check_finite=False)
     half = scipy.linalg.solve_triangular(lower, shape, lower=True, check_finite=False)
     inner = scipy.linalg.solve_triangular(lower, half.T, lower=True, check_finite=False)
     sizes, vectors = scipy.linalg.eigh((inner + inner.T) / 2, check_finite=False)
@@ -97,13 +104,6 @@ def cloaked(prior: Prior, inputs: Inputs, private: Mask, points: Array, sensitiv
     return Cloaked(
         prior.variance(points), vectors.T @ lower.T, np.maximum(sizes, 0.0), np.diag(shape).copy(), sensitivity
     )
-
-
-#: At how many inputs outside and inside the region errors are averaged.
-OUTSIDE, INSIDE = 400, 200
-
-#: Parts that held-out errors are measured with.
-FOLDS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,9 +157,9 @@ def _rows_and_between(rows: Array) -> Array:
     return both[np.unique(np.linspace(0, len(both) - 1, min(len(both), OUTSIDE)).astype(np.intp))]
 
 
-def plain_design(prior: Prior, inputs: Inputs, region: Region, tolerance: Tolerance) -> Design:
-    """The data as they are: no noise, no promise."""
-    return Design(prior, inputs, region, tolerance, "points", inputs.values[:0], no_noise(len(inputs)))
+def plain_design(prior: Prior, inputs: Inputs, region: Region) -> Design:
+    """The data as they are: no noise, and a tolerance that nobody relies on."""
+    return Design(prior, inputs, region, FractionTolerance(0.5), "points", inputs.values[:0], no_noise(len(inputs)))
 
 
 def everything(design: Design) -> Design:

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -40,19 +40,14 @@ if TYPE_CHECKING:
     from ..promise import Design
 
 
-# How numbers of a comparison are written: as people write them, with no more digits than anyone reads.
-
-
 def number(value: float) -> str:
-    """A number as people write it.
+    """A number as people write it, with no more digits than anyone reads.
 
     >>> [number(value) for value in (20000.0, 0.031416, 12.345678, float("nan"))]
     ['20,000', '0.03142', '12.35', '–']
     """
-    if math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞"
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞"
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
@@ -66,20 +61,16 @@ def share(value: float) -> str:
         return "–"
     if 0.0 < value < 1e-4:
         return "less than 0.01 %"
-    for digits, least in ((0, 0.01), (1, 0.001)):
-        if value >= least:
-            return f"{100 * value:.{digits}f} %"
-    return f"{100 * value:.2f} %" if value else "0 %"
+    digits = 0 if value >= 0.01 or value == 0.0 else 1 if value >= 0.001 else 2
+    return f"{100 * value:.{digits}f} %"
 
 
 def short(value: float) -> str:
     """Two digits, for sentences."""
-    if not math.isfinite(value) or abs(value) >= 100:
-        return number(value if not math.isfinite(value) else float(round(value)))
-    return f"{value:.2g}"
+    if not math.isfinite(value):
+        return number(value)
+    return number(float(round(value))) if abs(value) >= 100 else f"{value:.2g}"
 
-
-# What a comparison of levels found: a line for each way and level, as a table, a sentence and a picture.
 
 #: Column heads of the table, and those of them that a narrow screen leaves out.
 TRADEOFF_HEADER = ("way", "α", "floor", "holds", "learnt", "std in", "rmse in", "rmse out", "loss", "noise", "spill")
@@ -116,8 +107,8 @@ class Line:
     loss: float
     noise: float
     spill: float
-    measured: float = float("nan")
-    epsilon: float = float("nan")
+    measured: float = math.nan
+    epsilon: float = math.nan
     seconds: float = 0.0
 
 
@@ -225,14 +216,11 @@ def cells(line: Line) -> tuple[str, ...]:
 def table_in_words(found: Tradeoff) -> str:
     """The table, what was left out, and the sentence of the middle level."""
     rows = [TRADEOFF_HEADER, *(cells(line) for line in (found.everything, *found.rows))]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(TRADEOFF_HEADER))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [f"What readers of {found.output} lose where {found.region} is protected"]
-    for row in rows:
-        padded = [
-            f"{cell:<{width}}" if place == 0 else f"{cell:>{width}}"
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(padded).rstrip())
+    for first, *others in rows:
+        padded = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([f"{first:<{widths[0]}}", *padded]).rstrip())
     return "\n".join([*lines, "", *notes(found)])
 
 
@@ -247,17 +235,13 @@ def notes(found: Tradeoff) -> list[str]:
     if any(line.way == "cloaking" for line in found.rows):
         said.append(f"ε is for a change of one value by {number(found.sensitivity)}, with δ = 0.01.")
     promised = [line for line in found.rows if line.holds is not None]
-    if promised:
-        lines = [line for line in promised if line.way == promised[0].way]
-        said.append(sentence_of(found, lines[len(lines) // 2]))
-    return said
+    first = [line for line in promised if line.way == promised[0].way]
+    return [*said, *(sentence_of(found, line) for line in first[len(first) // 2 :][:1])]
 
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
-
-# What ``tradeoff`` is given, checked before any work, and the levels and ways that it knows.
 
 Way = Literal["joint", "pointwise", "diagonal", "dropout", "cloaking"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -367,26 +351,25 @@ def tradeoff(
     asked = asked_ways(ways)
     values = None if y is None else as_outputs(y, inputs)
     name = getattr(y, "name", None)
-    study = _Study(prior, inputs, bound, places_to_look(inputs, bound, X_test), values, cover)
+    comparison = _Comparison(prior, inputs, bound, places_to_look(inputs, bound, X_test), values, cover)
     with warnings.catch_warnings(record=True) as caught, show_progress(progress) as step:
         warnings.simplefilter("always")
-        rows = study.lines(levels, asked, step)
-        whole = study.line("everything", study.bare, levels[0])
+        unprotected, rows = comparison.lines(levels, asked, step)
     for text in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, GuaranteeWarning)):
         warnings.warn(text, GuaranteeWarning, stacklevel=2)
     return Tradeoff(
         rows=tuple(rows),
-        everything=whole,
-        prior_rmse=study.prior_rmse,
+        everything=unprotected,
+        prior_rmse=comparison.prior_rmse,
         region=bound.in_words(inputs.names),
         by_floor=floors is not None,
-        sensitivity=study.sensitivity,
-        skipped=tuple(dict.fromkeys(study.skipped)),
+        sensitivity=comparison.sensitivity,
+        skipped=tuple(dict.fromkeys(comparison.skipped)),
         output=name if isinstance(name, str) else "f",
     )
 
 
-class _Study:
+class _Comparison:
     """The comparison while it is made: readers of each design, at the same places."""
 
     def __init__(
@@ -394,103 +377,95 @@ class _Study:
     ) -> None:
         self.prior, self.inputs, self.region, self.places, self.y, self.cover = prior, inputs, region, places, y, cover
         self.private = region.contains(inputs.values)
-        self.prior_variance = prior.variance(places.all)
-        self.bare: Design = plain_design(prior, inputs, region, FractionTolerance(0.5))
+        prior_variance = prior.variance(places.all)
+        outside, self.prior_inside = places.split(prior_variance)
+        self.prior_rmse = _root_mean(outside)
         self.skipped: list[tuple[str, str]] = []
         # the most that one value can change: from one end of the data to the other, or four prior deviations
-        wide = 4.0 * float(np.sqrt(np.max(self.prior_variance)))
+        wide = 4.0 * float(np.sqrt(np.max(prior_variance)))
         self.sensitivity = (wide if y is None else float(np.ptp(y))) or wide
-        self._explained: float | None = None
 
-    @property
-    def prior_rmse(self) -> float:
-        return _root_mean(self.places.split(self.prior_variance)[0])
-
-    def lines(self, levels: Sequence[Level], ways: Sequence[str], step: Progress) -> list[Line]:
-        promised = [way for way in ways if way in PROMISES]
-        total, done, spent = len(promised) * len(levels), 0, 0.0
-        made: list[tuple[str, Level, Mechanism, float]] = []
-        for way in promised:
-            for level in levels:
-                step.stage(f"{way}, {called(level)}")
-                step.update(done / max(total, 1))
-                mechanism, seconds = self._protect(way, level)
-                done, spent = done + 1, spent + seconds
-                if mechanism is None:
-                    break
-                if done == 1:
-                    step.announce(f"{total} designs, about {spent:.0f} s each", total * spent)
-                made.append((way, level, mechanism, seconds))
-        if not made and promised == list(ways):
+    def lines(self, levels: Sequence[Level], ways: Sequence[str], step: Progress) -> tuple[Line, list[Line]]:
+        """The line without protection, and those of each way and level."""
+        designs = self._designs(levels, [way for way in ways if way in PROMISES], step)
+        if not designs and set(ways) <= set(PROMISES):
             raise InputError(self.skipped[0][1])
-        if made:
-            # readers of large data are computed as those of the design are
-            self.bare = everything(made[0][2].design)
         step.stage("comparing what readers know")
-        rows = [self._promised_line(*one) for one in made]
-        for way in ways:
-            if way == "dropout":
-                rows.append(self._dropout_line(levels[0]))
-            elif way == "cloaking":
-                rows.extend(self._cloaking_lines(levels))
-        return sorted(rows, key=lambda line: list(ways).index(line.way))
+        # readers of large data are computed as those of the designs are
+        bare = (
+            everything(designs[0].mechanism.design) if designs else plain_design(self.prior, self.inputs, self.region)
+        )
+        unprotected = self._line("everything", bare)
+        rows = [self._promised_line(made) for made in designs]
+        if "dropout" in ways:
+            rows.append(self._line("dropout", without_rows(bare, ~self.private)))
+        if "cloaking" in ways:
+            rows.extend(self._cloaking_lines(levels))
+        rows = [replace(line, loss=self._loss(line, unprotected)) for line in rows]
+        unprotected = replace(unprotected, loss=self._loss(unprotected, unprotected))
+        return unprotected, sorted(rows, key=lambda line: list(ways).index(line.way))
 
-    def _protect(self, way: str, level: Level) -> tuple[Mechanism | None, float]:
-        start = time.perf_counter()
+    def _designs(self, levels: Sequence[Level], ways: Sequence[str], step: Progress) -> list[_Made]:
+        made: list[_Made] = []
+        jobs = [(way, level) for way in ways for level in levels]
+        for done, (way, level) in enumerate(jobs):
+            if any(way == skipped for skipped, _ in self.skipped):
+                continue
+            step.stage(f"{way}, {called(level)}")
+            step.update(done / len(jobs))
+            start = time.perf_counter()
+            mechanism = self._protect(way, level)
+            if mechanism is not None:
+                made.append(_Made(way, level, mechanism, time.perf_counter() - start))
+                if done == 0:
+                    each = made[0].seconds
+                    step.announce(f"{len(jobs)} designs, about {each:.0f} s each", len(jobs) * each)
+        return made
+
+    def _protect(self, way: str, level: Level) -> Mechanism | None:
         if way == "diagonal" and len(self.inputs) > FEW:
             self.skipped.append((way, f"it cannot be compressed, so it is compared up to {FEW:,} rows only"))
-            return None, 0.0
+            return None
+        how: dict[str, Any] = {"tolerance": level, "cover": self.cover, "progress": False, **PROMISES[way]}
         try:
-            made = protect(
-                self.prior,
-                self.inputs,
-                self.region,
-                tolerance=level,
-                cover=self.cover,
-                progress=False,
-                **PROMISES[way],
-            )
+            return protect(self.prior, self.inputs, self.region, **how)
         except InputError as error:
             if way == "joint":
                 raise
             self.skipped.append((way, str(error)))
-            return None, 0.0
-        return made, time.perf_counter() - start
+            return None
 
-    def line(self, way: str, design: Design, level: Level, **more: Any) -> Line:
-        """What readers of ``design`` know; the level is left out where nothing is promised."""
-        outside, inside = self.places.split(variances(design, self.places.all))
-        return self._line_of(way, outside, inside, level, measured=self._measured(design), **more)
+    def _line(self, way: str, design: Design, level: Level | None = None, **more: Any) -> Line:
+        """What readers of ``design`` know."""
+        variance = variances(design, self.places.all)
+        return self._line_of(way, variance, level, measured=self._measured(design), **more)
 
-    def _line_of(self, way: str, outside: Array, inside: Array, level: Level, **more: Any) -> Line:
-        bare = way in ("everything", "dropout")
-        before = self.places.split(self.prior_variance)
-        explained = 1.0 - float(np.mean(outside)) / float(np.mean(before[0])) if len(outside) else float("nan")
-        if self._explained is None:
-            whole = self.places.split(variances(self.bare, self.places.all))[0]
-            self._explained = 1.0 - float(np.mean(whole)) / float(np.mean(before[0])) if len(outside) else float("nan")
-        loss = max(0.0, 1.0 - explained / self._explained) if self._explained > 0 else float("nan")
-        floors = level.floor(self.prior, self.places.inside)
-        given: dict[str, Any] = {"holds": None, "noise": 0.0, "spill": float("nan")}
+    def _line_of(self, way: str, variance: Array, level: Level | None, **more: Any) -> Line:
+        """What readers with this ``variance`` know; ``level`` is None where nothing is promised."""
+        outside, inside = self.places.split(variance)
+        nothing: dict[str, Any] = {"holds": None, "noise": 0.0, "spill": math.nan}
         return Line(
             way=way,
-            alpha=level.alpha if isinstance(level, FractionTolerance) and not bare else float("nan"),
-            floor=float("nan") if bare else float(np.min(floors)),
-            learnt=float(np.max(1.0 - inside / before[1])),
+            alpha=level.alpha if isinstance(level, FractionTolerance) else math.nan,
+            floor=math.nan if level is None else float(np.min(level.floor(self.prior, self.places.inside))),
+            learnt=float(np.max(1.0 - inside / self.prior_inside)),
             least_std=float(np.sqrt(np.min(inside))),
             rmse_inside=_root_mean(inside),
             rmse_outside=_root_mean(outside),
-            loss=0.0 if way == "everything" and np.isfinite(loss) else loss,
-            **(given | more),
+            loss=math.nan,
+            **(nothing | more),
         )
 
-    def _promised_line(self, way: str, level: Level, made: Mechanism, seconds: float) -> Line:
-        proof = made.certificate
-        noise = float(np.sqrt(made.noise.trace / len(self.inputs)))
-        return self.line(way, made.design, level, holds=proof.holds, noise=noise, spill=proof.spill, seconds=seconds)
+    def _loss(self, line: Line, unprotected: Line) -> float:
+        """Of the variance that readers of all data explain outside, the share that readers of ``line`` do not."""
+        explained, most = (1.0 - (one.rmse_outside / self.prior_rmse) ** 2 for one in (line, unprotected))
+        return max(0.0, 1.0 - explained / most) if most > 0 else math.nan
 
-    def _dropout_line(self, level: Level) -> Line:
-        return self.line("dropout", without_rows(self.bare, ~self.private), level)
+    def _promised_line(self, made: _Made) -> Line:
+        certificate = made.mechanism.certificate
+        noise = float(np.sqrt(made.mechanism.noise.trace / len(self.inputs)))
+        more = {"holds": certificate.holds, "noise": noise, "spill": certificate.spill, "seconds": made.seconds}
+        return self._line(made.way, made.mechanism.design, made.level, **more)
 
     def _cloaking_lines(self, levels: Sequence[Level]) -> list[Line]:
         if not self.private.any():
@@ -500,24 +475,23 @@ class _Study:
             self.skipped.append(("cloaking", f"it is compared up to {FEW:,} rows only"))
             return []
         start = time.perf_counter()
-        points, count = self.places.all, len(self.places.outside)
+        points, outside = self.places.all, len(self.places.outside)
         readers = cloaked(self.prior, self.inputs, self.private, points, self.sensitivity)
-        inside = np.arange(len(points)) >= count
+        inside = np.arange(len(points)) >= outside
         lines, missed = [], []
         for level in levels:
             size = readers.least_noise(level.floor(self.prior, self.places.inside), inside)
             if size is None:
                 missed.append(level)
                 continue
-            left = self.places.split(readers.variance(size))
             noise = size * readers.shape
             more: dict[str, Any] = {
                 "noise": float(np.sqrt(np.mean(noise))),
-                "spill": float(np.sum(noise[:count]) / np.sum(noise)) if size else 0.0,
+                "spill": float(np.sum(noise[:outside]) / np.sum(noise)) if size else 0.0,
                 "epsilon": readers.epsilon(size),
                 "seconds": time.perf_counter() - start,
             }
-            lines.append(self._line_of("cloaking", *left, level, **more))
+            lines.append(self._line_of("cloaking", readers.variance(size), level, **more))
         if missed:
             # its noise covers what the private rows change, and nothing of what the others tell about the region
             why = f"no ε keeps {called(*missed)} (δ = {DELTA:g}): what it leaves of the predictions tells more"
@@ -526,11 +500,21 @@ class _Study:
 
     def _measured(self, design: Design) -> float:
         if self.y is None:
-            return float("nan")
+            return math.nan
         if len(design.inputs) == len(self.inputs):
             return measured_error(design, self.y, np.flatnonzero(~self.private))
         return measured_error(design, self.y[~self.private], np.arange(len(design.inputs)))
 
 
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A mechanism of one way and level, and how long it took."""
+
+    way: str
+    level: Level
+    mechanism: Mechanism
+    seconds: float
+
+
 def _root_mean(variance: Array) -> float:
-    return float(np.sqrt(np.mean(variance))) if len(variance) else float("nan")
+    return float(np.sqrt(np.mean(variance))) if len(variance) else math.nan
