@@ -5,7 +5,7 @@ high-precision oracle.
 """
 
 from .conjugate_gradients import conjugate_gradients
-from .ellipsoid import Ellipsoid, smallest_ellipsoid
+from .ellipsoid import smallest_ellipsoid
 from .hankel import (
     MaternSeries,
     RadialDensity,
