@@ -204,7 +204,7 @@ def test_on_a_line_the_pointwise_gap_is_below_a_ten_thousandth_and_the_joint_noi
 
 
 def test_pointwise_rows_are_all_protected_and_the_gap_between_them_is_reported():
-    with pytest.warns(sf.GuaranteeWarning, match="ONLY THE ROWS"):
+    with pytest.warns(sf.GuaranteeWarning, match="Only the rows"):
         mechanism = pointwise(cover="rows")
     inside = np.all((X >= [0.3, 0.4]) & (X <= [0.7, 0.8]), axis=1)
     assert usage(mechanism.noise.covariance(), X[inside]).max() <= 1 + 1e-9

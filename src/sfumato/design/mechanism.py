@@ -19,7 +19,7 @@ from ..models import JointPrior, Prior
 from ..noise import Noise, SecretKey
 from ..progress import Progress
 from ..progress import progress as show_progress
-from ..promise import Design, Guarantee, Structure, Tolerance
+from ..promise import Design, Guarantee, Structure, Tolerance, warn_of
 from ..proof import Certificate, examine, look_alike
 from ..regions import Region
 from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
@@ -114,8 +114,7 @@ class Mechanism:
             unsafe_seed=unsafe_seed,
             device=self._device,
         )
-        for found in look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior):
-            warnings.warn(found, GuaranteeWarning, stacklevel=2)
+        warn_of(look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior))
         if self._recorder is not None:
             # before anybody sees it: what is interrupted now counts as published
             self._recorder(release)
@@ -302,10 +301,7 @@ def protect(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
                 f"of them, or a rougher tolerance kernel: {error}."
             ) from error
-    for note in certificate.notes:
-        # what a person must not overlook is in capitals
-        if certificate.holds and note.startswith(("ONLY", "NO FLOOR", "PROTECTED ONE")):
-            warnings.warn(note, GuaranteeWarning, stacklevel=2)
+    warn_of(certificate.findings)
     return Mechanism(design, certificate, SecretKey.fresh(), set(), device or "cpu", work)
 
 

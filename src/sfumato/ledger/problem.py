@@ -25,10 +25,10 @@ from ..promise import (
     readings,
     rows_in_reach,
 )
-from ..proof import Certificate
+from ..proof import Certificate, findings_on_design
 from ..regions import OutputRegion, bound_points
 from .past import LeftOver, Past, PastAudience
-from .promises import Promise, check_composable, distinct_promises, promises_of
+from .promises import Promise, about_all, check_composable, distinct_promises, promises_of
 
 #: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
 NOTHING = 1e-12
@@ -190,11 +190,10 @@ class LedgerProblem(Problem):
         keys = {promise.key for promise in self.promises}
         results += [promise.kept_by(together) for promise in self.watched if promise.key not in keys]
         worst = min((certificate for certificate, _ in results), key=lambda one: one.holds)
-        own = f"this is about all {len(together)} releases of the ledger together"
-        certificate = replace(
-            main if worst.holds else worst,
-            trace=design.noise.trace,
-            notes=(own, *main.notes) if len(together) > 1 else main.notes,
+        certificate = replace(main if worst.holds else worst, trace=design.noise.trace)
+        certificate = certificate.with_findings(
+            *([about_all(len(together))] if len(together) > 1 else []),
+            *(one for one in findings_on_design(design, certificate.spill) if one.code != "only-release"),
         )
         return certificate, np.vstack(short)
 

@@ -6,6 +6,7 @@ bounds on the noise that it takes.
 
 from .centres import MOST, SMALLEST, Centres, choose_centres
 from .certificate import Certificate, certify, check_inputs, examine
+from .findings import findings_on_design
 from .gathering import far_apart, gathering_places, starts, walk
 from .optimality import objective
 from .reader import TOLERANCE, Covariances, Reader, add_noise

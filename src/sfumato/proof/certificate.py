@@ -8,7 +8,7 @@ Nothing here knows how Σ was found, and nothing is shared with the code that fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,23 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array
 from ..data import ONE_OUTPUT, Done, Engine, Here, Outputs, parts_of
-from ..promise import ComposedNoise, Design, TabulatedFloor
+from ..promise import (
+    ALARMING,
+    SEVERITIES,
+    ComposedNoise,
+    Design,
+    Finding,
+    TabulatedFloor,
+    Verdict,
+    in_order,
+    verdict,
+)
+from .findings import finding_on_promise, findings_on_check, findings_on_compression, findings_on_design
 from .gathering import gathering_places, starts, walk
 from .optimality import Optimality, compressed_optimality, optimality
 from .reader import TOLERANCE, Reader
 from .sums import CompressedReader, Summary, summary_of
-from .words import notes_on, notes_on_compression, promise_in_words
+from .words import promise_in_words
 
 #: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
 FRESH_TURN = 1
@@ -69,6 +80,7 @@ class Certificate:
     ``allowance``      the round-off that was subtracted from M
     ``outputs``        the names of the outputs, where several are one process; the last column of an input is their
                        number
+    ``findings``       what else a person should know (``sf.Finding``), the worst first; ``verdict`` follows from them
     ================== ===================================================================================
     """
 
@@ -94,7 +106,16 @@ class Certificate:
     allowance: float
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """ "publish", "publish with care" or "do not publish"."""
+        return verdict(self.holds, self.findings)
+
+    def with_findings(self, *more: Finding) -> Certificate:
+        """The same certificate with more findings."""
+        return replace(self, findings=in_order((*self.findings, *more)))
 
     @property
     def worst_place(self) -> str:
@@ -124,8 +145,16 @@ class Certificate:
             ("spill outside the region", f"{self.spill:.1%}"),
             ("cover", f"{self.cover}, {self.sensitive} sensitive inputs"),
             ("inputs checked", f"{self.checked:,}"),
-            *(("note", note) for note in self.notes),
+            *self._findings_as_rows(),
         ]
+
+    def _findings_as_rows(self) -> list[tuple[str, str]]:
+        """What is alarming, with its remedy, and what is good to know; questions to the owner are only counted."""
+        told = [one for one in self.findings if one.severity != "low"]
+        rows = [(SEVERITIES[one.severity][0], str(one) if one.severity in ALARMING else one.text) for one in told]
+        if questions := len(self.findings) - len(told):
+            rows.append((SEVERITIES["low"][0], f"{questions} questions before you publish; the report lists them"))
+        return rows
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in plain Python types; what is not finite becomes None, as JSON has it."""
@@ -135,7 +164,8 @@ class Certificate:
             if isinstance(value, float) and not np.isfinite(value):
                 value = None
             plain[name] = list(value) if isinstance(value, tuple) else value
-        return plain | {"worst_input": self.worst_input.tolist()}
+        findings = [asdict(one) for one in self.findings]
+        return plain | {"worst_input": self.worst_input.tolist(), "findings": findings, "verdict": self.verdict}
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -219,11 +249,15 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
         allowance=max(reader.allowance for reader in readers),
         columns=design.inputs.names,
         outputs=design.inputs.outputs.names if design.inputs.outputs.numbered else (),
-        notes=(
-            *notes_on(design, readers, points[worst], float(ratios[worst]), _bare(readers, points)),
-            *(() if summary is None else notes_on_compression(design, summary, cost)),
-            *_gaps(design),
-        ),
+        findings=(),
+    )
+    certificate = certificate.with_findings(
+        *_gaps(design),
+        *([] if certificate.holds else [finding_on_promise(promised_ratio, joint_ratio)]),
+        *findings_on_check(design, readers, points, points[worst], float(ratios[worst]), joint_ratio),
+        *([] if summary is None else findings_on_compression(design, summary, cost)),
+        # a composition stands for several releases, which have findings of their own
+        *([] if isinstance(design.noise, ComposedNoise) else findings_on_design(design, certificate.spill)),
     )
     return certificate, np.asarray(points[ratios < 1 - TOLERANCE])
 
@@ -252,11 +286,6 @@ def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float
     """The least ratio at the rows of the data inside the region; 0 where there is none."""
     least = [float(np.min(ratios_at(rows))) for rows in _rows_of_region(design, moved=False)]
     return min(least, default=0.0)
-
-
-def _bare(readers: Sequence[Reader], points: Array) -> int:
-    """At how many of ``points`` some reader has no floor."""
-    return int(np.sum(np.any([reader.floors(points) <= 0 for reader in readers], axis=0)))
 
 
 def _worst(readers: Sequence[Reader], point: Array) -> tuple[float, float]:
@@ -323,10 +352,17 @@ def _spill(design: Design) -> float:
     return float(np.sum(variance[~inside])) / total if total > 0 else 0.0
 
 
-def _gaps(design: Design) -> tuple[str, ...]:
+def _gaps(design: Design) -> tuple[Finding, ...]:
     if _table_is_dense(design):
         return ()
-    return ("THE FILE GIVES THE FLOOR AT SOME INPUTS OF THE REGION ONLY, so the promise cannot be checked",)
+    return (
+        Finding(
+            "floor-not-listed",
+            "high",
+            "The file gives the floor at some inputs of the region only, so the promise cannot be checked.",
+            "Ask its owner for a file that release.save wrote.",
+        ),
+    )
 
 
 def _table_is_dense(design: Design) -> bool:
