@@ -30,7 +30,7 @@ from .compression import Compression, check_compressible
 from .plan import check_memory, choose_method, compressed_plan, exact_plan
 from .problem import Problem
 from .search import AskedCover, certified_design
-from .units import in_units
+from .units import dense_rows
 
 #: What marks a release to a folder among those of a mechanism.
 FOLDER = b"to a folder "
@@ -295,7 +295,7 @@ def protect(
     )
     with show_progress(progress) as step:
         try:
-            design, certificate = _designed(in_units(problem), cover, work, engine is not None, step)
+            design, certificate = _designed(problem, cover, work, engine is not None, step)
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
@@ -309,6 +309,8 @@ def _designed(
     problem: Problem, cover: AskedCover, engine: Engine, elsewhere: bool, step: Progress
 ) -> tuple[Design, Certificate]:
     """The design by the method that was asked for, or by the one that suits the size; ``elsewhere``: on an engine."""
+    back_end = dense_rows(problem)
+    problem = back_end.problem
     device, method = problem.device, problem.method
     compression = Compression(problem, cover, problem.accuracy or COMPRESSED, engine, device, step)
     streamed = elsewhere or isinstance(problem.inputs, StoredInputs)
@@ -328,4 +330,4 @@ def _designed(
     step.announce(str(plan), plan.seconds)
     if method == "compressed":
         return compression.design()
-    return certified_design(problem, cover, lambda design: examine(design, None, device), step.stage)
+    return certified_design(back_end, cover, lambda design: examine(design, None, device), step.stage)

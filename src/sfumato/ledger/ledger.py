@@ -21,7 +21,7 @@ from ..proof import Certificate, one_by_one
 from ..regions import OutputRegion, Points, Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
 from .chained_file import Chain, ChainedFile
-from .problem import LedgerProblem
+from .problem import NextRelease
 from .promises import Promise, about_all, distinct_promises, promises_of, region_key
 from .record import describe_record, record_design
 from .remaining import Remaining, left_of
@@ -143,9 +143,9 @@ class Ledger:
         with show_progress(progress) as step:
             step.stage("what is left")
             try:
-                problem = LedgerProblem.of(asked, cover, output_name, bool(remeasured), disclosed, share).in_units()
+                problem = NextRelease.of(asked, cover, output_name, bool(remeasured), disclosed, share)
                 problem.check_budget()
-                design, certificate = certified_design(problem, cover, problem.examine, step.stage)
+                design, certificate = certified_design(problem.in_units(), cover, problem.examine, step.stage)
             except NoCover as error:
                 raise BudgetError(
                     f"too little is left to be divided further: {error} {problem.left_in_words()} Publish nothing more "

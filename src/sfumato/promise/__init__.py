@@ -26,6 +26,7 @@ from .findings import (
     warn_of,
     worse_than_found,
 )
+from .readers import Past, Reader
 from .tolerance import (
     FloorTolerance,
     FractionTolerance,
@@ -34,4 +35,5 @@ from .tolerance import (
     OutputTolerance,
     TabulatedFloor,
     Tolerance,
+    Uncertain,
 )

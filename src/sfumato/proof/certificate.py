@@ -1,8 +1,11 @@
 """The certificate: proof from the published objects alone that a promise is kept.
 
-Nothing here knows how Σ was found, and nothing is shared with the code that found it. The reader's covariance
-``M = K_XX + V + Σ`` is taken from the safe side: what round-off could hide is subtracted from it before it is inverted
-(never added, as a jitter would be), and bounds for the round-off of the other terms are counted against the promise.
+Nothing here knows how Σ was found. What decides is one formula: a reader's standard deviation, from ``M = A + Σ``
+(knowledge.py, or sums.py for many rows), with round-off counted against the promise (roundoff.py). Shared with designs
+are the covariances themselves (the readers of ``promise``, features and sums), dense linear algebra (``linalg``), the
+matrix that a promise about every input needs (``programs.needed_everywhere``), and the ways to look for bad inputs
+(gathering.py), at other inputs than a design has seen. Lower bounds on the noise (optimality.py) do not bear on whether
+the promise is kept. A test lists all of it (tests/proof/test_certificate.py).
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from ..promise import (
     ComposedNoise,
     Design,
     Finding,
+    Reader,
     TabulatedFloor,
     Verdict,
     in_order,
@@ -29,9 +33,10 @@ from ..promise import (
 )
 from .findings import finding_on_promise, findings_on_check, findings_on_compression, findings_on_design
 from .gathering import gathering_places, starts, walk
+from .knowledge import ExactKnowledge, Knowledge
 from .optimality import Optimality, compressed_optimality, optimality
-from .reader import TOLERANCE, Reader
-from .sums import CompressedReader, Summary, summary_of
+from .roundoff import TOLERANCE
+from .sums import KnowledgeFromSums, Summary, summary_of
 from .words import promise_in_words
 
 #: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
@@ -188,11 +193,10 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
 
     ``summary`` has the sums over all rows that a functional noise is checked with (compressed_reader.py).
     """
-    readers: list[Reader]
-    if summary is None:
-        readers = [Reader(design, prior, device) for prior in design.priors]
-    else:
-        readers = [CompressedReader(design, prior, summary, place) for place, prior in enumerate(design.priors)]
+    exact = [] if summary is not None else [ExactKnowledge(design, Reader(prior), device) for prior in design.priors]
+    readers: list[Knowledge] = [*exact]
+    if summary is not None:
+        readers = [KnowledgeFromSums(design, Reader(p), summary, place) for place, p in enumerate(design.priors)]
     joint_ratio = max(reader.joint_ratio() for reader in readers)
 
     def ratios_at(points: Array) -> Array:
@@ -223,7 +227,7 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
         # each release had as little noise as the earlier ones allowed
         least = Optimality(design.noise.trace, 0.0, float("nan"))
     elif summary is None:
-        least = optimality(design, readers)
+        least = optimality(design, exact)
     else:
         least, cost = compressed_optimality(design, summary, joint_ratio)
     certificate = Certificate(
@@ -288,7 +292,7 @@ def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float
     return min(least, default=0.0)
 
 
-def _worst(readers: Sequence[Reader], point: Array) -> tuple[float, float]:
+def _worst(readers: Sequence[Knowledge], point: Array) -> tuple[float, float]:
     """The standard deviation and the floor, at ``point``, of the reader who comes closest to it."""
     reader = min(readers, key=lambda one: float(one.floor_ratios(point)[0]))
     return float(reader.deviations(point)[0]), float(reader.floors(point)[0])

@@ -13,8 +13,9 @@ from gpytorch.kernels import RBFKernel
 from ..arrays import Array
 from ..models import Prior
 from ..promise import Design, Finding, FloorTolerance, TabulatedFloor
-from .reader import TOLERANCE, Reader
+from .knowledge import Knowledge
 from .related_outputs import findings_on_outputs
+from .roundoff import TOLERANCE
 from .sums import Summary
 from .words import free_columns
 
@@ -42,10 +43,10 @@ def finding_on_promise(promised_ratio: float, joint_ratio: float) -> Finding:
 
 
 def findings_on_check(
-    design: Design, readers: Sequence[Reader], points: Array, worst: Array, floor_ratio: float, joint_ratio: float
+    design: Design, readers: Sequence[Knowledge], points: Array, worst: Array, floor_ratio: float, joint_ratio: float
 ) -> Iterator[Finding]:
     """What checking the promise at ``points`` has shown; readers came closest to the floor at ``worst``."""
-    if any(reader.lower is None for reader in readers):
+    if any(reader.is_singular for reader in readers):
         yield Finding(
             "singular-covariance",
             "high",
