@@ -1,10 +1,14 @@
-"""The paper a ledger is written on: a text file of JSON lines that only grows, each with a hash over the one before.
+"""The file of a ledger: JSON lines that only grow in number, each with a hash over the one before.
 
-The newline is what makes a line count: it is written when the line itself is on the disk. What a crash leaves
-without one is torn, and stays: the next line to be written first marks it, and names its bytes in its own hash. So
-an interrupted write can be told from a change. The hashes find damage; they are no signature, for whoever can write
-the file can write all of it anew. Nor can the file itself know that lines at its end were taken away: keep ``head``
-elsewhere, and give it to ``verify``.
+A line counts as soon as all of it is there. The newline is written when the line itself is on the disk, so a line that
+ends well is whole. What a kill leaves of a line is torn, and stays: the next line to be written first marks it, and
+names its bytes in its own hash, so that an interrupted write can be told from a change. The hashes find damage; they
+are no signature, for whoever can write the file can write all of it anew. Nor can the file know that lines at its end
+were taken away: keep ``head`` elsewhere, and give it to ``verify``.
+
+Why not SQLite: its file is whole only together with its journal. Killed at any of 13 of the 24 writes that add an entry
+of 50 kB, it leaves a file that cannot be read at all without the journal, as after a move, a copy or a backup; in WAL
+mode such a copy lacks releases that were acknowledged. This file, cut at any byte, keeps all lines before the cut.
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from ..errors import FormatError, InputError, SfumatoError
+from ..errors import FormatError, InputError
+from ..files import sync_folder
 
 fcntl: ModuleType | None
 try:
@@ -30,18 +35,14 @@ except ImportError:  # Windows
 FORMAT, VERSION = "sfumato ledger", 1
 #: What the first line has in the place of the hash of a line before, and the head of a file without lines.
 ROOT = hashlib.sha256(f"{FORMAT} {VERSION}".encode()).hexdigest()
+#: A longer line was not written by us; it is read into memory as a whole.
 LONGEST_LINE = 1 << 30
 
 _HEADER = {"format": FORMAT, "version": VERSION}
 _START = f'{{"body":{{"format":"{FORMAT}"'.encode()
-#: Ends what an interrupted write left, so that even a whole line cannot count later on: no entry ends like this.
+#: Ends what an interrupted write left: no entry ends like this.
 _MARK = b" (torn)"
 _ROOM_FOR_MARKS = 1 << 16
-_CHANGED = "the file was changed after it was written, or damaged; restore a backup"
-
-
-class Moved(SfumatoError):  # noqa: N818
-    """Someone else has written to the file since it was read; read it again and decide again."""
 
 
 @dataclass(frozen=True)
@@ -67,29 +68,39 @@ class Torn:
 
 @dataclass(frozen=True)
 class Chain:
-    """What the file says: its entries, the hash of its last line, and what interrupted writes have left.
+    """What the file says: its entries, and what interrupted writes have left.
 
-    ``torn`` is at the end and still unnamed; ``repaired`` lies between lines, named by the next of them.
+    ``torn`` is at the end and still unnamed; ``repaired`` lies between lines, named by the next of them. ``unfinished``
+    is what has to be written before the next line, piece by piece.
     """
 
     entries: tuple[Entry, ...] = ()
-    head: str = ROOT
+    header: Entry | None = None
     torn: Torn | None = None
     repaired: tuple[Torn, ...] = ()
-    header: Entry | None = None
+    unfinished: tuple[bytes, ...] = ()
+
+    @property
+    def lines(self) -> tuple[Entry, ...]:
+        """The header, if there is one, and the entries."""
+        return self.entries if self.header is None else (self.header, *self.entries)
+
+    @property
+    def head(self) -> str:
+        """The hash of the last line."""
+        return self.lines[-1].hash if self.lines else ROOT
 
     def has(self, head: str) -> bool:
         """Whether the file once ended with the hash ``head``."""
-        lines = self.entries if self.header is None else (self.header, *self.entries)
-        return head == ROOT or any(line.hash == head for line in lines)
+        return head == ROOT or any(line.hash == head for line in self.lines)
 
 
 @dataclass(frozen=True)
 class ChainedFile:
-    """The file at ``path``, which is made with the first append.
+    """The file at ``path``, which is made with the first update.
 
-    Guarantee: an entry that ``append`` has given back is on the disk and stays, whatever is killed and whoever else
-    appends at the same time; what was written before is never changed. After an exception the entry may be there or
+    Guarantee: an entry that ``update`` has given back is on the disk and stays, whatever is killed and whoever else
+    writes at the same time; what was written before is never changed. After an exception the entry may be there or
     not (read again), but never in part. Writers and readers wait for each other (``flock``), so all of them must use
     this class, on a file system that has locks.
     """
@@ -100,7 +111,7 @@ class ChainedFile:
         """All of it, checked; ``FormatError`` where a line was changed. A file that is not there has no entries."""
         try:
             with self._locked(os.O_RDONLY) as handle:
-                return self._scan(handle).chain()
+                return self._scan(handle)
         except FileNotFoundError:
             return Chain()
 
@@ -116,35 +127,29 @@ class ChainedFile:
             )
         return chain
 
-    def append(self, body: dict[str, Any], *, expect: str | None = None) -> Entry:
-        """Write ``body`` as the next line; with ``expect``, only if that is still the head (else ``Moved``)."""
-        text = _checked(body)
-
-        def next_text(chain: Chain) -> bytes:
-            if expect is not None and chain.head != expect:
-                raise Moved(f"{self.path} ends with {chain.head}, not with {expect} any more; read it again.")
-            return text
-
-        return self._extend(next_text, keep=False)
-
     def update(self, make: Callable[[Chain], dict[str, Any]]) -> Entry:
         """Write what ``make`` makes of the chain that is there. No one else can write in between.
 
         ``make`` must not use this file itself: it would wait for itself. Where it raises, nothing is written.
         """
-        return self._extend(lambda chain: _checked(make(chain)), keep=True)
-
-    def _extend(self, next_text: Callable[[Chain], bytes], *, keep: bool) -> Entry:
         with self._locked(os.O_RDWR | os.O_APPEND | os.O_CREAT) as handle:
             size = os.fstat(handle).st_size
             if size == 0:
                 # before anything is in it: whoever finds something in it may rely on the folder
-                _sync_folder(os.path.dirname(self._target()))
-            scan = self._scan(handle, keep=keep)
-            pieces, entry = _pieces(scan, next_text(scan.chain()))
+                sync_folder(os.path.dirname(self._target()))
+            chain = self._scan(handle)
+            body = make(chain)
+            _check_body(body)
+            pieces, entry = _pieces(chain, body)
             for piece in pieces:
                 _put(handle, piece)
-            self._check_written(handle, size, b"".join(pieces))
+            os.lseek(handle, size, os.SEEK_SET)
+            with os.fdopen(handle, "rb", closefd=False) as file:
+                if file.read(sum(map(len, pieces)) + 1) != b"".join(pieces):
+                    raise FormatError(
+                        f"{self.path} does not have what was just written to it: another program writes to it without "
+                        "asking for its lock, or the disk fails."
+                    )
             return entry
 
     def _target(self) -> str:
@@ -155,11 +160,16 @@ class ChainedFile:
         """The open file, locked: for oneself where it may be written, else with other readers."""
         if fcntl is None:
             raise InputError("this system has no file locks (flock), which a ledger needs; keep it on Linux or macOS.")
-        kind = fcntl.LOCK_SH if flags == os.O_RDONLY else fcntl.LOCK_EX
         while True:
             handle = self._open(flags)
             try:
-                self._lock(handle, kind)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_SH if flags == os.O_RDONLY else fcntl.LOCK_EX)
+                except OSError as error:
+                    raise InputError(
+                        f"path is {str(self.path)!r}, which cannot be locked ({error.strerror}); keep a ledger on a "
+                        "disk of this machine."
+                    ) from error
                 if self._is_still_there(handle):  # else it was replaced or removed while we waited
                     yield handle
                     return
@@ -169,10 +179,9 @@ class ChainedFile:
                 os.close(handle)
 
     def _open(self, flags: int) -> int:
-        target = self._target()
         try:
             # O_NONBLOCK: a pipe must be refused, not waited for
-            handle = os.open(target, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+            handle = os.open(self._target(), flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         except OSError as error:
             if isinstance(error, FileNotFoundError) and flags == os.O_RDONLY:
                 raise
@@ -185,53 +194,30 @@ class ChainedFile:
             raise InputError(f"path is {str(self.path)!r}, which is not a file; give the name of a ledger file.")
         return handle
 
-    def _lock(self, handle: int, kind: int) -> None:
-        assert fcntl is not None
-        try:
-            fcntl.flock(handle, kind)
-        except OSError as error:
-            raise InputError(
-                f"path is {str(self.path)!r}, which cannot be locked ({error.strerror}); keep a ledger on a disk of "
-                "this machine."
-            ) from error
-
     def _is_still_there(self, handle: int) -> bool:
         with contextlib.suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(handle), os.stat(self._target()))
         return False
 
-    def _scan(self, handle: int, *, keep: bool = True) -> _Scan:
-        """Check every line; the entries of them are in the chain with ``keep``, else only what the next line needs."""
+    def _scan(self, handle: int) -> Chain:
         os.lseek(handle, 0, os.SEEK_SET)
         with os.fdopen(handle, "rb", closefd=False) as file:
-            return _Scan(str(self.path), keep).over(file)
-
-    def _check_written(self, handle: int, start: int, written: bytes) -> None:
-        os.lseek(handle, start, os.SEEK_SET)
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            found = file.read(len(written) + 1)
-        if found != written:
-            raise FormatError(
-                f"{self.path} does not have what was just written to it: another program writes to it without asking "
-                "for its lock, or the disk fails."
-            )
+            return _Scan(str(self.path)).over(file)
 
 
 class _Scan:
     """One pass over the lines of a file, in order."""
 
-    def __init__(self, path: str, keep: bool) -> None:
-        self.path, self.keep = path, keep
-        self.place, self.next, self.head = 0, 0, ROOT
-        self.header: Entry | None = None
-        self.entries: list[Entry] = []
+    def __init__(self, path: str) -> None:
+        self.path, self.place = path, 0
+        self.lines: list[Entry] = []
         self.repaired: list[Torn] = []
-        # What interrupted writes left after the last line that counts, without the mark and newline at its end.
-        self.left: tuple[int, Any] | None = None
-        self.marked = False
+        # What interrupted writes left after the last line that counts, with the marks and newlines that end it.
+        self.left = b""
 
-    def over(self, file: BinaryIO) -> _Scan:
+    def over(self, file: BinaryIO) -> Chain:
         limit = LONGEST_LINE + _ROOM_FOR_MARKS
+        unfinished: tuple[bytes, ...] = ()
         while line := file.readline(limit):
             self.place += 1
             if self.place == 1 and not _starts_well(line):
@@ -241,44 +227,49 @@ class _Scan:
             if len(line) == limit:
                 raise self.error(f"is longer than {LONGEST_LINE >> 20} MiB")
             if line.endswith(_MARK + b"\n"):
-                self.leave(line[: -len(_MARK) - 1], marked=True)
+                self.left += line
             elif line.endswith(b"\n"):
                 self.take(line[:-1])
+            elif self.is_whole(line):
+                self.take(line)
+                unfinished = (b"\n",)
             else:
-                self.leave(line, marked=False)
-        return self
-
-    def chain(self) -> Chain:
-        return Chain(tuple(self.entries), self.head, self.torn(), tuple(self.repaired), self.header)
+                self.left += line
+                unfinished = (_MARK, b"\n")
+        header = self.lines[0] if self.lines else None
+        return Chain(tuple(self.lines[1:]), header, self.torn(), tuple(self.repaired), unfinished)
 
     def torn(self) -> Torn | None:
-        return None if self.left is None else Torn(self.next - 1, self.left[0], self.left[1].hexdigest())
+        left = self.left.removesuffix(_MARK + b"\n")
+        return Torn(len(self.lines) - 1, len(left), hashlib.sha256(left).hexdigest()) if self.left else None
 
-    def leave(self, fragment: bytes, *, marked: bool) -> None:
-        size, state = self.left or (0, hashlib.sha256())
-        if self.marked:
-            fragment = _MARK + b"\n" + fragment
-        state.update(fragment)
-        self.left, self.marked = (size + len(fragment), state), marked
+    def is_whole(self, line: bytes) -> bool:
+        """Whether ``line``, the last one, lacks nothing but its newline: a kill, or an editor, took that alone."""
+        try:
+            _, end = json.JSONDecoder().raw_decode(text := line.decode("latin-1"))
+        except (ValueError, RecursionError):
+            return False
+        rest = text[end:].encode("latin-1")
+        # older versions marked such lines as torn; one that was killed meanwhile left the beginning of a mark
+        if len(rest) > 1 and _MARK.startswith(rest.replace(_MARK, b"")):
+            return False
+        if rest:
+            raise self.error("has something else than a newline at its end")
+        return True
 
     def take(self, line: bytes) -> None:
         """A line that ends as those that count do: it must be the next entry."""
-        tree, torn = self.parsed(line), self.torn()
-        if tree["number"] != self.next:
+        tree, torn, number = self.parsed(line), self.torn(), len(self.lines)
+        if tree["number"] != number:
             why = "lines are missing, twice there or in another order"
-            raise self.error(f"has the number {tree['number']!r:.40} where {self.next} is next: {why}")
-        if tree["previous"] != self.head:
+            raise self.error(f"has the number {tree['number']!r:.40} where {number} is next: {why}")
+        if tree["previous"] != (self.lines[-1].hash if self.lines else ROOT):
             raise self.error("does not follow from the line before it")
         if tree["torn"] != (None if torn is None else torn.to_tree()):
             raise self.error("does not name what lies between it and the entry before")
-        entry = Entry(self.next, tree["body"], tree["hash"])
-        if torn is not None:
-            self.repaired.append(torn)
-        if self.next == 0:
-            self.header = entry
-        elif self.keep:
-            self.entries.append(entry)
-        self.next, self.head, self.left, self.marked = self.next + 1, entry.hash, None, False
+        self.repaired += [] if torn is None else [torn]
+        self.lines.append(Entry(number, tree["body"], tree["hash"]))
+        self.left = b""
 
     def parsed(self, line: bytes) -> dict[str, Any]:
         """The parts of a line that is written as we write them and matches its hash."""
@@ -292,12 +283,15 @@ class _Scan:
         if tree.keys() != {"body", "number", "previous", "torn"} or stated != _hash(tree):
             raise self.error("does not match its hash")
         version = tree["body"].get("version")
-        if self.next == 0 and tree["number"] == 0 and version != VERSION:
+        if not self.lines and tree["number"] == 0 and version != VERSION:
             raise FormatError(f"{self.path} has version {version!r:.40}, but this sfumato reads version {VERSION}.")
         return tree | {"hash": stated}
 
     def error(self, what: str) -> FormatError:
-        return FormatError(f"line {self.place} of {self.path} {what}; {_CHANGED}.")
+        return FormatError(
+            f"line {self.place} of {self.path} {what}; the file was changed after it was written, or damaged; restore "
+            "a backup."
+        )
 
 
 def is_hash(value: object) -> bool:
@@ -307,7 +301,7 @@ def is_hash(value: object) -> bool:
 
 def _starts_well(line: bytes) -> bool:
     """Whether ``line`` is the first of a ledger, or what an interrupted write left of it."""
-    same = next((place for place, (a, b) in enumerate(zip(line, _START)) if a != b), min(len(line), len(_START)))
+    same = next((length for length in range(len(_START), 0, -1) if line.startswith(_START[:length])), 0)
     return same == len(_START) or (same > 0 and set(line[same:]) <= set(_MARK + b"\n"))
 
 
@@ -320,8 +314,8 @@ def _hash(tree: dict[str, Any]) -> str:
     return hashlib.sha256(_text(tree)).hexdigest()
 
 
-def _checked(body: dict[str, Any]) -> bytes:
-    """``body`` as text, if it comes back from it the same."""
+def _check_body(body: dict[str, Any]) -> None:
+    """Refuse what would not come back from its text the same."""
     try:
         text = _text(body)
         same = isinstance(body, dict) and json.loads(text) == body
@@ -333,19 +327,13 @@ def _checked(body: dict[str, Any]) -> bytes:
         )
     if len(text) > LONGEST_LINE - 1024:
         raise InputError(f"an entry takes {len(text)} bytes; at most {LONGEST_LINE >> 20} MiB go into a line.")
-    return text
 
 
-def _pieces(scan: _Scan, body: bytes) -> tuple[list[bytes], Entry]:
-    """What to write, each piece once the one before is on the disk, and the entry that it becomes.
-
-    A kill leaves any beginning of this. A line counts from its newline on; what has no newline yet is torn, and
-    what has the mark before it stays so, though it were a whole line.
-    """
-    pieces = [_MARK, b"\n"] if scan.left is not None and not scan.marked else []
-    torn = scan.torn()
-    number, head = scan.next, scan.head
-    for content in [_HEADER, json.loads(body)] if number == 0 else [json.loads(body)]:
+def _pieces(chain: Chain, body: dict[str, Any]) -> tuple[list[bytes], Entry]:
+    """What to write, each piece once the one before is on the disk, and the entry that it becomes."""
+    pieces, torn, head = list(chain.unfinished), chain.torn, chain.head
+    number = len(chain.lines)
+    for content in [_HEADER, body] if number == 0 else [body]:
         tree = {"body": content, "number": number, "previous": head, "torn": None if torn is None else torn.to_tree()}
         entry = Entry(number, content, _hash(tree))
         pieces += [_text(tree | {"hash": entry.hash}), b"\n"]
@@ -359,12 +347,3 @@ def _put(handle: int, piece: bytes) -> None:
     while rest:
         rest = rest[os.write(handle, rest) :]
     os.fsync(handle)
-
-
-def _sync_folder(folder: str) -> None:
-    with contextlib.suppress(OSError):  # some systems cannot sync a folder
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,24 +15,18 @@ from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
 from ..models import JointPrior, OutputsKernel, Prior
 from ..noise import SecretKey, no_noise
 from ..progress import progress as show_progress
-from ..promise import Disclosure, warn_of
+from ..promise import Disclosure
 from ..proof import Certificate, one_by_one
 from ..regions import OutputRegion, Points, Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
 from .chained_file import Chain, ChainedFile
-from .problem import NextRelease
-from .promises import Promise, about_all, distinct_promises, promises_of, region_key
-from .record import describe_record, record_design
+from .problem import LedgerProblem
+from .promises import Promise, distinct_promises, promises_of, region_key
+from .record import Records
 from .remaining import Remaining, left_of
 
 #: How much of what is left a release uses if nothing else is said: half, so that something always is.
 SHARE = 0.5
-
-_KEYS = {"record", "remeasured"}
-
-
-class _Recorded(Exception):  # noqa: N818
-    """The release is in the ledger already."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +36,8 @@ class Ledger:
     Guarantee: for every promise that was ever made in this ledger, all releases that it has recorded keep it together,
     exactly (no loose bound), as long as every release of the secret goes through it. A release is in the file, on
     the disk, before ``release(y)`` gives it back: one that was interrupted counts as published, never as free. The file
-    holds no y, no published value and no key. Its lines are chained by hashes; a torn last line is reported
-    (``torn``) and never read as truth.
+    holds no y, no published value and no key. Its lines are chained by hashes; what an interrupted write left at the
+    end is reported (``torn``) and never read as truth.
 
     A promise that was made stays: a later release with a larger alpha does not loosen it.
 
@@ -59,36 +52,25 @@ class Ledger:
     """
 
     path: str | os.PathLike[str]
-    _read: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _records: Records = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, (str, os.PathLike)):
             raise InputError(f"path is {self.path!r}; give the name of the ledger's file.")
         # wherever the program goes, the ledger stays
         object.__setattr__(self, "path", os.path.abspath(self.path))
+        object.__setattr__(self, "_records", Records(ChainedFile(self.path)))
         self.chain()
 
     def chain(self) -> Chain:
         """The file, checked line by line; ``FormatError`` where it was changed, or lost lines that were read before."""
-        chain = ChainedFile(self.path).read()
-        self._remember(chain)
-        return chain
+        return self._records.chain()
 
     def verify(self, head: str | None = None) -> Chain:
         """Check every line, and that an earlier ``head`` that was kept elsewhere is among their hashes."""
-        chain = ChainedFile(self.path).verify(head)
-        self._remember(chain)
-        self._disclosed(chain)
+        chain = self._records.chain(head)
+        self._records.disclosed(chain)
         return chain
-
-    def _remember(self, chain: Chain) -> None:
-        seen = self._read.get("seen")
-        if seen is not None and not chain.has(seen):
-            raise FormatError(
-                f"{self.path} has lost lines that were there when it was read last: it was deleted, or an old copy was "
-                "put in its place; restore the newest one."
-            )
-        self._read["seen"] = chain.head
 
     @property
     def head(self) -> str:
@@ -103,7 +85,7 @@ class Ledger:
     @property
     def releases(self) -> tuple[Disclosure, ...]:
         """What each recorded release revealed, the first one first."""
-        return self._disclosed(self.chain())
+        return self._records.disclosed(self.chain())
 
     def __len__(self) -> int:
         return len(self.chain().entries)
@@ -139,13 +121,13 @@ class Ledger:
         if not asked.inputs.outputs.numbered and (not isinstance(output_name, str) or not output_name):
             raise InputError(f"output_name is {output_name!r}; give the name of what is released.")
         chain = self.chain()
-        disclosed = self._disclosed(chain)
+        disclosed = self._records.disclosed(chain)
         with show_progress(progress) as step:
             step.stage("what is left")
             try:
-                problem = NextRelease.of(asked, cover, output_name, bool(remeasured), disclosed, share)
+                problem = LedgerProblem.of(asked, cover, output_name, bool(remeasured), disclosed, share).in_units()
                 problem.check_budget()
-                design, certificate = certified_design(problem.in_units(), cover, problem.examine, step.stage)
+                design, certificate = certified_design(problem, cover, problem.examine, step.stage)
             except NoCover as error:
                 raise BudgetError(
                     f"too little is left to be divided further: {error} {problem.left_in_words()} Publish nothing more "
@@ -162,8 +144,10 @@ class Ledger:
                 f"promise of all together (joint ratio {certificate.joint_ratio:.6g}, floor ratio "
                 f"{certificate.promised_ratio:.6g}). Publish nothing more about it."
             )
-        certificate = certificate.with_findings(*one_by_one(asked.prior, asked.inputs, output_name, disclosed))
-        warn_of(certificate.findings)
+        notes = one_by_one(asked.prior, asked.inputs, output_name, disclosed)
+        for note in notes:
+            warnings.warn(note, GuaranteeWarning, stacklevel=2)
+        certificate = replace(certificate, notes=(*certificate.notes, *notes))
         following = Disclosure(design, output_name, bool(remeasured))
         name = None if asked.inputs.outputs.numbered else output_name
 
@@ -228,41 +212,23 @@ class Ledger:
         releases = self.releases
         results = [promise.kept_by(releases)[0] for promise in promises]
         worst = min(results, key=lambda one: (one.holds, one.promised_ratio, -one.joint_ratio))
-        return worst.with_findings(about_all(len(releases)))
-
-    def _disclosed(self, chain: Chain) -> tuple[Disclosure, ...]:
-        if self._read.get("head") != chain.head:
-            self._read.update(head=chain.head, disclosed=tuple(_disclosure(entry.body) for entry in chain.entries))
-        known: tuple[Disclosure, ...] = self._read["disclosed"]
-        return known
+        return replace(
+            worst, notes=(f"this is about all {len(releases)} releases of the ledger together", *worst.notes)
+        )
 
     def _commit(self, release: Release, made: Disclosure, head: str | None) -> None:
         """Append ``made``; where the ledger has moved on from ``head``, only if all promises are kept with it."""
-        record = describe_record(
-            made.design,
-            name=made.name,
-            outputs_digest=digest_outputs(np.asarray(release.outputs)),
-            when=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        )
 
-        def line(chain: Chain) -> dict[str, Any]:
-            self._remember(chain)
+        def check(chain: Chain) -> None:
             if head is not None and not chain.has(head):
                 raise FormatError(f"{self.path} is not the ledger any more that this release was designed with.")
-            for entry in chain.entries:
-                if _same(entry.body["record"], record):
-                    raise _Recorded
             if head is not None and chain.head != head:
                 self._check_again(chain, made)
-            return {"record": record, "remeasured": made.remeasured}
 
-        try:
-            self._read["seen"] = ChainedFile(self.path).update(line).hash
-        except _Recorded:
-            return
+        self._records.append(made, digest_outputs(np.asarray(release.outputs)), check)
 
     def _check_again(self, chain: Chain, made: Disclosure) -> None:
-        together = (*self._disclosed(chain), made)
+        together = (*self._records.disclosed(chain), made)
         for promise in distinct_promises([promise for one in together for promise in promises_of(one)]):
             certificate, _ = promise.kept_by(together)
             if not certificate.holds:
@@ -274,7 +240,7 @@ class Ledger:
     def __str__(self) -> str:
         chain = self.chain()
         lines = [f"Ledger {str(self.path)!r}: {len(chain.entries)} release(s), head {chain.head[:16]}…"]
-        for entry, one in zip(chain.entries, self._disclosed(chain), strict=True):
+        for entry, one in zip(chain.entries, self._records.disclosed(chain), strict=True):
             outputs = ", ".join(one.outputs)
             lines.append(
                 f"  {entry.number}  {entry.body['record']['when']}  {outputs}: {len(one.design.inputs)} rows, noise "
@@ -284,16 +250,6 @@ class Ledger:
         if chain.torn is not None:
             lines.append(f"  TORN: {chain.torn.size} bytes of an interrupted write at the end, which count for nothing")
         return "\n".join(lines)
-
-
-def _disclosure(body: dict[str, Any]) -> Disclosure:
-    if not isinstance(body, dict) or body.keys() != _KEYS or not isinstance(body["remeasured"], bool):
-        raise FormatError("an entry of the ledger is not that of a release; it was written by something else.")
-    return Disclosure(record_design(body["record"]), body["record"]["name"], body["remeasured"])
-
-
-def _same(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    return {**first, "when": ""} == {**second, "when": ""}
 
 
 def _is_about(promise: Promise, region: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What one release revealed, as an entry of a ledger: the design that it was made with, and back.
+"""What each release revealed, as an entry of a ledger's file: the design that it was made with, and back.
 
 A record is what later releases are weighed against. It holds neither y nor the published outputs nor a key; of the
 outputs it has a digest, so that the release it speaks of can be found. Weights and witness are left out: they say how
@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import base64
 import binascii
+import datetime
 import math
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .. import tree_checks as check
 from ..arrays import Array
 from ..data import LARGEST_NUMBER
 from ..errors import FormatError, InputError
-from ..promise import Design
+from ..promise import Design, Disclosure
 from ..release import (
     LONGEST_NAME,
     Shapes,
@@ -29,16 +33,86 @@ from ..release import (
     describe_design,
     design_shapes,
 )
-from .chained_file import is_hash
+from .chained_file import ROOT, Chain, ChainedFile, is_hash
 
 KIND, VERSION = "release", 1
 _LONGEST_TIME = 100
-_KEYS = {"arrays", "design", "kind", "name", "outputs_digest", "version", "when"}
-_DESIGN_KEYS = {"columns", "cover", "guarantee", "others", "output_names", "prior", "region"}
-_DESIGN_KEYS |= {"shift", "structure", "tolerance"}
-#: All arrays of a record take at most this many bytes, and no byte of zlib's stands for more than so many.
+_KEYS = ["arrays", "design", "kind", "name", "outputs_digest", "version", "when"]
+_DESIGN_KEYS = [
+    "columns",
+    "cover",
+    "guarantee",
+    "others",
+    "output_names",
+    "prior",
+    "region",
+    "shift",
+    "structure",
+    "tolerance",
+]
+#: All arrays of a record take at most this many bytes (4 GiB).
 _LARGEST = 1 << 32
+#: No byte of zlib's stands for more bytes than this.
 _DENSEST = 1032
+
+
+@dataclass(eq=False)
+class Records:
+    """The records in ``file``, and what was read of them last.
+
+    Guarantee: a file that has lost lines since it was read last is refused (``FormatError``).
+    """
+
+    file: ChainedFile
+    _head: str = ROOT
+    _disclosed: tuple[str, tuple[Disclosure, ...]] = (ROOT, ())
+
+    def chain(self, head: str | None = None) -> Chain:
+        """All lines, checked; an earlier ``head`` that was kept elsewhere must be among their hashes."""
+        chain = self.file.verify(head)
+        self._remember(chain)
+        return chain
+
+    def disclosed(self, chain: Chain) -> tuple[Disclosure, ...]:
+        """What each release revealed, the first one first."""
+        if self._disclosed[0] != chain.head:
+            self._disclosed = chain.head, tuple(_disclosure(entry.body) for entry in chain.entries)
+        return self._disclosed[1]
+
+    def append(self, made: Disclosure, outputs_digest: str, check_chain: Callable[[Chain], None]) -> None:
+        """Write down what was ``made``, unless it is there already or ``check_chain`` refuses it."""
+        when = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        record = describe_record(made.design, name=made.name, outputs_digest=outputs_digest, when=when)
+
+        def body(chain: Chain) -> dict[str, Any]:
+            self._remember(chain)
+            if any(entry.body["record"] | {"when": when} == record for entry in chain.entries):
+                raise _AlreadyThere
+            check_chain(chain)
+            return {"record": record, "remeasured": made.remeasured}
+
+        try:
+            self._head = self.file.update(body).hash
+        except _AlreadyThere:
+            return
+
+    def _remember(self, chain: Chain) -> None:
+        if not chain.has(self._head):
+            raise FormatError(
+                f"{self.file.path} has lost lines that were there when it was read last: it was deleted, or an old "
+                "copy was put in its place; restore the newest one."
+            )
+        self._head = chain.head
+
+
+class _AlreadyThere(Exception):  # noqa: N818
+    """The release is in the ledger already."""
+
+
+def _disclosure(body: Any) -> Disclosure:
+    if not isinstance(body, dict) or body.keys() != {"record", "remeasured"} or type(body["remeasured"]) is not bool:
+        raise FormatError("an entry of the ledger is not that of a release; it was written by something else.")
+    return Disclosure(record_design(body["record"]), body["record"]["name"], body["remeasured"])
 
 
 def describe_record(design: Design, *, name: str, outputs_digest: str, when: str) -> dict[str, Any]:
@@ -79,30 +153,25 @@ def record_design(record: dict[str, Any]) -> Design:
         raise FormatError(f"the parts of a record do not fit together, or are too large: {error}") from error
 
 
-def _read(record: dict[str, Any]) -> Design:
-    _check_keys(record)
-    tree, arrays = record["design"], record["arrays"]
+def _read(record: Any) -> Design:
+    check.fields(record, "record", _KEYS)
+    if record["kind"] != KIND:
+        check.wrong("the kind of the record", record["kind"], repr(KIND))
+    if record["version"] != VERSION:
+        raise FormatError(f"it has version {record['version']!r:.40}, but this sfumato reads version {VERSION}.")
+    check.text(record["name"], "its name", LONGEST_NAME, 1)
+    check.text(record["when"], "its when", _LONGEST_TIME, 1)
+    if not is_hash(record["outputs_digest"]):
+        check.wrong("its outputs_digest", record["outputs_digest"], "64 hexadecimal digits")
+    tree, arrays = check.fields(record["design"], "design", _DESIGN_KEYS), record["arrays"]
+    if not isinstance(arrays, dict):
+        check.wrong("the arrays of the record", arrays, "an object")
     shapes = {key: _shape(array) for key, array in arrays.items()}
     if 8 * sum(math.prod(shape) for shape in shapes.values()) > _LARGEST:
         raise FormatError(f"its arrays take more than {_LARGEST >> 20} MiB.")
     _check_shapes(tree, shapes)
     tensors: Tensors = {key: decode_array(array) for key, array in arrays.items()}
     return build_design(tree, tensors, build_inputs(tensors["inputs"], tree["columns"], tree["output_names"]))
-
-
-def _check_keys(record: dict[str, Any]) -> None:
-    if not isinstance(record, dict) or record.keys() != _KEYS or record["kind"] != KIND:
-        raise FormatError("it does not have the parts of one.")
-    if record["version"] != VERSION:
-        raise FormatError(f"it has version {record['version']!r:.40}, but this sfumato reads version {VERSION}.")
-    for key, longest in (("name", LONGEST_NAME), ("when", _LONGEST_TIME)):
-        if not isinstance(record[key], str) or not 0 < len(record[key]) <= longest:
-            raise FormatError(f"its {key} is {str(record[key])[:80]!r}, not a text of 1 to {longest} characters.")
-    if not is_hash(record["outputs_digest"]):
-        raise FormatError(f"its outputs_digest is {str(record['outputs_digest'])[:80]!r}, not 64 hexadecimal digits.")
-    tree, arrays = record["design"], record["arrays"]
-    if not isinstance(tree, dict) or tree.keys() != _DESIGN_KEYS or not isinstance(arrays, dict):
-        raise FormatError("its design does not have the parts of one.")
 
 
 def _check_shapes(tree: dict[str, Any], shapes: Shapes) -> None:
@@ -120,7 +189,7 @@ def encode_array(array: Array) -> dict[str, Any]:
     return {"float64": base64.b64encode(packed).decode("ascii"), "shape": list(array.shape)}
 
 
-def decode_array(tree: dict[str, Any]) -> Array:
+def decode_array(tree: Any) -> Array:
     """The array of ``encode_array``, bit for bit and read-only. No more is unpacked than its shape asks for."""
     shape = _shape(tree)
     size = 8 * math.prod(shape)
@@ -141,11 +210,13 @@ def decode_array(tree: dict[str, Any]) -> Array:
 
 
 def _shape(tree: Any) -> tuple[int, ...]:
-    if not isinstance(tree, dict) or tree.keys() != {"float64", "shape"} or not isinstance(tree["float64"], str):
-        raise FormatError("an array does not have the parts of one.")
-    shape = tree["shape"]
-    if not isinstance(shape, list) or len(shape) not in (1, 2) or any(type(v) is not int for v in shape):
-        raise FormatError(f"an array has the shape {str(shape)[:40]!r}, which is none.")
-    if min(shape) < 0 or max(shape) > _LARGEST or 8 * math.prod(shape) > _LARGEST:
-        raise FormatError(f"an array has the shape {shape}, which is impossible or over {_LARGEST >> 20} MiB.")
-    return tuple(shape)
+    check.fields(tree, "array", ("float64", "shape"))
+    if not isinstance(tree["float64"], str):
+        check.wrong("an array", tree["float64"], "written as a text")
+    shape = tuple(
+        check.whole(length, "a length of an array", 0, _LARGEST)
+        for length in check.items(tree["shape"], "a shape", 1, 2)
+    )
+    if 8 * math.prod(shape) > _LARGEST:
+        raise FormatError(f"an array has the shape {list(shape)}, which takes over {_LARGEST >> 20} MiB.")
+    return shape

@@ -15,18 +15,6 @@ from .composition import (
     same_measurement,
 )
 from .design import Cover, Design, Guarantee, Structure, rows_in_reach
-from .findings import (
-    ALARMING,
-    SEVERITIES,
-    Finding,
-    Verdict,
-    in_order,
-    verdict,
-    verdict_in_words,
-    warn_of,
-    worse_than_found,
-)
-from .readers import Past, Reader
 from .tolerance import (
     FloorTolerance,
     FractionTolerance,
@@ -35,5 +23,4 @@ from .tolerance import (
     OutputTolerance,
     TabulatedFloor,
     Tolerance,
-    Uncertain,
 )
