@@ -226,7 +226,7 @@ def test_path_of_a_pair_in_polar_coordinates(line: sf.Release) -> None:
 
 
 def test_wrong_dimensions_are_refused_in_words(line: sf.Release, release: sf.Release, path: sf.Release) -> None:
-    with pytest.raises(sf.InputError, match=r"has 1 input\(s\) \(t\); a map is for two. Use plot_release"):
+    with pytest.raises(sf.InputError, match=r"has 1 input \(t\); a map is for two. Use plot_release"):
         plot_std_map(line)
     with pytest.raises(sf.InputError, match="a map is for two"):
         plot_noise_map(line)

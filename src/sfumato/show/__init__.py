@@ -5,9 +5,8 @@ HTML page.
 """
 
 from .comparisons import plot_audit, plot_history, plot_tradeoff
+from .curves import plot_both, plot_floor, plot_floor_along, plot_partial, plot_release, plot_slices
 from .maps import plot_covariance, plot_noise_map, plot_std_map
-from .one_input import plot_both, plot_floor, plot_release
 from .report_page import check_page, report, write_report
-from .slices import plot_floor_along, plot_partial, plot_slices
 from .style import BAND, FLOOR, PUBLISHED, READER, REGION, TRUTH
 from .trajectory import plot_trajectory

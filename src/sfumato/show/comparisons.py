@@ -1,4 +1,4 @@
-"""A picture of an audit: what each adversary knows, in multiples of the floor that was promised."""
+"""Pictures of comparisons: what releases use of their promises, what levels cost, what adversaries know."""
 
 from __future__ import annotations
 
@@ -9,57 +9,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentFormatter
 
 from ..evaluate import OWNER_ONLY, Audit, Outcome, number, share
-from .style import FLOOR, PUBLISHED, PURPLE, READER, SMALL, TRUTH, legend_above, new_axes, plain_axes
+from .style import (
+    FLOOR,
+    ORANGE,
+    PUBLISHED,
+    PURPLE,
+    READER,
+    SKY,
+    SMALL,
+    TRUTH,
+    YELLOW,
+    legend_above,
+    legend_of_figure,
+    new_axes,
+    plain_axes,
+)
 
 if TYPE_CHECKING:
-    from ..evaluate import Line, Tradeoff
+    from ..evaluate import Tradeoff
     from ..ledger import Remaining
 
 
-# A picture of a ledger: how much of its promises each release has used.
+#: Colours of the promises of a ledger, one after the other.
+PROMISES = (READER, ORANGE, FLOOR, PURPLE, SKY, YELLOW)
 
-# Okabe and Ito's palette, told apart with any colour vision, and in grey by lightness.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442")
-SPENT, LIMIT = "#D55E00", "#000000"
-
-
-def plot_history(remaining: Remaining, ax: Axes | None = None) -> Axes:
-    """The share of each promise that was used after each release; above 100 % it is broken."""
-    if ax is None:
-        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-        ax = figure.subplots()
-    count = max(len(one.history) for one in remaining.promises)
-    width = 0.8 / len(remaining.promises)
-    for place, one in enumerate(remaining.promises):
-        at = np.arange(1, len(one.history) + 1) + (place - (len(remaining.promises) - 1) / 2) * width
-        used = np.array(one.history)
-        before = np.concatenate([[0.0], used[:-1]])
-        colour = COLOURS[place % len(COLOURS)]
-        label = f"{one.promise.design.region.in_words(one.promise.design.inputs.names)}: {one.left:.1%} left"
-        ax.bar(at, before, width=0.9 * width, color=colour, alpha=0.35, linewidth=0)
-        ax.bar(at, used - before, bottom=before, width=0.9 * width, color=colour, linewidth=0, label=label)
-    ax.axhline(1.0, color=LIMIT, linewidth=1.2, linestyle=(0, (5, 2)), label="all that was promised")
-    top = max(1.15, 1.1 * max(max(one.history, default=0.0) for one in remaining.promises))
-    ax.axhspan(1.0, top, color=SPENT, alpha=0.10, linewidth=0)
-    ax.set_ylim(0.0, top)
-    ax.set_xlim(0.4, count + 0.6)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    ax.set_xlabel("release")
-    ax.set_ylabel("of the tolerance used")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.text(count + 0.55, 1.02, "broken", color=SPENT, fontsize="small", ha="right", va="bottom")
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False, fontsize="small")
-    return ax
-
-
-# A picture of a comparison: what readers lose elsewhere, against what they may learn in the region.
-
-#: Colour, marker and line of each way: told apart in grey too.
+#: Colour, marker and line of each way of a trade-off: told apart in grey too.
 STYLES: dict[str, tuple[str, str, Any]] = {
     "joint": (READER, "o", "-"),
     "pointwise": (FLOOR, "s", (0, (5, 2))),
@@ -74,6 +51,51 @@ LABELS = {
     "cloaking": "DP cloaking, to the same floor",
 }
 
+#: Levels of a trade-off that are nearer than this have no floor each above them: their labels would touch.
+APART = 0.12
+
+#: What an audit draws of an adversary.
+_EXPECTED: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
+_WORST: dict[str, Any] = {"linestyle": "none", "marker": "<", "markersize": 6}
+_HERE: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 11, "markeredgewidth": 2.0}
+_CLAIMED: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 9, "markerfacecolor": "white"}
+_CLAIMED |= {"markeredgewidth": 1.4}
+
+#: Of an audit: height of a line, and of what is above and below the lines, in inches.
+_LINE, _MARGINS = 0.30, 1.95
+
+#: Nothing is drawn further left than this: knowing f a hundred times better than promised is knowing it.
+_LEAST = 0.01
+
+_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+def plot_history(remaining: Remaining, ax: Axes | None = None) -> Axes:
+    """The share of each promise that was used after each release; above 100 % it is broken."""
+    ax = new_axes(ax, 6.4, 3.8)
+    count = max(len(one.history) for one in remaining.promises)
+    width = 0.8 / len(remaining.promises)
+    for place, one in enumerate(remaining.promises):
+        at = np.arange(1, len(one.history) + 1) + (place - (len(remaining.promises) - 1) / 2) * width
+        used = np.array(one.history)
+        before = np.concatenate([[0.0], used[:-1]])
+        colour = PROMISES[place % len(PROMISES)]
+        label = f"{one.promise.design.region.in_words(one.promise.design.inputs.names)}: {one.left:.1%} left"
+        ax.bar(at, before, width=0.9 * width, color=colour, alpha=0.35, linewidth=0)
+        ax.bar(at, used - before, bottom=before, width=0.9 * width, color=colour, linewidth=0, label=label)
+    ax.axhline(1.0, color=TRUTH, linewidth=1.2, linestyle=(0, (5, 2)), label="all that was promised")
+    top = max(1.15, 1.1 * max(max(one.history, default=0.0) for one in remaining.promises))
+    ax.axhspan(1.0, top, color=PUBLISHED, alpha=0.10, linewidth=0)
+    ax.set_ylim(0.0, top)
+    ax.set_xlim(0.4, count + 0.6)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.set(xlabel="release", ylabel="of the tolerance used")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.text(count + 0.55, 1.02, "broken", color=PUBLISHED, fontsize="small", ha="right", va="bottom")
+    legend_above(ax, 2)
+    return ax
+
 
 def plot_tradeoff(found: Tradeoff, ax: Axes | None = None) -> Axes:
     """The loss of accuracy elsewhere against the level, a curve for each way; leaving rows out is a single cross.
@@ -84,104 +106,52 @@ def plot_tradeoff(found: Tradeoff, ax: Axes | None = None) -> Axes:
     for way in found.ways:
         lines = found.of(way)
         colour, marker, style = STYLES[way]
+        how: dict[str, Any] = {"color": colour, "marker": marker, "clip_on": False}
         if way == "dropout":
-            line = lines[0]
-            place = line.least_std if found.by_floor else line.learnt
+            (line,) = lines
             label = f"rows left out: no promise, readers learn {share(line.learnt)}"
             ax.axhline(line.loss, color=colour, linewidth=0.9, linestyle=style, zorder=1)
-            ax.plot(
-                place,
-                line.loss,
-                marker=marker,
-                markersize=8,
-                color=colour,
-                linestyle="none",
-                label=label,
-                zorder=4,
-                clip_on=False,
-            )
+            place = line.least_std if found.by_floor else line.learnt
+            ax.plot(place, line.loss, markersize=8, linestyle="none", label=label, zorder=4, **how)
             continue
+        how["markersize"] = 5.5
         at = np.array([line.floor if found.by_floor else line.alpha for line in lines])
         losses = np.array([line.loss for line in lines])
-        how: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5.5, "clip_on": False}
         ax.plot(at, losses, linestyle=style, linewidth=1.8, label=LABELS[way], zorder=3, **how)
         fails = np.array([line.holds is False for line in lines])
         if fails.any():
             how |= {"markerfacecolor": "white", "linestyle": "none", "zorder": 4}
             ax.plot(at[fails], losses[fails], label=f"{LABELS[way]}: certificate fails", **how)
-    _finish(ax, found)
-    return ax
-
-
-def _finish(ax: Axes, found: Tradeoff) -> None:
     plain_axes(ax)
     top = max([line.loss for line in found.rows if math.isfinite(line.loss)], default=0.0)
     ax.set_ylim(0.0, 1.08 * top if top > 0 else 1.0)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
     ax.set_ylabel("loss of accuracy elsewhere")
     if found.by_floor:
-        ax.set_xlabel(_wrapped(f"floor: the std of {found.output} that readers keep in {found.region}"))
+        words = f"floor: the std of {found.output} that readers keep in {found.region}"
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     else:
+        words = f"α: share of the variance of {found.output} that may be learnt in {found.region}"
         ax.set_xlim(0.0, 1.0)
-        ax.set_xlabel(_wrapped(f"α: share of the variance of {found.output} that may be learnt in {found.region}"))
         _floors_above(ax, found)
+    ax.set_xlabel(textwrap.fill(words, 78))
     legend_above(ax, 2, bbox_to_anchor=(0.0, 1.0 if found.by_floor else 1.16))
+    return ax
 
 
 def _floors_above(ax: Axes, found: Tradeoff) -> None:
-    """A second scale with the floor that belongs to each level."""
-    lines = _distinct([line for line in found.rows if math.isfinite(line.alpha)])
-    if not lines:
-        return
-    above = ax.secondary_xaxis("top")
-    shown = _apart(lines)
-    above.set_xticks([line.alpha for line in shown], [f"±{number(_rounded(line.floor))}" for line in shown])
-    above.tick_params(labelsize=SMALL)
-    above.set_xlabel(f"floor: readers know {found.output} no better", fontsize=SMALL)
-    above.spines["top"].set_visible(False)
-
-
-def _wrapped(label: str) -> str:
-    return textwrap.fill(label, 78)
-
-
-def _distinct(lines: list[Line]) -> list[Line]:
-    return list({line.alpha: line for line in sorted(lines, key=lambda line: line.alpha)}.values())
-
-
-def _apart(lines: list[Line]) -> list[Line]:
-    """Those whose labels do not touch."""
-    shown = [lines[0]]
-    for line in lines[1:]:
-        if line.alpha - shown[-1].alpha >= 0.12:
-            shown.append(line)
-    return shown
-
-
-def _rounded(value: float) -> float:
-    """To three digits, for a label."""
-    return float(f"{value:.3g}")
-
-
-_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-
-_TICK: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 11, "markeredgewidth": 2.0}
-_RING: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "o",
-    "markersize": 9,
-    "markeredgewidth": 1.4,
-    "markerfacecolor": "white",
-}
-_DOT: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
-_TRIANGLE: dict[str, Any] = {"linestyle": "none", "marker": "<", "markersize": 6}
-
-#: Height of a line and of what is above and below the lines, in inches.
-_LINE, _MARGINS = 0.30, 1.75
-
-#: Nothing is drawn further left than this: knowing f a hundred times better than promised is knowing it.
-_LEAST = 0.01
+    """A second scale with the floor that belongs to each level, where labels do not touch."""
+    floors = {line.alpha: line.floor for line in found.rows if math.isfinite(line.alpha)}
+    shown: list[float] = []
+    for alpha in sorted(floors):
+        if not shown or alpha - shown[-1] >= APART:
+            shown.append(alpha)
+    if shown:
+        above = ax.secondary_xaxis("top")
+        above.set_xticks(shown, [f"±{number(float(f'{floors[alpha]:.3g}'))}" for alpha in shown])
+        above.tick_params(labelsize=SMALL)
+        above.set_xlabel(f"floor: readers know {found.output} no better", fontsize=SMALL)
+        above.spines["top"].set_visible(False)
 
 
 def plot_audit(audit: Audit, ax: Axes | None = None) -> Figure:
@@ -191,35 +161,38 @@ def plot_audit(audit: Audit, ax: Axes | None = None) -> Figure:
     """
     covered = [outcome for outcome in audit.outcomes if outcome.covered]
     others = [outcome for outcome in audit.outcomes if not outcome.covered]
-    lines = len(audit.outcomes) + 1.3
-    if ax is None:
-        size = (7.6, _LINE * lines + _MARGINS)
-        ax = Figure(figsize=size, layout="constrained").subplots()
-    places = [*range(len(covered)), *(len(covered) + 1.3 + i for i in range(len(others)))]
-    shown = [*covered, *others]
-    for place, outcome in zip(places, shown, strict=True):
-        _draw(ax, place, outcome)
-    _finish_audit(ax, audit, places, shown)
-    _legend(ax)
+    ax = new_axes(ax, 7.6, _LINE * (len(audit.outcomes) + 1.3) + _MARGINS)
+    heights = [*range(len(covered)), *(len(covered) + 1.3 + i for i in range(len(others)))]
+    lines = dict(zip(heights, [*covered, *others], strict=True))
+    for height, outcome in lines.items():
+        _draw_adversary(ax, height, outcome)
+    _scale_audit(ax, lines)
+    headings = {-0.85: "covered by the promise: they know the release"}
     if others:
-        _heading(ax, len(covered) + 0.5, "not covered by the promise: they know more")
-    _heading(ax, -0.85, "covered by the promise: they know the release")
+        headings[len(covered) + 0.5] = "not covered by the promise: they know more"
+    for height, text in headings.items():
+        how: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "style": "italic", "color": "0.25"}
+        ax.text(0.005, height, text, fontsize=SMALL, va="center", **how)
+    ax.set_xlabel(f"error of what it concludes about {audit.output}, in multiples of the promised floor")
+    title = textwrap.fill(f"What adversaries achieve.  {OWNER_ONLY}", 72)
+    ax.set_title(title, fontsize=9.5, loc="left", pad=20)
     figure = ax.figure
     assert isinstance(figure, Figure)
+    legend_of_figure(figure, [ax], "lower center", 5, handletextpad=0.3, columnspacing=1.2)
     return figure
 
 
-def _draw(ax: Axes, place: float, outcome: Outcome) -> None:
+def _draw_adversary(ax: Axes, height: float, outcome: Outcome) -> None:
     """Expected (dot), claimed (ring), on these data (tick) and at the worst input (triangle), joined by a line."""
     expected, claimed, here, worst = _multiples(outcome)
     values = [expected, claimed, here, *([worst] if outcome.beaten else [])]
-    ax.plot([min(values), max(values)], [place, place], color="0.75", linewidth=1.2, zorder=2)
+    ax.plot([min(values), max(values)], [height, height], color="0.75", linewidth=1.2, zorder=2)
     colour = PUBLISHED if outcome.beaten else READER
-    ax.plot(here, place, **_TICK, color=PUBLISHED if outcome.closer else TRUTH, zorder=5)
-    ax.plot(claimed, place, **_RING, markeredgecolor=colour, zorder=3)
-    ax.plot(expected, place, **_DOT, color=colour, zorder=4)
+    ax.plot(here, height, **_HERE, color=PUBLISHED if outcome.closer else TRUTH, zorder=5)
+    ax.plot(claimed, height, **_CLAIMED, markeredgecolor=colour, zorder=3)
+    ax.plot(expected, height, **_EXPECTED, color=colour, zorder=4)
     if outcome.beaten:
-        ax.plot(worst, place, **_TRIANGLE, color=PUBLISHED, zorder=4)
+        ax.plot(worst, height, **_WORST, color=PUBLISHED, zorder=4)
 
 
 def _multiples(outcome: Outcome) -> tuple[float, float, float, float]:
@@ -229,55 +202,29 @@ def _multiples(outcome: Outcome) -> tuple[float, float, float, float]:
     return expected, claimed, here, worst
 
 
-def _legend(ax: Axes) -> None:
-    nowhere: list[float] = []
-    ax.plot(nowhere, nowhere, **_DOT, color=READER, label="expected error")
-    ax.plot(nowhere, nowhere, **_TRIANGLE, color=PUBLISHED, label="the same at the worst input")
-    ax.plot(nowhere, nowhere, **_RING, markeredgecolor="0.3", label="error it claims")
-    ax.plot(nowhere, nowhere, **_TICK, color=TRUTH, label="error on these data")
-    handles, labels = ax.get_legend_handles_labels()
-    handles.append(Patch(color=PUBLISHED))
-    labels.append("below the floor")
-    figure = ax.figure
-    assert isinstance(figure, Figure)
-    how = {"ncol": 5, "frameon": False, "fontsize": 8.5, "handletextpad": 0.3, "columnspacing": 1.2}
-    figure.legend(handles, labels, loc="outside lower center", **how)
-
-
-def _finish_audit(ax: Axes, audit: Audit, places: list[float], shown: list[Outcome]) -> None:
-    ax.set_xscale("log")
-    reached = [value for outcome in shown for value in _multiples(outcome)[: 4 if outcome.beaten else 3]]
+def _scale_audit(ax: Axes, lines: dict[float, Outcome]) -> None:
+    """Multiples of the floor, logarithmic, with what is below it shaded; names of adversaries; marks for a legend."""
+    reached = [value for outcome in lines.values() for value in _multiples(outcome)[: 4 if outcome.beaten else 3]]
     left = max(_LEAST, min([0.5, *reached])) * 0.85
+    ax.set_xscale("log")
     ax.set_xlim(left, max([1.6, *reached]) * 1.2)
-    ax.set_ylim(max(places) + 0.7, -1.3)
+    ax.set_ylim(max(lines) + 0.7, -1.3)
     ax.axvspan(left, 1.0, color=PUBLISHED, alpha=0.10, linewidth=0, zorder=0)
     ax.axvline(1.0, color=FLOOR, linewidth=2.0, zorder=1)
-    ax.text(
-        0.985,
-        -1.38,
-        "below the floor ",
-        color="#00664B",
-        fontsize=8.5,
-        ha="right",
-        va="bottom",
-    )
-    ax.text(1.015, -1.38, " promised", color="#00664B", fontsize=8.5, ha="left", va="bottom")
-    ax.set_yticks(places, [outcome.name for outcome in shown])
-    for label, outcome in zip(ax.get_yticklabels(), shown, strict=True):
+    for place, text, side in ((0.985, "below the floor ", "right"), (1.015, " promised", "left")):
+        ax.text(place, -1.38, text, color="#00664B", fontsize=SMALL, ha=side, va="bottom")
+    ax.set_yticks(list(lines), [outcome.name for outcome in lines.values()])
+    for label, outcome in zip(ax.get_yticklabels(), lines.values(), strict=True):
         label.set_fontweight("bold" if outcome.below else "normal")
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_locator(FixedLocator(_TICKS))
     ax.xaxis.set_minor_locator(FixedLocator([]))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.set_xlabel(f"error of what it concludes about {audit.output}, in multiples of the promised floor")
-    ax.set_title(f"What adversaries achieve.  {OWNER_ONLY}", fontsize=9.5, loc="left", pad=20)
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    ax.grid(True, axis="x", color="0.88", linewidth=0.6)
-    ax.set_axisbelow(True)
-
-
-def _heading(ax: Axes, place: float, text: str) -> None:
-    ax.text(
-        0.005, place, text, transform=ax.get_yaxis_transform(), fontsize=8.5, style="italic", color="0.25", va="center"
-    )
+    plain_axes(ax, "x")
+    ax.spines["left"].set_visible(False)
+    nowhere: list[float] = []
+    ax.plot(nowhere, nowhere, **_EXPECTED, color=READER, label="expected error")
+    ax.plot(nowhere, nowhere, **_WORST, color=PUBLISHED, label="the same at the worst input")
+    ax.plot(nowhere, nowhere, **_CLAIMED, markeredgecolor="0.3", label="error it claims")
+    ax.plot(nowhere, nowhere, **_HERE, color=TRUTH, label="error on these data")
+    ax.plot(nowhere, nowhere, linestyle="none", marker="s", markersize=8, color=PUBLISHED, label="below the floor")

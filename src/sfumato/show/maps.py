@@ -13,8 +13,8 @@ from ..data import Outputs, sample_places
 from ..design import Mechanism
 from ..errors import InputError
 from ..release import Release
-from .style import DIVERGING, PUBLISHED, SEQUENTIAL, SMALL, colour_bar, legend_above, new_axes
-from .view import Seen, View
+from .style import DIVERGING, PUBLISHED, SEQUENTIAL, colour_bar, legend_above, new_axes
+from .view import View
 
 #: Inputs on each side of a map, and of the finer one that the border of a region is drawn on.
 SIDE, FINE = 81, 401
@@ -22,10 +22,14 @@ SIDE, FINE = 81, 401
 #: Steps of the colours of a map.
 LEVELS = 24
 
-#: Rows and columns of Σ that are drawn at most.
-MOST_ROWS = 1200
+#: Rows and columns of Σ that are drawn at most, and points of a map.
+MOST_ROWS, MOST_POINTS = 1200, 2000
 
+#: Inches of a map, with its colour bar.
 _WIDTH, _HEIGHT = 5.6, 4.4
+
+#: Of the length of a side of Σ: how far its bars are from the matrix.
+_EDGE = 0.022
 
 
 def plot_std_map(release: Release, ax: Axes | None = None, of: str | None = None, label: str | None = None) -> Axes:
@@ -33,26 +37,19 @@ def plot_std_map(release: Release, ax: Axes | None = None, of: str | None = None
 
     ``of`` is the output to draw, where there are several; ``label`` names the colours, with units.
     """
-    view = Seen.by_readers(release, of)
-    _two_inputs(view)
+    view = View.of_release(release, of)
+    _check_two_inputs(view)
     ax = new_axes(ax, _WIDTH, _HEIGHT)
-    across, up = _sides(view, SIDE)
-    std = view.predict(_grid(across, up)).std.reshape(SIDE, SIDE)
+    across, up = (np.linspace(*view.span(place), SIDE) for place in (0, 1))
+    std = release.predict(_grid(across, up), of).std.reshape(SIDE, SIDE)
     # from 0, where everything is known: a flat map then looks flat
     levels = np.linspace(0.0, float(std.max()) or 1.0, LEVELS + 1)
     drawn = ax.contourf(across, up, std, levels=levels, cmap=SEQUENTIAL)
     colour_bar(ax, drawn, label or f"reader's std of {view.name}")
-    ax.plot(
-        *_spread(view.rows).T,
-        linestyle="none",
-        marker="o",
-        markersize=2.6,
-        color="white",
-        markeredgecolor="black",
-        markeredgewidth=0.35,
-    )
-    _outline(ax, view)
-    return _finish_map(ax, view, _handle("row of the data", "0.55", marker="o"))
+    rows = view.rows[_even(len(view.rows), MOST_POINTS)]
+    how: dict[str, Any] = {"markersize": 2.6, "markeredgecolor": "black", "markeredgewidth": 0.35}
+    ax.plot(*rows.T, linestyle="none", marker="o", color="white", **how)
+    return _finish_map(ax, view, "0.55")
 
 
 def plot_noise_map(
@@ -62,25 +59,15 @@ def plot_noise_map(
 
     It needs no values: a mechanism can be drawn before anything is released.
     """
-    view = _public(source, of)
-    _two_inputs(view)
+    view = View.of_release(source, of) if isinstance(source, Release) else View(_design(source), of)
+    _check_two_inputs(view)
     ax = new_axes(ax, _WIDTH, _HEIGHT)
     rows, std = _noise_of_rows(view)
     order = np.argsort(std, kind="stable")  # the most blurred on top
-    drawn = ax.scatter(
-        rows[order, 0],
-        rows[order, 1],
-        c=std[order],
-        cmap=SEQUENTIAL,
-        vmin=0.0,
-        s=17,
-        edgecolors="0.25",
-        linewidths=0.35,
-        zorder=3,
-    )
+    how: dict[str, Any] = {"s": 17, "edgecolors": "0.25", "linewidths": 0.35, "zorder": 3}
+    drawn = ax.scatter(rows[order, 0], rows[order, 1], c=std[order], cmap=SEQUENTIAL, vmin=0.0, **how)
     colour_bar(ax, drawn, label or f"std of the noise on {_name(source, of)}")
-    _outline(ax, view)
-    return _finish_map(ax, view, _handle("row of the data", "0.7", marker="o"))
+    return _finish_map(ax, view, "0.7")
 
 
 def plot_covariance(
@@ -100,7 +87,8 @@ def plot_covariance(
         )
     values = design.inputs.values
     numbers = outputs.numbers(values)
-    place = View(design, outputs.names[numbers[0]]).column(by)
+    view = View(design, outputs.names[numbers[0]])
+    place = view.column(by)
     order = np.lexsort((values[:, place], numbers))
     order = order[_even(len(order), MOST_ROWS)]
     factor, rows = design.noise.factor[order], len(order)
@@ -110,10 +98,11 @@ def plot_covariance(
     drawn = ax.imshow(covariance, cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest", aspect="auto")
     colour_bar(ax, drawn, label or f"covariance of the noise on {_name(source, None)}")
     inside = design.region.contains_for_any_output(values[order])
-    edge = rows * 0.022
+    edge = rows * _EDGE
     for start, stop in _runs(inside):
-        ax.plot([start - 0.5, stop + 0.5], [-0.5 - edge] * 2, color=PUBLISHED, linewidth=4, solid_capstyle="butt")
-        ax.plot([-0.5 - edge] * 2, [start - 0.5, stop + 0.5], color=PUBLISHED, linewidth=4, solid_capstyle="butt")
+        bar, beside = [start - 0.5, stop + 0.5], [-0.5 - edge] * 2
+        for x, y in ((bar, beside), (beside, bar)):
+            ax.plot(x, y, color=PUBLISHED, linewidth=4, solid_capstyle="butt")
     ax.set(xlim=(-0.5 - 2 * edge, rows - 0.5), ylim=(rows - 0.5, -0.5 - 2 * edge))
     ticks, texts = _ticks_of_rows(values[order], place, outputs)
     ax.set_xticks(ticks, texts)
@@ -121,15 +110,7 @@ def plot_covariance(
     name = design.inputs.names[place]
     ax.set(xlabel=f"rows, by {name}", ylabel=f"rows, by {name}")
     ax.spines[:].set_visible(False)
-    words = design.region.in_words(design.inputs.names)
-    ax.legend(
-        handles=[_handle(f"region: {words}", PUBLISHED, linewidth=4)],
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        frameon=False,
-        fontsize=SMALL,
-        borderaxespad=0.2,
-    )
+    legend_above(ax, handles=[_handle(view.region_in_words, PUBLISHED, linewidth=4)])
     return ax
 
 
@@ -139,40 +120,27 @@ def _design(source: Any) -> Any:
     return source.design
 
 
-def _public(source: Mechanism | Release, of: str | None) -> View:
-    if isinstance(source, Release):
-        return Seen.by_readers(source, of)
-    return View(_design(source), of)
-
-
 def _name(source: Mechanism | Release, of: str | None) -> str:
     return of or (source.output_name if isinstance(source, Release) else "y")
 
 
-def _two_inputs(view: View) -> None:
-    if len(view.names) != 2:
-        other = "plot_release and plot_floor" if len(view.names) == 1 else "plot_floor_along and plot_slices"
-        raise InputError(
-            f"the release has {len(view.names)} input(s) ({', '.join(view.names)}); a map is for two. Use {other}."
-        )
+def _check_two_inputs(view: View) -> None:
+    others = "plot_release and plot_floor" if len(view.names) == 1 else "plot_floor_along and plot_slices"
+    view.check_inputs(2, "a map is for two", others)
 
 
 def _noise_of_rows(view: View) -> tuple[Array, Array]:
-    design = view.design
-    sample = design.inputs.sample
-    variance = getattr(design.noise, "variance_at", lambda rows: design.noise.variance())(sample.values)
-    if len(variance) != len(sample):
-        variance = variance[sample_places(len(design.inputs))]
-        return design.inputs.values[sample_places(len(design.inputs))], np.sqrt(variance)
-    own = sample.outputs.numbers(sample.values) == view.number
+    inputs, noise = view.design.inputs, view.design.noise
+    if noise.compressed:
+        rows = inputs.sample
+        variance = noise.variance_at(rows.values)
+    else:
+        places = sample_places(len(inputs))
+        rows, variance = inputs.select(places), noise.variance()[places]
+    own = rows.outputs.numbers(rows.values) == view.number
     if not own.any():
         raise InputError(f"of is {view.of!r}, which is not released, so it has no noise; choose one that is.")
-    return sample.plain.values[own], np.sqrt(variance[own])
-
-
-def _sides(view: View, count: int) -> tuple[Array, Array]:
-    across, up = (np.linspace(*view.span(place), count) for place in (0, 1))
-    return across, up
+    return rows.plain.values[own], np.sqrt(variance[own])
 
 
 def _grid(across: Array, up: Array) -> Array:
@@ -200,26 +168,23 @@ def _around(view: View, place: int) -> Array:
     return np.linspace(low - margin, high + margin, FINE)
 
 
-def _finish_map(ax: Axes, view: View, rows: Line2D) -> Axes:
+def _finish_map(ax: Axes, view: View, colour: str) -> Axes:
+    """The region, the names of the inputs, and a legend in which rows have this ``colour``."""
+    _outline(ax, view)
     for place, limits in ((0, ax.set_xlim), (1, ax.set_ylim)):
         low, high = view.span(place)
         limits(low - 0.02 * (high - low), high + 0.02 * (high - low))
     ax.set(xlabel=view.names[0], ylabel=view.names[1])
     ax.spines[:].set_visible(False)
-    words = view.design.region.in_words(view.design.inputs.names)
     finite = view.design.region.points is not None
-    region = _handle(f"region: {words}", PUBLISHED, 0.0 if finite else 2.0, "X" if finite else None)
-    legend_above(ax, 2, handles=[rows, region])
+    region = _handle(view.region_in_words, PUBLISHED, 0.0 if finite else 2.0, "X" if finite else None)
+    legend_above(ax, 2, handles=[_handle("row of the data", colour, marker="o"), region])
     return ax
 
 
 def _handle(label: str, colour: str, linewidth: float = 0.0, marker: str | None = None) -> Line2D:
     style: Any = "-" if linewidth else "none"
     return Line2D([], [], color=colour, linewidth=linewidth, marker=marker, linestyle=style, label=label)
-
-
-def _spread(rows: Array) -> Array:
-    return rows[_even(len(rows), 2000)]
 
 
 def _even(rows: int, most: int) -> Index:

@@ -20,11 +20,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from .curves import plot_both, plot_floor_along
 from .maps import plot_std_map
-from .one_input import plot_both
 from .report_facts import Facts
 from .report_html import Html, clean, escaped, number, shortened, tag
-from .slices import plot_floor_along
 
 #: Of how many outputs pictures are shown, along how many columns, and of how many rows single points.
 MOST_OUTPUTS, MOST_COLUMNS, MOST_POINTS = 6, 3, 1500

@@ -17,7 +17,7 @@ from ..evaluate import AUDIT_HEADER, Audit
 from ..ledger import Ledger, Remaining
 from ..release import Release, digest_outputs
 from .comparisons import plot_audit
-from .one_input import plot_both
+from .curves import plot_both
 from .report_facts import Facts, Floor
 from .report_figures import MOST_OUTPUTS, MOST_POINTS, Picture, picture, public_pictures, quantities_table, shown
 from .report_html import Child, Html, counted, joined, listed, multiple, number, share, table, tag

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,12 @@ from matplotlib.ticker import MaxNLocator
 
 from ..arrays import Array, Mask
 from ..errors import InputError
-from ..release import Release
-from .style import PUBLISHED, READER, SMALL, TRUTH, new_axes
-from .view import Seen
+from ..release import Prediction, Release
+from .style import DASHED, PUBLISHED, READER, SMALL, TRUTH, new_axes, plain_axes
+from .view import View
 
-STEPS = 601
-
-#: How many ellipses are drawn along the path, and points on each.
-ELLIPSES, ROUND = 37, 49
+#: Points of a path, ellipses along it, and points on each of them.
+STEPS, ELLIPSES, ROUND = 601, 37, 49
 
 #: Two outputs are within this many standard deviations of their mean with a chance of 95 %.
 PLANE = float(np.sqrt(-2.0 * np.log(0.05)))
@@ -43,10 +42,9 @@ def plot_trajectory(
     both, along the path: only the owner has them. ``labels`` name the axes, with units.
     """
     first, second = _both(release, x, y)
-    _check_line(first, second)
     times = np.linspace(*_common_span(first, second), STEPS)[:, None]
     path = np.column_stack([first.predict(times).mean, second.predict(times).mean])
-    inside = first.inside(times) | second.inside(times)
+    inside = first.view.inside(times) | second.view.inside(times)
     ax = new_axes(ax, 5.6, 5.2, "polar" if polar else None)
     if polar != (ax.name == "polar"):
         raise InputError(f"polar is {polar}, but ax is {'' if ax.name == 'polar' else 'not '}polar; make them agree.")
@@ -61,14 +59,31 @@ def plot_trajectory(
     reached = [*shapes, path, _draw_published(ax, first, second, polar)]
     if truth is not None:
         known = np.column_stack([np.asarray(values, dtype=np.float64).reshape(-1) for values in truth])
-        ax.plot(*_in_plane(known, polar).T, color=TRUTH, linewidth=1.2, linestyle=(0, (4, 1.5)), zorder=4)
+        ax.plot(*_in_plane(known, polar).T, color=TRUTH, linewidth=1.2, linestyle=DASHED, zorder=4)
         reached.append(known)
-    _finish(ax, first, second, polar, np.vstack(reached), labels)
+    _finish(ax, labels or (first.view.name, second.view.name), polar, np.vstack(reached))
     _legend(ax, inside, truth is not None)
     return ax
 
 
-def _both(release: Any, x: str | None, y: str | None) -> tuple[Seen, Seen]:
+@dataclass(frozen=True, eq=False)
+class _Coordinate:
+    """One output of a release, over one input."""
+
+    release: Release
+    view: View
+
+    @classmethod
+    def of(cls, release: Release, name: str | None) -> _Coordinate:
+        view = View.of_release(release, name)
+        view.check_inputs(1, "a path runs over one, such as time", "plot_slices")
+        return cls(release, view)
+
+    def predict(self, times: Array) -> Prediction:
+        return self.release.predict(times, self.view.of)
+
+
+def _both(release: Any, x: str | None, y: str | None) -> tuple[_Coordinate, _Coordinate]:
     if isinstance(release, Release):
         outputs = release.design.inputs.outputs
         if not outputs.numbered:
@@ -81,43 +96,34 @@ def _both(release: Any, x: str | None, y: str | None) -> tuple[Seen, Seen]:
         names = (x, y) if x is not None else outputs.names[:2]
         if len(names) < 2 or names[0] == names[1]:
             raise InputError(f"x and y are {names}; choose two of {', '.join(map(repr, outputs))}.")
-        return Seen.by_readers(release, names[0]), Seen.by_readers(release, names[1])
+        return _Coordinate.of(release, names[0]), _Coordinate.of(release, names[1])
     pair = list(release) if isinstance(release, Sequence) else [release]
     if len(pair) != 2 or not all(isinstance(one, Release) for one in pair):
         raise InputError("release is neither one of several outputs nor a pair of releases; give one of these.")
     named = [name if one.design.inputs.outputs.numbered else None for one, name in zip(pair, (x, y), strict=True)]
-    return Seen.by_readers(pair[0], named[0]), Seen.by_readers(pair[1], named[1])
+    return _Coordinate.of(pair[0], named[0]), _Coordinate.of(pair[1], named[1])
 
 
-def _check_line(first: Seen, second: Seen) -> None:
-    for view in (first, second):
-        if len(view.names) != 1:
-            raise InputError(
-                f"the release has {len(view.names)} inputs ({', '.join(view.names)}); a path runs over one, such as "
-                "time. Use plot_slices."
-            )
-
-
-def _common_span(first: Seen, second: Seen) -> tuple[float, float]:
-    spans = [first.span(0), second.span(0)]
+def _common_span(first: _Coordinate, second: _Coordinate) -> tuple[float, float]:
+    spans = [first.view.span(0), second.view.span(0)]
     low, high = max(span[0] for span in spans), min(span[1] for span in spans)
     if low >= high:
         raise InputError(f"the two releases have no inputs in common: {spans[0]} and {spans[1]}.")
     return low, high
 
 
-def _covariances(first: Seen, second: Seen, times: Array) -> Array:
+def _covariances(first: _Coordinate, second: _Coordinate, times: Array) -> Array:
     """The 2 × 2 covariance of both outputs at each time, as the reader has it."""
     result = np.zeros((len(times), 2, 2))
     result[:, 0, 0] = first.predict(times).std ** 2
     result[:, 1, 1] = second.predict(times).std ** 2
-    if first.release is second.release and first.release is not None:
-        release = first.release
+    release = first.release
+    if release is second.release:
         rows = len(release.design.inputs)
         blur = release.noise.covariance()
         blur[np.diag_indices(rows)] += release.prior.noise_variance(rows) + release.steps**2 / 12
         reader = release.prior.condition(release.design.inputs, release.outputs, blur)
-        across = np.diag(reader.covariance(first.about(times), second.about(times)))
+        across = np.diag(reader.covariance(first.view.about(times), second.view.about(times)))
         result[:, 0, 1] = result[:, 1, 0] = across
     return result
 
@@ -135,12 +141,10 @@ def _in_plane(points: Array, polar: bool) -> Array:
     return points[:, ::-1] if polar else points
 
 
-def _draw_published(ax: Axes, first: Seen, second: Seen, polar: bool) -> Array:
+def _draw_published(ax: Axes, first: _Coordinate, second: _Coordinate, polar: bool) -> Array:
     """Values that were published of both outputs at the same input."""
-    assert first.release is not None
-    assert second.release is not None
-    at, values = first.release.rows_of(first.name)
-    others = dict(zip(*(part.ravel().tolist() for part in second.release.rows_of(second.name)), strict=True))
+    at, values = first.release.rows_of(first.view.name)
+    others = dict(zip(*(part.ravel().tolist() for part in second.release.rows_of(second.view.name)), strict=True))
     pairs = [(value, others[time]) for time, value in zip(at.ravel().tolist(), values, strict=True) if time in others]
     if pairs:
         style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 3.2, "markeredgewidth": 0.5}
@@ -149,16 +153,14 @@ def _draw_published(ax: Axes, first: Seen, second: Seen, polar: bool) -> Array:
     return np.array(pairs, dtype=np.float64).reshape(-1, 2)
 
 
-def _finish(ax: Axes, first: Seen, second: Seen, polar: bool, reached: Array, labels: tuple[str, str] | None) -> None:
-    across, up = labels or (first.name, second.name)
+def _finish(ax: Axes, labels: tuple[str, str], polar: bool, reached: Array) -> None:
+    across, up = labels
     low, high = np.nanmin(reached, axis=0), np.nanmax(reached, axis=0)
     margin = 0.05 * (high - low)
     if not polar:
         ax.set(xlabel=across, ylabel=up, xlim=(low[0] - margin[0], high[0] + margin[0]))
         ax.set_ylim(low[1] - margin[1], high[1] + margin[1])
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(True, color="0.9", linewidth=0.6)
-        ax.set_axisbelow(True)
+        plain_axes(ax, "both")
         ax.ticklabel_format(useOffset=False)
         return
     # a ring: what matters is how the radius differs, not how large it is
@@ -183,7 +185,6 @@ def _legend(ax: Axes, inside: Mask, truth: bool) -> None:
     handles.append(Patch(facecolor="0.85", edgecolor="0.6", label="95 % of the reader"))
     handles.append(Line2D([], [], color="0.35", marker="o", markersize=3.6, linestyle="none", label="published"))
     if truth:
-        style: Any = (0, (4, 1.5))
-        handles.append(Line2D([], [], color=TRUTH, linewidth=1.2, linestyle=style, label="truth (the owner's)"))
+        handles.append(Line2D([], [], color=TRUTH, linewidth=1.2, linestyle=DASHED, label="truth (the owner's)"))
     how: dict[str, Any] = {"ncol": 3, "frameon": False, "fontsize": SMALL}
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.1), **how)

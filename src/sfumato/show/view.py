@@ -1,4 +1,4 @@
-"""What pictures ask of a release with any number of inputs: its rows, its region, and what readers conclude where."""
+"""What pictures ask of a design, with any number of inputs: its rows, its region and its floor, for one output."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..data import ONE_OUTPUT, Inputs, as_inputs
 from ..errors import InputError
 from ..models import OutputsKernel
 from ..promise import Design
-from ..release import Prediction, Release
+from ..release import Release
 
-#: Steps along a column.
-STEPS = 201
+#: Steps along a column: of one among several, and of the only one.
+STEPS, FINE_STEPS = 201, 601
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A design, or one of its outputs (``of``) where it has several."""
+    """One output of a design; ``of`` is its name, None where there is only one."""
 
     design: Design
     of: str | None = None
@@ -33,6 +33,14 @@ class View:
         if isinstance(kernel, OutputsKernel) and not kernel.takes_input(self.number):
             raise InputError(f"of is {self.of!r}, which is one quantity without inputs; ask release.predict for it.")
 
+    @classmethod
+    def of_release(cls, release: Release, of: str | None) -> View:
+        """One output of a release, after a check of both."""
+        if not isinstance(release, Release):
+            raise InputError(f"release is a {type(release).__name__}; give what mechanism.release(y) or sf.load gave.")
+        release.design.inputs.outputs.number(of, "of")
+        return cls(release.design, of)
+
     @cached_property
     def number(self) -> int:
         """The number of the output; a design of one does not know its name yet."""
@@ -40,9 +48,23 @@ class View:
         return outputs.number(self.of, "of") if outputs.numbered else 0
 
     @property
+    def name(self) -> str:
+        return self.of or self.design.inputs.outputs.names[self.number]
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The input columns."""
         return self.design.inputs.names[: self.design.inputs.features]
+
+    @property
+    def region_in_words(self) -> str:
+        return f"region: {self.design.region.in_words(self.design.inputs.names)}"
+
+    def check_inputs(self, count: int, picture: str, others: str) -> None:
+        """Refuse a design that has not ``count`` inputs; ``picture`` needs them, ``others`` do not."""
+        if len(self.names) != count:
+            inputs = "1 input" if len(self.names) == 1 else f"{len(self.names)} inputs"
+            raise InputError(f"the release has {inputs} ({', '.join(self.names)}); {picture}. Use {others}.")
 
     @cached_property
     def rows(self) -> Array:
@@ -51,9 +73,19 @@ class View:
         plain, own = sample.plain.values, sample.outputs.numbers(sample.values) == self.number
         return np.asarray(plain[own]) if own.any() else plain
 
+    @cached_property
+    def sensitive(self) -> Array:
+        """The sensitive inputs of this output."""
+        points = self.design.sensitive
+        return np.asarray(points[self.design.inputs.outputs.numbers(points) == self.number])
+
     def about(self, points: Array) -> Array:
         """``points`` as rows about this output."""
         return self.design.inputs.outputs.rows(points, self.number)
+
+    def is_about(self, row: Array) -> bool:
+        """Whether a row is about this output."""
+        return bool(self.design.inputs.outputs.numbers(row[None])[0] == self.number)
 
     def inside(self, points: Array) -> Mask:
         return self.design.region.contains(self.about(points))
@@ -65,10 +97,11 @@ class View:
         """The promised floor at ``points``; NaN outside the region, and where it is promised at single inputs only."""
         floor = np.full(len(points), np.nan)
         inside = self.inside(points)
+        # between the rows of cover="rows" nothing is promised
         if inside.any() and self.design.cover in ("greedy", "exchange", "everywhere"):
             try:
                 floor[inside] = self.design.tolerance.floor(self.design.prior, self.about(points[inside]))
-            except InputError:  # a table knows its own points only
+            except InputError:  # a matrix or a table knows its own points only
                 return floor
         return floor
 
@@ -89,10 +122,14 @@ class View:
             known.extend(self.design.region.points[:, place])
         return float(min(known)), float(max(known))
 
-    def along(self, place: int, at: Array, count: int = STEPS) -> Array:
+    def line(self) -> Array:
+        """All along the only column, through rows and sensitive inputs: there the promise is tight."""
+        known = np.concatenate([self.design.inputs.sample.values[:, 0], self.sensitive[:, 0]])
+        return np.union1d(np.linspace(known.min(), known.max(), FINE_STEPS), known)[:, None]
+
+    def along(self, place: int, at: Array) -> Array:
         """Inputs through ``at`` that differ in one column, from end to end."""
-        low, high = self.span(place)
-        steps = np.union1d(np.linspace(low, high, count), [at[place]])
+        steps = np.union1d(np.linspace(*self.span(place), STEPS), [at[place]])
         points = np.tile(at, (len(steps), 1))
         points[:, place] = steps
         return points
@@ -115,26 +152,3 @@ class View:
         if len(found) != 1:
             raise InputError(f"at has {len(found)} rows; give one input.")
         return np.array(found.values[0])
-
-
-@dataclass(frozen=True, eq=False)
-class Seen(View):
-    """A release as its readers see it."""
-
-    release: Release | None = None
-
-    @classmethod
-    def by_readers(cls, release: Release, of: str | None) -> Seen:
-        if not isinstance(release, Release):
-            raise InputError(f"release is a {type(release).__name__}; give what mechanism.release(y) or sf.load gave.")
-        release.design.inputs.outputs.number(of, "of")
-        return cls(release.design, of, release)
-
-    @property
-    def name(self) -> str:
-        assert self.release is not None
-        return self.of or self.release.output_name
-
-    def predict(self, points: Array) -> Prediction:
-        assert self.release is not None
-        return self.release.predict(points, self.of)
