@@ -22,3 +22,24 @@ from .show import (
     plot_tradeoff,
     plot_trajectory,
 )
+
+__all__ = [
+    "BAND",
+    "FLOOR",
+    "PUBLISHED",
+    "READER",
+    "REGION",
+    "TRUTH",
+    "plot_both",
+    "plot_covariance",
+    "plot_floor",
+    "plot_floor_along",
+    "plot_history",
+    "plot_noise_map",
+    "plot_partial",
+    "plot_release",
+    "plot_slices",
+    "plot_std_map",
+    "plot_tradeoff",
+    "plot_trajectory",
+]
