@@ -8,4 +8,4 @@ from .audits import AUDIT_HEADER, OWNER_ONLY, Audit, audit
 from .baselines import dropout, solve_positive, stationary, unsecured
 from .differential_privacy import Budget, PrivatePredictions, cloak, standard_dp, unsafe_normals
 from .target import Outcome
-from .tradeoffs import TRADEOFF_HEADER, WIDE_ONLY, Line, Tradeoff, cells, notes, number, share, tradeoff
+from .tradeoffs import TRADEOFF_HEADER, WIDE_ONLY, Tradeoff, cells, notes, number, share, tradeoff

@@ -174,8 +174,7 @@ def plot_audit(audit: Audit, ax: Axes | None = None) -> Figure:
         how: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "style": "italic", "color": "0.25"}
         ax.text(0.005, height, text, fontsize=SMALL, va="center", **how)
     ax.set_xlabel(f"error of what it concludes about {audit.output}, in multiples of the promised floor")
-    title = textwrap.fill(f"What adversaries achieve.  {OWNER_ONLY}", 72)
-    ax.set_title(title, fontsize=9.5, loc="left", pad=20)
+    ax.set_title(f"What adversaries achieve.\n{OWNER_ONLY}", fontsize=9.5, loc="left", pad=20)
     figure = ax.figure
     assert isinstance(figure, Figure)
     legend_of_figure(figure, [ax], "lower center", 5, handletextpad=0.3, columnspacing=1.2)
