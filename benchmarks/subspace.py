@@ -29,7 +29,7 @@ from sfumato.design.search import greedy_order
 from sfumato.linalg.subspace import SubspaceResult, subspace_positive_part
 from sfumato.linalg.tensors import as_array, as_tensor
 from sfumato.programs.joint import explaining_root
-from sfumato.proof.reader import Covariances
+from sfumato.promise.readers import Reader
 
 RESULTS = Path(__file__).parent / "results"
 ALPHA, EPSILON, ACCURACY = 0.3, 0.05, 1e-8
@@ -60,9 +60,10 @@ def census(columns: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
 def matrices(
     prior: sf.Prior, X: np.ndarray, S: np.ndarray, alpha: float, device: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    made = Covariances(prior, device)
-    U = explaining_root(as_array(made.between(X, S)), alpha * prior.covariance(S))
-    return made.of_data(as_inputs(X)), as_tensor(np.ascontiguousarray(U), device)
+    reader, inputs = Reader(prior), as_inputs(X)
+    cross = as_array(reader.function.with_data(inputs, S, device))
+    U = explaining_root(cross, alpha * prior.covariance(S))
+    return reader.data_covariance(inputs, device), as_tensor(np.ascontiguousarray(U), device)
 
 
 def timed(device: str, action: Callable[[], Any]) -> tuple[float, Any]:

@@ -25,7 +25,7 @@ _ROOMS = {
     "evaluate": "Tradeoff audit tradeoff",
     "ledger": "Ledger",
     "models": "Average Derivative Integral JointPrior Prior Value fit_prior",
-    "promise": "KernelTolerance MatrixTolerance Tolerance",
+    "promise": "Finding KernelTolerance MatrixTolerance Tolerance",
     "proof": "Certificate",
     "regions": "Ball Box Everywhere Points Region parse_region",
     "release": "Prediction Release load",
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .models import Prior as Prior
     from .models import Value as Value
     from .models import fit_prior as fit_prior
+    from .promise import Finding as Finding
     from .promise import KernelTolerance as KernelTolerance
     from .promise import MatrixTolerance as MatrixTolerance
     from .promise import Tolerance as Tolerance

@@ -196,7 +196,7 @@ def test_the_papers_example_is_reproduced(tmp_path: Path, run: Run) -> None:
 def test_rows_cover_is_announced_as_rows_only(data: Path, run: Run) -> None:
     result = run(*options(data, cover="rows", alpha=0.1, lengthscale=0.1, noise=0))
     assert result.exit_code == 0
-    assert "ONLY THE ROWS ARE PROTECTED" in result.stdout
+    assert "Only the rows are protected" in result.stdout
 
 
 def test_parquet_in_and_out(data: Path, run: Run) -> None:
@@ -325,7 +325,7 @@ def test_certify_exits_1_when_the_promise_is_broken(released: Path, run: Run) ->
     replace(honest, design=weak).save(released)
     result = run("certify", released)
     assert result.exit_code == 1, result.output
-    assert "THE PROMISE DOES NOT HOLD" in result.stdout
+    assert "Do not publish: the promise does not hold." in result.stdout
     result = run("certify", released, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["holds"] is False

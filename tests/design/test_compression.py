@@ -18,9 +18,10 @@ from kernels import matern, rbf
 from oracles import DIGITS, exact, explained_variances50, joint_ratio50, least_noise, rbf50
 from sfumato.data.parts import Here
 from sfumato.noise.noise import FunctionalNoise
+from sfumato.promise.readers import Reader
 from sfumato.proof.certificate import certify
-from sfumato.proof.reader import Reader
-from sfumato.proof.sums import CompressedReader, summary_of
+from sfumato.proof.knowledge import ExactKnowledge
+from sfumato.proof.sums import KnowledgeFromSums, summary_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 
@@ -41,7 +42,7 @@ def compress(prior, X, region, **options):
 
 def compressed_readers(design):
     summary = summary_of(design, Here(), None, lambda rows: None)
-    return [CompressedReader(design, prior, summary, place) for place, prior in enumerate(design.priors)]
+    return [KnowledgeFromSums(design, Reader(prior), summary, place) for place, prior in enumerate(design.priors)]
 
 
 def promised(design, batch=5):
@@ -80,7 +81,7 @@ def check_from_the_safe_side(mechanism, off=1e-9):
     design, certificate = mechanism.design, mechanism.certificate
     points = promised(design)
     for prior, compressed in zip(design.priors, compressed_readers(design), strict=True):
-        reader = Reader(design, prior)
+        reader = ExactKnowledge(design, Reader(prior))
         assert np.all(compressed.deviations(points) <= reader.deviations(points) * (1 + off))
         assert reader.floor_ratios(points).min() >= 1 - 1e-9
         assert reader.floor_ratios(certificate.worst_input[None])[0] >= certificate.floor_ratio * (1 - off)

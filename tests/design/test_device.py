@@ -9,13 +9,14 @@ import torch
 import sfumato as sf
 from kernels import matern, rbf
 from sfumato.data.inputs import as_inputs
-from sfumato.design.problem import Audience, Problem
+from sfumato.design.problem import DenseRows, Problem, Solver
 from sfumato.linalg.tensors import as_array, as_tensor, cholesky_in_place, inverse_norm
 from sfumato.noise.noise import CorrelatedNoise, IndependentNoise
+from sfumato.promise.readers import Reader
 from sfumato.promise.tolerance import FractionTolerance
 from sfumato.proof.certificate import certify
+from sfumato.proof.knowledge import ExactKnowledge
 from sfumato.proof.optimality import optimality
-from sfumato.proof.reader import Covariances, Reader, add_noise
 
 CUDA = pytest.param(
     "cuda",
@@ -34,7 +35,7 @@ def data(rows=300, noise=0.01, kernel=None):
 def problem(device=None, method="auto", weights=None, rows=300, noise=0.01, accuracy=None, region=REGION):
     prior, X = data(rows, noise)
     inputs = as_inputs(X)
-    return Problem(
+    asked = Problem(
         prior,
         inputs,
         region.bind(inputs),
@@ -44,6 +45,7 @@ def problem(device=None, method="auto", weights=None, rows=300, noise=0.01, accu
         device=device,
         accuracy=accuracy,
     )
+    return Solver(DenseRows(asked))
 
 
 def sensitive(count=9):
@@ -78,24 +80,24 @@ def test_a_protected_data_set_is_the_same_on_every_device(device, cover):
 def test_every_method_finds_the_least_noise(device, method, kind):
     weights = chosen_weights(kind)
     plain, other = problem(weights=weights, method="eigh"), problem(device, method, weights)
-    roots = plain.roots(sensitive())
-    assert np.allclose(other.roots(sensitive())[0], roots[0], rtol=0, atol=1e-10 * np.abs(roots[0]).max())
-    best, found = plain.solve(roots, 0.9).noise, other.solve(roots, 0.9).noise
+    program, root = plain.program(sensitive()), plain.program(sensitive()).roots[0]
+    assert np.allclose(other.program(sensitive()).roots[0], root, rtol=0, atol=1e-10 * np.abs(root).max())
+    best, found = program.solve(0.9).noise, other.program(sensitive()).solve(0.9).noise
     least = plain.objective(best)
     assert least * (1 - 1e-10) <= other.objective(found) <= least * (1 + 1e-7)
-    A = as_array(plain.audiences[0].data_covariance)
-    explained = np.linalg.solve(np.linalg.cholesky(A + found.covariance()), roots[0] / 0.9**0.5)
+    A = as_array(plain.exposures[0].data_covariance)
+    explained = np.linalg.solve(np.linalg.cholesky(A + found.covariance()), root / 0.9**0.5)
     assert np.linalg.norm(explained, 2) ** 2 <= 1 + 1e-10
-    assert other.trace_by_tightening(found) == pytest.approx(plain.trace_by_tightening(best), rel=1e-4)
+    assert other.price_of_tightening(found) == pytest.approx(plain.price_of_tightening(best), rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["none", "diagonal", "matrix"])
 def test_tightening_costs_what_it_is_said_to(kind):
     task = problem(weights=chosen_weights(kind), method="eigh")
-    roots = task.roots(sensitive())
-    at = task.solve(roots, 1.0).noise
-    value, ahead = task.objective(at), task.objective(task.solve(roots, 1.0 - 1e-5).noise)
-    assert (ahead - value) / value == pytest.approx(1e-5 / task.trace_by_tightening(at), rel=1e-3)
+    program = task.program(sensitive())
+    at = program.solve(1.0).noise
+    value, ahead = task.objective(at), task.objective(program.solve(1.0 - 1e-5).noise)
+    assert (ahead - value) / value == pytest.approx(1e-5 / task.price_of_tightening(at), rel=1e-3)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -103,17 +105,20 @@ def test_tightening_costs_what_it_is_said_to(kind):
 def test_what_readers_use_is_the_same_on_every_device(device, noise):
     """With V = 0 A is singular, and nothing is solved with it alone."""
     here, there = problem(noise=noise), problem(device, noise=noise)
-    roots = here.roots(sensitive())
-    found = here.solve(roots, 1.0).noise
+    programs = [task.program(sensitive()) for task in (here, there)]
+    found = programs[0].solve(1.0).noise
     points = 0.4 * np.random.default_rng(6).random((50, 2))
-    looks = [task.look(points).joined(task.look(points[:9])).where(np.arange(59) % 2 == 0) for task in (here, there)]
-    assert there.usage(found, looks[1]) == pytest.approx(here.usage(found, looks[0]), rel=1e-6 if noise == 0 else 1e-9)
-    assert (here.rough_usage(roots, looks[0]) is None) == (there.rough_usage(roots, looks[1]) is None) == (noise == 0)
+    keep = np.arange(59) % 2 == 0
+    probes = [task.probes(points).joined(task.probes(points[:9])).where(keep) for task in (here, there)]
+    learnt = here.learnt(found, probes[0])
+    assert there.learnt(found, probes[1]) == pytest.approx(learnt, rel=1e-6 if noise == 0 else 1e-9)
+    assert [program.is_well_conditioned for program in programs] == [noise > 0] * 2
     if noise:
-        assert there.rough_usage(roots, looks[1]) == pytest.approx(here.rough_usage(roots, looks[0]), rel=1e-9)
+        roughly = [program.roughly_learnt(1.0, seen) for program, seen in zip(programs, probes, strict=True)]
+        assert roughly[1] == pytest.approx(roughly[0], rel=1e-9)
     much = CorrelatedNoise(np.eye(300))
-    assert there.usage(much, looks[1]) == pytest.approx(here.usage(much, looks[0]), rel=1e-9)
-    assert [task.audiences[0].positive_without(1e-12) for task in (here, there)] == [noise > 0] * 2
+    assert there.learnt(much, probes[1]) == pytest.approx(here.learnt(much, probes[0]), rel=1e-9)
+    assert [task.exposures[0].positive_without(1e-12) for task in (here, there)] == [noise > 0] * 2
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -125,7 +130,7 @@ def test_readers_and_bounds_are_the_same_on_every_device(device, weighted, struc
     design = sf.protect(
         prior, X, sf.Points(sensitive(4)), alpha=0.3, weights=weights, structure=structure, progress=False
     ).design
-    here, there = Reader(design, prior), Reader(design, prior, device)
+    here, there = ExactKnowledge(design, Reader(prior)), ExactKnowledge(design, Reader(prior), device)
     points = sensitive(25)
     assert there.deviations(points) == pytest.approx(here.deviations(points), rel=1e-9)
     assert there.joint_ratio() == pytest.approx(here.joint_ratio(), rel=1e-9)
@@ -141,8 +146,9 @@ def test_the_promise_everywhere_is_the_same_on_every_device(device):
     design = sf.protect(prior, X, sf.Everywhere(), alpha=0.5, progress=False).design
     task = problem(device, rows=60, region=sf.Everywhere())
     plain = problem(rows=60, region=sf.Everywhere())
-    assert task.solve_everywhere(0.9).noise.trace == pytest.approx(plain.solve_everywhere(0.9).noise.trace, rel=1e-9)
-    here, there = Reader(design, prior), Reader(design, prior, device)
+    traces = [one.program_everywhere().solve(0.9).noise.trace for one in (task, plain)]
+    assert traces[0] == pytest.approx(traces[1], rel=1e-9)
+    here, there = ExactKnowledge(design, Reader(prior)), ExactKnowledge(design, Reader(prior), device)
     assert there.joint_ratio() == pytest.approx(here.joint_ratio(), rel=1e-9)
     assert optimality(design, [there]).lower == pytest.approx(optimality(design, [here]).lower, rel=1e-9)
 
@@ -150,18 +156,20 @@ def test_the_promise_everywhere_is_the_same_on_every_device(device):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("block", [1 << 25, 5000, 1])
 def test_covariances_made_by_blocks_of_rows(monkeypatch, device, block):
-    monkeypatch.setattr("sfumato.proof.reader.BLOCK", block)
+    monkeypatch.setattr("sfumato.promise.readers.BLOCK", block)
     V = np.linspace(0.1, 0.2, 70)
     prior, X = data(70, V, matern([0.3, 0.2], 2.0))
-    inputs, made = as_inputs(X), Covariances(prior, device)
-    A = as_array(made.of_data(inputs))
+    inputs, reader = as_inputs(X), Reader(prior)
+    A = as_array(reader.data_covariance(inputs, device))
     assert np.array_equal(A, A.T)
     assert np.allclose(A, prior.covariance(X) + np.diag(V), rtol=0, atol=1e-14)
     vectors = np.random.default_rng(7).standard_normal((70, 3))
-    assert as_array(made.data_times(inputs, as_tensor(vectors, device))) == pytest.approx(A @ vectors, abs=1e-11)
-    assert as_array(made.between(X, X[:5])) == pytest.approx(prior.covariance(X, X[:5]), abs=1e-14)
+    assert as_array(reader.data_times(inputs, as_tensor(vectors, device))) == pytest.approx(A @ vectors, abs=1e-11)
+    assert as_array(reader.function.with_data(inputs, X[:5], device)) == pytest.approx(
+        prior.covariance(X, X[:5]), abs=1e-14
+    )
     for noise in (CorrelatedNoise(vectors, 0.5), IndependentNoise(V)):
-        total = add_noise(made.of_data(inputs), noise)
+        total = noise.add_to(reader.data_covariance(inputs, device))
         assert as_array(total) == pytest.approx(A + noise.covariance(), abs=1e-12)
 
 
@@ -204,21 +212,20 @@ def test_a_certificate_can_be_checked_again_on_a_device(device):
 
 def test_many_rows_take_the_subspace_method_by_themselves():
     task = problem(rows=1100)
-    roots = task.roots(sensitive())
-    by_itself = task.solve(roots, 1.0).noise
+    by_itself = task.program(sensitive()).solve(1.0).noise
     basis = task.closed_form._subspace
     assert basis is not None
     size = basis.size
     assert size > 0
-    assert by_itself.trace == pytest.approx(problem(rows=1100, method="eigh").solve(roots, 1.0).noise.trace, rel=1e-7)
-    task.solve(roots, 0.9)
+    least = problem(rows=1100, method="eigh").program(sensitive()).solve(1.0).noise.trace
+    assert by_itself.trace == pytest.approx(least, rel=1e-7)
+    task.program(sensitive()).solve(0.9)
     assert basis.size <= 1.3 * size
 
 
 def test_the_accuracy_can_be_asked_for():
     rough, fine = problem(method="subspace", accuracy=1e-2), problem(method="subspace")
-    roots = fine.roots(sensitive())
-    some, least = rough.solve(roots, 1.0).noise.trace, fine.solve(roots, 1.0).noise.trace
+    some, least = (task.program(sensitive()).solve(1.0).noise.trace for task in (rough, fine))
     assert least * (1 + 1e-7) < some <= least * 1.01
     assert rough.closed_form._subspace.size < fine.closed_form._subspace.size
 
@@ -230,26 +237,21 @@ def test_a_subspace_that_gave_up_is_not_tried_again(monkeypatch):
     monkeypatch.setattr(FeasibleSubspace, "positive_part", lambda self, U, accuracy: tried.append(U.shape[1]))
     task, plain = problem(method="subspace"), problem(method="eigh")
     for count in (16, 16, 25, 9, 9):
-        roots = task.roots(sensitive(count))
-        assert task.solve(roots, 1.0).noise.trace == pytest.approx(plain.solve(roots, 1.0).noise.trace, rel=1e-10)
+        traces = [one.program(sensitive(count)).solve(1.0).noise.trace for one in (task, plain)]
+        assert traces[0] == pytest.approx(traces[1], rel=1e-10)
     assert tried == [16, 9]
 
 
 def test_few_rows_or_a_singular_covariance_take_an_eigensolver():
     for task in (problem(rows=300), problem(rows=1100, noise=0.0)):
-        task.solve(task.roots(sensitive()), 1.0)
+        task.program(sensitive()).solve(1.0)
         assert "_subspace" not in task.closed_form.__dict__ or task.closed_form._subspace is None
 
 
 def test_rows_are_not_solved_as_if_they_were_compressed():
     task = problem(method="compressed")
     with pytest.raises(sf.InputError, match="compress"):
-        task.solve(task.roots(sensitive()), 1.0)
-
-
-def test_an_audience_says_how_many_rows_it_has():
-    prior, X = data(30)
-    assert Audience(prior, as_inputs(X), FractionTolerance(0.3)).size == 30
+        task.program(sensitive()).solve(1.0)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -371,7 +371,7 @@ def test_a_kernel_that_is_a_multiple_of_the_identity_blurs_every_sensitive_row()
 
 
 def test_rows_warn_where_the_rest_of_the_region_is_open():
-    with pytest.warns(sf.GuaranteeWarning, match="ONLY THE ROWS ARE PROTECTED"):
+    with pytest.warns(sf.GuaranteeWarning, match="Only the rows are protected"):
         mechanism = sf.protect(PRIOR, T[::2], sf.Box(0.9, 2.1), alpha=0.1, cover="rows")
     assert mechanism.certificate.holds
     assert mechanism.certificate.floor_ratio < 1 - 1e-6

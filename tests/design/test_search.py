@@ -9,7 +9,7 @@ import oracles
 import sfumato as sf
 from kernels import matern, rbf
 from sfumato.data.inputs import as_inputs
-from sfumato.design.problem import Problem
+from sfumato.design.problem import DenseRows, Problem, Solver
 from sfumato.design.search import Margins, propose
 from sfumato.errors import InputError
 from sfumato.noise.noise import CorrelatedNoise
@@ -32,7 +32,7 @@ A = kernel(X, X) + NOISE * np.eye(len(X))
 
 def problem(region=BOX, alpha=ALPHA, prior=PRIOR, inputs=X):
     bound = as_inputs(inputs)
-    return Problem(prior, bound, region.bind(bound), FractionTolerance(alpha))
+    return Solver(DenseRows(Problem(prior, bound, region.bind(bound), FractionTolerance(alpha))))
 
 
 def quiet(_):
@@ -110,23 +110,23 @@ def test_where_nobody_learns_too_much_no_noise_is_proposed():
 
 def test_usage_by_woodbury_is_the_direct_one():
     task, points = problem(), LOOK
-    noise = task.solve(task.roots(SIX), 0.8).noise
+    noise = task.program(SIX).solve(0.8).noise
     assert noise.rank > 0
-    assert task.look(points).watches[0].own is not None
-    assert task.usage(noise, task.look(points)) == pytest.approx(usage(noise.covariance(), points), rel=1e-9)
+    assert task.probes(points).views[0].bare is not None
+    assert task.learnt(noise, task.probes(points)) == pytest.approx(usage(noise.covariance(), points), rel=1e-9)
     none = CorrelatedNoise(np.zeros((len(X), 0)))
-    assert task.usage(none, task.look(points)) == pytest.approx(usage(np.zeros_like(A), points), rel=1e-9)
+    assert task.learnt(none, task.probes(points)) == pytest.approx(usage(np.zeros_like(A), points), rel=1e-9)
 
 
 def test_usage_without_noise_in_the_data_is_the_direct_one():
     prior = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE))
     task, points = problem(prior=prior), LOOK
-    noise = task.solve(task.roots(SIX), 0.8).noise
-    assert task.audiences[0].data_root is None
+    noise = task.program(SIX).solve(0.8).noise
+    assert task.exposures[0].data_root is None
     cross = kernel(X, points)
     M = kernel(X, X) + noise.covariance()
     direct = np.einsum("ij,ij->j", cross, np.linalg.solve(M, cross)) / (ALPHA * VARIANCE)
-    assert task.usage(noise, task.look(points)) == pytest.approx(direct, rel=1e-7)
+    assert task.learnt(noise, task.probes(points)) == pytest.approx(direct, rel=1e-7)
 
 
 def test_rough_usage_is_that_of_the_whitened_noise():
@@ -135,7 +135,7 @@ def test_rough_usage_is_that_of_the_whitened_noise():
     U = np.linalg.solve(L, cross)
     values, vectors = np.linalg.eigh(U @ np.linalg.solve(ALPHA * kernel(S, S), U.T) - np.eye(len(X)))
     rough = L @ (vectors * np.maximum(values, 0.0)) @ vectors.T @ L.T
-    found = task.rough_usage(task.roots(S), task.look(points))
+    found = task.program(S).roughly_learnt(1.0, task.probes(points))
     assert found == pytest.approx(usage(rough, points), rel=1e-9)
     # it keeps the joint promise too
     seen = cross.T @ np.linalg.solve(A + rough, cross)
@@ -145,19 +145,19 @@ def test_rough_usage_is_that_of_the_whitened_noise():
 def test_only_inputs_that_need_noise_are_watched():
     task, points = problem(), WIDE
     bare = usage(np.zeros_like(A), points)
-    look = task.look_where_needed(points, 0.9)
-    assert np.array_equal(look.points, points[bare > 0.9])
-    assert 0 < len(look.points) < 300
+    probes = task.probes_in_need(points, 0.9)
+    assert np.array_equal(probes.points, points[bare > 0.9])
+    assert 0 < len(probes.points) < 300
 
 
 def test_the_price_of_tightening_is_the_derivative_of_the_trace():
     task = problem()
-    roots = task.roots(SIX)
+    program = task.program(SIX)
     step = 1e-5
-    noise = task.solve(roots, 1.0).noise
-    slope = (task.solve(roots, 1 - step).noise.trace - task.solve(roots, 1 + step).noise.trace) / (2 * step)
-    assert task.trace_by_tightening(noise) == pytest.approx(noise.trace / slope, rel=1e-4)
-    assert task.trace_by_tightening(CorrelatedNoise(np.zeros((len(X), 0)))) == 0.0
+    noise = program.solve(1.0).noise
+    slope = (program.solve(1 - step).noise.trace - program.solve(1 + step).noise.trace) / (2 * step)
+    assert task.price_of_tightening(noise) == pytest.approx(noise.trace / slope, rel=1e-4)
+    assert task.price_of_tightening(CorrelatedNoise(np.zeros((len(X), 0)))) == 0.0
 
 
 def test_rows_just_outside_a_border_do_not_tell_too_much_on_it():
@@ -204,7 +204,7 @@ def test_on_a_line_the_pointwise_gap_is_below_a_ten_thousandth_and_the_joint_noi
 
 
 def test_pointwise_rows_are_all_protected_and_the_gap_between_them_is_reported():
-    with pytest.warns(sf.GuaranteeWarning, match="ONLY THE ROWS"):
+    with pytest.warns(sf.GuaranteeWarning, match="Only the rows"):
         mechanism = pointwise(cover="rows")
     inside = np.all((X >= [0.3, 0.4]) & (X <= [0.7, 0.8]), axis=1)
     assert usage(mechanism.noise.covariance(), X[inside]).max() <= 1 + 1e-9

@@ -150,7 +150,7 @@ def test_rows_cover_is_below_the_floor_between_rows() -> None:
     X = np.linspace(0.0, 3.0, 61)
     prior = sf.Prior(rbf(0.1), mean=2.0, noise=1e-6)
     y = from_prior(prior, X)
-    with pytest.warns(sf.GuaranteeWarning, match="ONLY"):
+    with pytest.warns(sf.GuaranteeWarning, match="Only the rows"):
         rows = sf.protect(prior, X, REGION, alpha=0.1, cover="rows", progress=False).release(y)
     target = target_for(rows, y)
     assert judged(target, "Bayes reader").ratio >= 1 - 1e-9
@@ -541,7 +541,7 @@ def test_default_inputs_are_in_the_region_and_have_a_floor(region: Any, asked: A
 
 
 def test_a_varying_floor_from_a_file_is_judged_where_the_rows_are_promised(tmp_path: Any) -> None:
-    with pytest.warns(sf.GuaranteeWarning, match="ONLY"):
+    with pytest.warns(sf.GuaranteeWarning, match="Only the rows"):
         mechanism = sf.protect(PRIOR, T, REGION, floor=lambda s: 0.5 + 0.1 * s[:, 0], cover="rows", progress=False)
     mechanism.release(Y).save(tmp_path / "r.sfumato")
     target = target_for(sf.load(tmp_path / "r.sfumato"), Y)

@@ -410,9 +410,10 @@ def test_another_name_than_the_ledgers_is_refused(ledger):
 def test_other_outputs_that_the_prior_does_not_know_are_warned_of(ledger):
     prior = sf.Prior(rbf(0.3), noise=0.01)
     ledger.protect(prior, GRID, REGION, alpha=0.5, output_name="r").release(outputs(GRID))
-    with pytest.warns(sf.GuaranteeWarning, match=r"PROTECTED ONE BY ONE: the ledger has .* 'r'.*share a prior"):
+    with pytest.warns(sf.GuaranteeWarning, match=r"protected one by one: the ledger has .* 'r'.*share a prior"):
         mechanism = ledger.protect(prior, GRID, REGION, alpha=0.5, output_name="v")
-    assert any("PROTECTED ONE BY ONE" in note for note in mechanism.certificate.notes)
+    assert mechanism.certificate.findings[0].code == "protected-one-by-one"
+    assert mechanism.certificate.verdict == "do not publish"
 
 
 def test_a_velocity_after_a_position_keeps_the_position_hidden(ledger):

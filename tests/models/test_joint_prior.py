@@ -261,7 +261,7 @@ def test_the_prior_of_a_joint_prior_is_written_and_pickled_like_any_other():
     for twin in twins:
         assert np.array_equal(twin.covariance(rows), prior.covariance(rows))
         assert np.array_equal(twin.mean_at(rows), prior.mean_at(rows))
-    assert str(prior).startswith("prior joint over 4 outputs: (output 0: f; output 1: df/dx0;")
+    assert str(prior).startswith("prior over 4 outputs: (output 0: f; output 1: df/dx0;")
 
 
 def test_seeing_the_velocity_tells_of_the_position():

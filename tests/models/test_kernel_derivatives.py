@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from kernel_oracles import jet50
 from sfumato.errors import InputError
-from sfumato.models.dense_kernel import kernel_diagonal, kernel_matrix, with_exact_distances
-from sfumato.models.kernel_derivatives import kernel_jet, kernel_jet_diagonal, require_derivative
+from sfumato.models.kernel_values import (
+    kernel_diagonal,
+    kernel_jet,
+    kernel_jet_diagonal,
+    kernel_matrix,
+    require_derivative,
+    with_exact_distances,
+)
 from sfumato.models.trees import build_kernel
 
 RNG = np.random.default_rng(5)

@@ -323,7 +323,7 @@ def test_a_kernel_that_a_file_cannot_hold_is_refused_before_it_is_written():
     broken.raw_lengthscale.data.fill_(math.nan)
     with pytest.raises(InputError, match="cannot be written"):
         describe_kernel(broken)
-    with pytest.raises(InputError, match="whole powers"):
+    with pytest.raises(InputError, match="must be a whole number"):
         describe_kernel(gk.PolynomialKernel(power=1.5))
 
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import sfumato.models.outputs
 from kernel_oracles import jet50
 from sfumato.errors import FormatError, InputError
-from sfumato.models.dense_kernel import kernel_diagonal, kernel_matrix, require_features
 from sfumato.models.functionals import Average, Derivative, Integral, Value
+from sfumato.models.kernel_values import kernel_diagonal, kernel_matrix, require_features
 from sfumato.models.kernel_words import kernel_in_words
 from sfumato.models.outputs import OutputsKernel, OutputsMean, Term
 from sfumato.models.prior import Prior
@@ -216,7 +216,7 @@ def test_parts_are_checked_with_one_column_fewer():
     with pytest.raises(InputError, match=r"looks at column 1, but the inputs have 1 feature"):
         require_features(OutputsKernel([Term(gk.RBFKernel(active_dims=[1]), ((0, Value()),), np.ones((1, 1)))]), 2)
     plain = OutputsKernel([Term(gk.RBFKernel(), ((0, Average(POINTS)),), np.ones((1, 1)))])
-    with pytest.raises(InputError, match="rows have 4 columns, but the joint kernel averages over points with 2"):
+    with pytest.raises(InputError, match="rows have 4 columns, but the kernel averages over points with 2"):
         Prior(plain).covariance(np.zeros((2, 4)))
     with pytest.raises(InputError, match="column is 5"):
         Prior(OutputsKernel([Term(gk.RBFKernel(), ((0, Derivative(5)),), np.ones((1, 1)))])).variance(np.zeros((2, 3)))
@@ -245,7 +245,7 @@ def test_wrong_terms_are_refused(terms, words):
 
 
 def test_a_joint_kernel_is_no_part_of_another():
-    with pytest.raises(InputError, match="itself a joint kernel"):
+    with pytest.raises(InputError, match="itself a kernel of several outputs"):
         OutputsKernel([Term(gk.ScaleKernel(two_terms()), ((0, Value()),), np.ones((1, 1)))])
     with pytest.raises(InputError, match="class OutputsKernel"):
         describe_kernel(gk.ScaleKernel(two_terms()))
@@ -481,8 +481,7 @@ def test_any_json_gives_a_joint_kernel_or_a_format_error(junk, place):
 def test_words_name_outputs_functionals_and_columns():
     kernel = build_kernel(joint(VALUE, {"output": 1, "kind": "derivative", "column": 0}, {**AVERAGE, "output": 2}))
     expected = (
-        "joint over 3 outputs: (output 0: f; output 1: df/dt; output 2: average of f over 2 points) "
-        "of RBF, lengthscale 1 (t)"
+        "over 3 outputs: (output 0: f; output 1: df/dt; output 2: average of f over 2 points) of RBF, lengthscale 1 (t)"
     )
     assert kernel_in_words(kernel, ["t", "output"]) == expected
     assert "output 1: df/dx0; " in kernel_in_words(kernel, ())

@@ -57,7 +57,7 @@ def claim(design: Design, holds: bool = True) -> Certificate:
         promised_ratio=1.1 if holds else 0.8, worst_input=design.inputs.values[0], worst_std=1.0, worst_floor=1.1,
         trace=design.noise.trace, trace_lower=0.0, gap=0.0, spill=0.0, compression=0.0, sensitive=len(design.sensitive),
         checked=7,
-        allowance=0.0, columns=design.inputs.names, outputs=(), notes=(),
+        allowance=0.0, columns=design.inputs.names, outputs=(), findings=(),
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from sfumato.models.prior import Prior
 from sfumato.noise.entropy import SecretKey
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.promise.design import Design
+from sfumato.promise.findings import Finding
 from sfumato.promise.tolerance import (
     FloorTolerance,
     FractionTolerance,
@@ -50,6 +51,9 @@ def kernel_for(dimension: int, variance: float = 1.7) -> gpytorch.kernels.Kernel
     kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=1.5, ard_num_dims=dimension))
     kernel.outputscale, kernel.base_kernel.lengthscale = variance, [0.3 + 0.1 * i for i in range(dimension)]
     return kernel
+
+
+FINDINGS = (Finding("a-code", "low", "A text.", "A remedy."), Finding("größer", "note", "ein zweiter: größer"))
 
 
 def release_for(
@@ -76,7 +80,7 @@ def release_for(
         floor_ratio=np.inf, promised_ratio=1.1,
         worst_input=inputs.values[0], worst_std=1.0, worst_floor=float(np.float64(0.1) * 3), trace=design.noise.trace,
         trace_lower=np.nan, gap=0.0, spill=0.0, compression=0.0, sensitive=len(sensitive), checked=7, allowance=0.0,
-        columns=inputs.names, outputs=(), notes=("a note", "ein zweiter: größer"),
+        columns=inputs.names, outputs=(), findings=FINDINGS,
     )  # fmt: skip
     return make_release(design, claim, KEY, Y[: len(inputs)], output_name="income")
 
@@ -241,9 +245,24 @@ def test_foreign_files_are_refused_and_not_run(path: Path, good: bytes) -> None:
 
 def test_another_version_is_named(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
-    assert f"'99', but this sfumato reads version '{VERSION}'" in refused(
+    assert f"'99', but this sfumato reads versions '4' and '{VERSION}'" in refused(
         b"".join(container(json.dumps(manifest), tensors, version="99")), path
     )
+
+
+def test_a_file_of_version_4_opens_and_what_a_ledger_noted_in_it_still_counts(path: Path, good: bytes) -> None:
+    _, manifest, tensors = parts_of(good)
+    del manifest["certificate"]["findings"]
+    manifest["certificate"]["notes"] = ["rows were weighted", "PROTECTED ONE BY ONE: the ledger has releases of 'r'"]
+    path.write_bytes(b"".join(container(json.dumps(manifest), tensors, version="4")))
+    claimed = load(path).certificate
+    assert [(one.code, one.severity) for one in claimed.findings] == [
+        ("noted-by-version-4", "note"),
+        ("protected-one-by-one", "high"),
+    ]
+    found = load(path).certify(progress=False)
+    assert "protected-one-by-one" in [one.code for one in found.findings]
+    assert "noted-by-version-4" not in [one.code for one in found.findings]
 
 
 def test_every_truncation_is_refused(path: Path, good: bytes) -> None:

@@ -31,6 +31,7 @@ from sfumato.data.parts import Done, Engine, Here, Part, Result, StoredInputs
 from sfumato.noise.noise import FunctionalNoise
 from sfumato.progress import Progress
 from sfumato.promise.design import Design
+from sfumato.promise.findings import Finding
 from sfumato.proof.certificate import Certificate
 from sfumato.release.file import read_release
 from sfumato.release.folder import FolderWriter
@@ -333,7 +334,7 @@ class TestTakingUp:
         before = pq.read_table(job.out / RUN / ROW_FOLDER / "part-00000.parquet").column("y").to_numpy()
         design.unlink()
         made, certificate = job.made
-        job.made = made, replace(certificate, notes=(*certificate.notes, "another"))
+        job.made = made, certificate.with_findings(Finding("another", "note", "another"))
         job.write()
         assert "cannot be continued" in job.said[0]
         assert not same_noise(job.table()[:PART, 2], before)

@@ -22,10 +22,8 @@ from sfumato.__main__ import app
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.show import report_page
 from sfumato.show import report_sections as report_owner
-from sfumato.show.report_facts import Facts
 from sfumato.show.report_html import number
 from sfumato.show.report_page import fingerprint
-from sfumato.show.report_pitfalls import pitfalls_of
 
 TIMES = np.linspace(0.0, 3.0, 25)
 VALUES = 7123.456789 + np.sin(2 * TIMES) + 0.0123456789 * TIMES**2
@@ -310,47 +308,43 @@ def test_wrong_use_is_refused(release: sf.Release, tmp_path: Path) -> None:
     assert not page.exists()
 
 
-def titles(release: sf.Release, ledger: bool = False) -> dict[str, str]:
-    return {one.title: one.severity for one in pitfalls_of(Facts.of(release), ledger)}
+def severities(release: sf.Release) -> dict[str, str]:
+    return {one.code: one.severity for one in release.certify(progress=False).findings}
 
 
-def test_pitfalls_that_apply_are_named_and_others_are_not(release: sf.Release) -> None:
-    plain = titles(release)
-    assert "breaks" not in plain.values()
-    assert plain["Were the model’s parameters learnt from the sensitive rows?"] == "ask"
-    assert plain["Is this the only release of these values?"] == "ask"
-    assert "Is this the only release of these values?" not in titles(release, ledger=True)
-    assert any(title.startswith("Does anybody hold the true values of") for title in plain)
-    assert not any(title.startswith("Does anybody hold") for title in titles(made(structure="diagonal")))
-    assert titles(made(unsafe_seed=1))["The noise came from a known seed"] == "breaks"
-    assert (
-        titles(made(guarantee="pointwise"))["Each value is protected by itself; averages and differences are not"]
-        == "weakens"
-    )
-    assert titles(made(cover="rows"))["Only the rows are protected, not what lies between them"] == "weakens"
-    assert titles(made(sf.Box(1.0, None)))["The region ends where the data end"] == "weakens"
-    assert "The region ends where the data end" not in plain
+def test_findings_that_apply_are_named_and_others_are_not(release: sf.Release) -> None:
+    plain = severities(release)
+    assert not {"high", "medium"} & {*plain.values()}
+    assert plain["parameters-unknown"] == plain["only-release"] == plain["rows-held-by-others"] == "low"
+    assert "rows-held-by-others" not in severities(made(structure="diagonal"))
+    assert severities(made(unsafe_seed=1))["unsafe-seed"] == "high"
+    assert severities(made(guarantee="pointwise"))["averages-not-promised"] == "medium"
+    assert severities(made(cover="rows"))["rows-only"] == "medium"
+    assert severities(made(sf.Box(1.0, None)))["ends-with-the-data"] == "low"
+    assert "ends-with-the-data" not in plain
     varying = made(alpha=None, floor=lambda s: 0.3 + 0.1 * s[:, 0])
-    assert titles(varying)["The floor varies over the region"] == "weakens"
+    assert severities(varying)["floor-varies"] == "low"
 
 
-def test_where_parameters_were_learnt_is_said() -> None:
+def test_where_parameters_were_learnt_is_said(tmp_path: Path) -> None:
     region = sf.Box(1.0, 2.0)
-    for exclude, expected in ((None, "weakens"), (region, None)):
+    for exclude, expected in ((None, "medium"), (region, None)):
         fitted = sf.fit_prior(TIMES, VALUES, kernel="matern52", lengthscale=0.5, noise=0.01, exclude=exclude)
-        found = titles(made(region, TIMES, prior=fitted))
-        assert found.get("The model’s parameters were learnt from the sensitive rows") == expected
-        assert "Were the model’s parameters learnt from the sensitive rows?" not in found
+        release = made(region, TIMES, prior=fitted)
+        assert severities(release).get("parameters-from-sensitive-rows") == expected
+        assert "parameters-unknown" not in severities(release)
+        # a file does not say how the prior was fitted, but its owner did
+        release.save(tmp_path / "r.sfumato")
+        assert severities(sf.load(tmp_path / "r.sfumato")).get("parameters-from-sensitive-rows") == expected
 
 
 def test_smooth_kernels_and_free_columns_are_named() -> None:
     grid = pd.DataFrame({"a": np.tile(np.arange(5.0), 5), "b": np.repeat(np.arange(5.0), 5)})
     kernel = gpytorch.kernels.RBFKernel()
     kernel.lengthscale = 1.5
-    release = made(sf.Box({"a": (1.0, 2.0)}), grid, prior=sf.Prior(kernel=kernel, noise=0.1))
-    found = titles(release)
-    assert found["A very smooth model"] == "costs"
-    assert found["The region leaves 1 column free"] == "weakens"
+    found = severities(made(sf.Box({"a": (1.0, 2.0)}), grid, prior=sf.Prior(kernel=kernel, noise=0.1)))
+    assert found["smooth-kernel"] == "low"
+    assert found["free-columns"] == "low"
 
 
 def broken(release: sf.Release) -> sf.Release:
@@ -363,7 +357,7 @@ def test_a_claim_is_never_trusted(release: sf.Release, tmp_path: Path) -> None:
     assert forged.certificate.holds
     said = Page(text_of(forged, tmp_path)).said
     assert "✗ Do not publish: the promise does not hold" in said
-    assert "The file claims more than can be proved" in said
+    assert "The release says that its certificate holds; computed again from the same release it does not." in said
     assert "What was to be promised, and is not kept:" in said
 
 

@@ -89,6 +89,8 @@ def show_certificate(certificate: Certificate, title: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from ..promise import verdict_in_words
+
     table = Table(title=title, title_justify="left", title_style="bold", show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -96,8 +98,8 @@ def show_certificate(certificate: Certificate, title: str) -> None:
         table.add_row(name, value)
     console = Console(highlight=False)
     console.print(table)
-    verdict = "[bold green]The promise holds.[/]" if certificate.holds else "[bold red]THE PROMISE DOES NOT HOLD.[/]"
-    console.print(verdict)
+    colour = {"publish": "green", "publish with care": "yellow", "do not publish": "red"}[certificate.verdict]
+    console.print(f"[bold {colour}]{verdict_in_words(certificate.holds, certificate.findings)}.[/]")
 
 
 def as_json(value: dict[str, Any]) -> None:

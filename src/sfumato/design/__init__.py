@@ -8,6 +8,6 @@ from .arguments import asked_problem, check_choice, check_prior
 from .estimator import PrivateGPRegressor
 from .mechanism import Mechanism, protect
 from .plan import FEW
-from .problem import Audience, Problem, Solution
+from .problem import BackEnd, Exposure, Problem, RowsExposure, Solution
 from .search import AskedCover, NoCover, certified_design
-from .units import UnitsProblem, design_in, in_units, output_units
+from .units import InUnits, design_in, rescaled

@@ -287,9 +287,9 @@ def check_program(problem: Problem) -> None:
 
 def check_tolerance(problem: Problem) -> None:
     region, tolerance, inputs = problem.region, problem.tolerance, problem.inputs
-    for audience in problem.audiences:
+    for prior in problem.priors:
         if isinstance(region, Everywhere) and isinstance(tolerance, FloorTolerance):
-            variance = audience.prior.variance(inputs)
+            variance = prior.variance(inputs)
             if callable(tolerance.value):
                 raise InputError("region is sf.Everywhere(); give alpha or one floor for it, or bound the region.")
             if np.ptp(variance) > 1e-9 * variance.max():
@@ -298,7 +298,7 @@ def check_tolerance(problem: Problem) -> None:
                     "single meaning; give alpha, or bound the region."
                 )
         look = region.points if region.points is not None else region.probes(512, inputs.sample, batch=0)
-        tolerance.check(audience.prior, look, inputs)
+        tolerance.check(prior, look, inputs)
 
 
 def check_prior(prior: Prior, inputs: Inputs) -> None:

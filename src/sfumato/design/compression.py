@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 
 from ..arrays import Array
-from ..data import Engine, among
+from ..data import Engine, Inputs, among
 from ..errors import GuaranteeError, GuaranteeWarning, InputError
-from ..linalg import as_array, solve_lower
+from ..linalg import Matrix
 from ..models import Prior
 from ..noise import FunctionalNoise
 from ..programs import explaining_root
 from ..progress import Progress
-from ..promise import Cover, Design
+from ..promise import Cover, Design, Reader, Tolerance
 from ..proof import (
     MOST,
     SMALLEST,
@@ -31,21 +31,29 @@ from ..proof import (
     summarise,
 )
 from ..regions import Everywhere
-from .problem import Audience, Problem, Solution, Watch
+from .problem import LEAST_SPARE, Exposure, Problem, Solution
 from .search import AT_ONCE, GREEDY_LIMIT, LADDER, AskedCover, Margins, certified_design, greedy_order
-
-# The problem that a design solves, on virtual rows instead of the rows of the data: any number of rows, one size.
-#
-# What the features leave out of f is given to every reader. That can only help readers, so whatever is promised here
-# holds for the data themselves (MATH.md, section 6.3).
 
 
 @dataclass(frozen=True, eq=False)
-class CompressedAudience(Audience):
-    """All readers who hold one prior, and know what the features leave out."""
+class VirtualExposure:
+    """Virtual rows in place of those of the data, for a reader who also knows what the features leave out of f.
 
-    virtual: VirtualRows = field(kw_only=True)
-    place: int = field(kw_only=True)
+    That can only help readers, so whatever is promised here holds for the data themselves (MATH.md, section 6.3).
+    ``inputs`` are rows that stand for all of them; ``place`` says which of the priors the reader holds.
+    """
+
+    reader: Reader
+    inputs: Inputs
+    tolerance: Tolerance
+    joint: bool
+    virtual: VirtualRows
+    place: int
+
+    @property
+    def device(self) -> None:
+        """Virtual rows are few: they are worked on by the CPU."""
+        return None
 
     @property
     def size(self) -> int:
@@ -57,8 +65,12 @@ class CompressedAudience(Audience):
         return np.asarray(self.virtual.process(self.place) + self.virtual.noise(self.place))
 
     @cached_property
-    def data_root(self) -> Array | None:
+    def data_root(self) -> Array:
         return np.asarray(scipy.linalg.cholesky(self.data_covariance, lower=True, check_finite=False))
+
+    @property
+    def largest(self) -> float:
+        return float(np.max(np.diag(self.data_covariance)))
 
     @property
     def features(self) -> Features:
@@ -68,52 +80,76 @@ class CompressedAudience(Audience):
         values = self.features.at(sensitive)
         cross = self.virtual.cross(self.place, values)
         if self.joint:
-            return explaining_root(cross, self.tolerance.matrix(self.prior, sensitive) - self._rest(sensitive, values))
+            delta = self.tolerance.matrix(self.reader.function, sensitive)
+            return explaining_root(cross, delta - self._rest(sensitive, values))
         return cross / np.sqrt(self._budget(sensitive, values))
+
+    def at(self, points: Array) -> tuple[Matrix, Array]:
+        if np.any(self.tolerance.budget(self.reader.function, points) <= 0):
+            self.tolerance.check(self.reader.function, points, self.inputs)
+        values = self.features.at(points)
+        return self.virtual.cross(self.place, values), self._budget(points, values)
+
+    def positive_without(self, level: float) -> bool:
+        """Always: data without noise are not compressed (``check_compressible``)."""
+        return True
 
     def _rest(self, points: Array, values: Array) -> Array:
         """The covariance that the features leave out; nothing at a centre."""
         beside = np.flatnonzero(~among(points, self.features.centres))
         rest, known = np.zeros((len(points), len(points))), values[beside]
         if beside.size:
-            left_out = self.prior.covariance(points[beside]) - (known * self.features.shares) @ known.T
+            left_out = self.reader.prior.covariance(points[beside]) - (known * self.features.shares) @ known.T
             rest[np.ix_(beside, beside)] = left_out
         return rest
 
     def _budget(self, points: Array, values: Array) -> Array:
         """How much the virtual rows may explain, once what the features leave out is known."""
-        budget = self.tolerance.budget(self.prior, points) - self.features.left_out(points, values)
+        budget = self.tolerance.budget(self.reader.function, points) - self.features.left_out(points, values)
         # where the features leave out more than may be learnt nothing can be promised
         return np.asarray(np.maximum(budget, np.finfo(float).tiny))
 
-    def watch(self, points: Array) -> Watch:
-        if np.any(self.tolerance.budget(self.prior, points) <= 0):
-            self.tolerance.check(self.prior, points, self.inputs)
-        values = self.features.at(points)
-        assert self.data_root is not None
-        block = solve_lower(as_array(self.data_root), self.virtual.cross(self.place, values))
-        return Watch(block, np.einsum("ij,ij->j", block, block), self._budget(points, values))
-
-    def positive_without(self, level: float) -> bool:
-        return True
-
 
 @dataclass(frozen=True, eq=False)
-class CompressedProblem(Problem):
-    """``inputs`` are rows that stand for all of them where the region is looked at; ``virtual`` stands for their data.
+class CompressedRows:
+    """Virtual rows stand for the data of ``whole``, the problem as it was asked; their weights are a part of them.
 
-    ``whole`` is the problem as it was asked, with all rows. Its weights are a part of the virtual rows.
+    ``problem`` is the same with few rows, which stand for all of them where the region is looked at.
     """
 
-    virtual: VirtualRows = field(kw_only=True)
-    whole: Problem = field(kw_only=True)
+    problem: Problem
+    virtual: VirtualRows
+    whole: Problem
+
+    @classmethod
+    def of(cls, whole: Problem, summary: Summary) -> CompressedRows:
+        problem = replace(
+            whole,
+            prior=_with_one_noise(whole.prior),
+            others=tuple(_with_one_noise(prior) for prior in whole.others),
+            inputs=whole.inputs.sample,
+            weights=None,
+            method="auto",
+            device=None,
+            accuracy=None,
+        )
+        return cls(problem, VirtualRows(summary), whole)
 
     @cached_property
-    def audiences(self) -> tuple[Audience, ...]:
+    def exposures(self) -> tuple[Exposure, ...]:
+        few = self.problem
         return tuple(
-            CompressedAudience(prior, self.inputs, self.tolerance, None, self.joint, virtual=self.virtual, place=place)
-            for place, prior in enumerate((self.prior, *self.others))
+            VirtualExposure(Reader(prior), few.inputs, few.tolerance, few.joint, self.virtual, place)
+            for place, prior in enumerate(few.priors)
         )
+
+    @property
+    def least_spare(self) -> float:
+        return LEAST_SPARE
+
+    @property
+    def given(self) -> Array:
+        return np.asarray(self.problem.inputs.values[:0])
 
     def admissible(self, points: Array) -> Array:
         """The centres in the region that tell most of ``points``; each once.
@@ -121,27 +157,27 @@ class CompressedProblem(Problem):
         At a centre the features have all of f, so Δ need not be lessened by what they leave out; it could not be where
         sensitive values almost determine each other. Where each value is promised by itself that does not matter.
         """
-        if not self.joint:
+        if not self.problem.joint:
             return points
         inside = self._centres_inside
         if len(points) == 0 or len(inside) == 0 or np.all(among(points, inside)):
             return points
-        scale = np.sqrt(self.prior.variance(inside))
-        correlation = np.abs(self.prior.covariance(points, inside)) / scale
+        prior = self.problem.prior
+        correlation = np.abs(prior.covariance(points, inside)) / np.sqrt(prior.variance(inside))
         return np.asarray(inside[np.unique(np.argmax(correlation, axis=1))])
 
     @cached_property
     def _centres_inside(self) -> Array:
         """The inputs of the region that are centres for every prior."""
         first, *others = (features.centres for features in self.virtual.summary.features)
-        common = np.all([self.region.contains(first), *(among(first, centres) for centres in others)], axis=0)
+        common = np.all([self.problem.region.contains(first), *(among(first, centres) for centres in others)], axis=0)
         return np.asarray(first[common])
 
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
         virtual, summary = self.virtual, self.virtual.summary
         coefficients = virtual.coefficients(solution.noise.factor)
         noise = FunctionalNoise(
-            (self.whole.prior, *self.whole.others),
+            self.whole.priors,
             tuple(features.centres for features in summary.features),
             virtual.mixing(coefficients),
             self.whole.inputs,
@@ -149,6 +185,9 @@ class CompressedProblem(Problem):
         )
         witness = None if solution.witness is None else tuple(virtual.basis @ part for part in solution.witness)
         return self.whole.published(cover, sensitive, Solution(noise, witness))
+
+    def jointly(self) -> CompressedRows:
+        return replace(self, problem=replace(self.problem, guarantee="joint"))
 
 
 #: The gap that is aimed at where none is asked for.
@@ -196,7 +235,7 @@ class Compression:
             if turn:
                 self.step.stage("choosing more centres")
                 centres = self._centres(mean)
-            features = [Features.around(p, c.places) for p, c in zip(self.priors, centres, strict=True)]
+            features = [Features.around(p, c.places) for p, c in zip(self.whole.priors, centres, strict=True)]
             self._check_rough(features, centres)
             summary = self._summary(features)
             design, certificate = self._solve(summary)
@@ -210,10 +249,6 @@ class Compression:
             self._warn(gap, summary, centres, design)
         return design, certificate
 
-    @property
-    def priors(self) -> tuple[Prior, ...]:
-        return (self.whole.prior, *self.whole.others)
-
     @cached_property
     def _first_mean(self) -> float:
         """What may be left out at a row, on average, if the noise is about as large as one guesses."""
@@ -222,7 +257,7 @@ class Compression:
         points = whole.region.points
         places = whole.region.probes(256, sample) if points is None else points[:256]
         guesses = []
-        for prior in self.priors:
+        for prior in self.whole.priors:
             own, budget = prior.variance(places), whole.tolerance.budget(prior, places)
             seen = np.max(prior.covariance(rows, places) ** 2 / (own * prior.variance(rows)[:, None]), axis=1)
             blur = float(np.mean(own * np.maximum(own / budget - 1.0, 0.01)))
@@ -244,8 +279,8 @@ class Compression:
             places = places[:: -(-len(places) // AT_ONCE)]
             always = places[greedy_order(whole.prior, places, LADDER[2], GREEDY_LIMIT).order]
         # for several priors sensitive inputs must be centres of each, also where they tell almost the same
-        least = SMALLEST if len(self.priors) == 1 else 1e-3 * SMALLEST
-        for prior in self.priors:
+        least = SMALLEST if len(self.whole.priors) == 1 else 1e-3 * SMALLEST
+        for prior in self.whole.priors:
             chosen.append(
                 choose_centres(prior, whole.inputs.sample, whole.region, mean, MOST, always, self.device, least)
             )
@@ -255,7 +290,7 @@ class Compression:
         whole, rows = self.whole, len(self.whole.inputs)
         self.step.stage(f"summing up {rows:,} rows")
         return summarise(
-            self.priors,
+            self.whole.priors,
             features,
             whole.inputs,
             whole.weights,
@@ -265,26 +300,13 @@ class Compression:
         )
 
     def _solve(self, summary: Summary) -> tuple[Design, Certificate]:
-        whole = self.whole
-        problem = CompressedProblem(
-            _with_one_noise(whole.prior),
-            whole.inputs.sample,
-            whole.region,
-            whole.tolerance,
-            None,
-            whole.guarantee,
-            whole.structure,
-            tuple(_with_one_noise(prior) for prior in whole.others),
-            "auto",
-            virtual=VirtualRows(summary),
-            whole=whole,
-        )
+        back_end = CompressedRows.of(self.whole, summary)
         # what the features cost is not worth another attempt
         margins = Margins(joint=max(1e-9, 0.05 * self.accuracy), independent=INDEPENDENT)
-        return certified_design(problem, self.cover, lambda design: examine(design, summary), self.step.stage, margins)
+        return certified_design(back_end, self.cover, lambda design: examine(design, summary), self.step.stage, margins)
 
     def _residual(self, summary: Summary) -> float:
-        return max(summary.residual(place, weighted=False) for place in range(len(self.priors)))
+        return max(summary.residual(place, weighted=False) for place in range(len(self.whole.priors)))
 
     def _warn(self, gap: float, summary: Summary, centres: list[Centres], design: Design) -> None:
         wanted = 0.5 * self.accuracy * design.noise.trace / summary.rows
@@ -315,7 +337,7 @@ class Compression:
         if len(places) == 0:
             # no row is in the region: that is said where rows are taken
             return
-        for prior, own, chosen in zip(self.priors, features, centres, strict=True):
+        for prior, own, chosen in zip(self.whole.priors, features, centres, strict=True):
             budget = whole.tolerance.budget(prior, places)
             worst = float(np.max(own.left_out(places) / budget, initial=0.0))
             if worst >= 1.0:
@@ -352,7 +374,7 @@ def check_compressible(problem: Problem) -> None:
         raise InputError(f'region is Everywhere, which method="compressed" cannot protect; {remedy}, or give a box.')
     if problem.weights is not None and problem.weights.ndim == 2:
         raise InputError(f'weights is a matrix; with method="compressed" give one number for each row, or {remedy}.')
-    for prior in (problem.prior, *problem.others):
+    for prior in problem.priors:
         least = float(np.min(prior.noise))
         if least <= LEAST_NOISE * float(np.max(_variances(prior, problem))):
             raise InputError(

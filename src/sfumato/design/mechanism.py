@@ -19,7 +19,7 @@ from ..models import JointPrior, Prior
 from ..noise import Noise, SecretKey
 from ..progress import Progress
 from ..progress import progress as show_progress
-from ..promise import Design, Guarantee, Structure, Tolerance
+from ..promise import Design, Guarantee, Structure, Tolerance, warn_of
 from ..proof import Certificate, examine, look_alike
 from ..regions import Region
 from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
@@ -30,7 +30,7 @@ from .compression import Compression, check_compressible
 from .plan import check_memory, choose_method, compressed_plan, exact_plan
 from .problem import Problem
 from .search import AskedCover, certified_design
-from .units import in_units
+from .units import dense_rows
 
 #: What marks a release to a folder among those of a mechanism.
 FOLDER = b"to a folder "
@@ -114,8 +114,7 @@ class Mechanism:
             unsafe_seed=unsafe_seed,
             device=self._device,
         )
-        for found in look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior):
-            warnings.warn(found, GuaranteeWarning, stacklevel=2)
+        warn_of(look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior))
         if self._recorder is not None:
             # before anybody sees it: what is interrupted now counts as published
             self._recorder(release)
@@ -296,16 +295,13 @@ def protect(
     )
     with show_progress(progress) as step:
         try:
-            design, certificate = _designed(in_units(problem), cover, work, engine is not None, step)
+            design, certificate = _designed(problem, cover, work, engine is not None, step)
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
                 f"of them, or a rougher tolerance kernel: {error}."
             ) from error
-    for note in certificate.notes:
-        # what a person must not overlook is in capitals
-        if certificate.holds and note.startswith(("ONLY", "NO FLOOR", "PROTECTED ONE")):
-            warnings.warn(note, GuaranteeWarning, stacklevel=2)
+    warn_of(certificate.findings)
     return Mechanism(design, certificate, SecretKey.fresh(), set(), device or "cpu", work)
 
 
@@ -313,6 +309,8 @@ def _designed(
     problem: Problem, cover: AskedCover, engine: Engine, elsewhere: bool, step: Progress
 ) -> tuple[Design, Certificate]:
     """The design by the method that was asked for, or by the one that suits the size; ``elsewhere``: on an engine."""
+    back_end = dense_rows(problem)
+    problem = back_end.problem
     device, method = problem.device, problem.method
     compression = Compression(problem, cover, problem.accuracy or COMPRESSED, engine, device, step)
     streamed = elsewhere or isinstance(problem.inputs, StoredInputs)
@@ -332,4 +330,4 @@ def _designed(
     step.announce(str(plan), plan.seconds)
     if method == "compressed":
         return compression.design()
-    return certified_design(problem, cover, lambda design: examine(design, None, device), step.stage)
+    return certified_design(back_end, cover, lambda design: examine(design, None, device), step.stage)

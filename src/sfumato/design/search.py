@@ -1,8 +1,15 @@
-"""Propose and certify: what round-off or a fresh look finds is answered with larger margins, until it holds."""
+"""From a region to a noise: which sensitive inputs stand for the region, and how much tighter they must be held.
+
+A finite set S₀ of sensitive inputs protects less than the region around it. So the tolerance at S₀ is tightened,
+Δ′ = t Δ with t ≤ 1, until the floor holds at every input of the region that dense probes find; inputs that fall well
+short are added to S₀ (exchange). Where each value is promised by itself, S₀ need not stand for the region: inputs that
+fall short are added to it until there are none (cutting planes). What comes out is only a proposal: the certificate,
+which probes elsewhere, decides, and what it finds is answered with more probes or larger margins, until it holds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias
@@ -18,7 +25,7 @@ from ..noise import Noise, no_noise
 from ..promise import Cover, Design, rows_in_reach
 from ..proof import TOLERANCE, Certificate, far_apart, gathering_places, starts, walk
 from ..regions import Everywhere
-from .problem import Look, Problem, Solution
+from .problem import BackEnd, Probes, Program, Solution, Solver
 
 # Finite sets of sensitive inputs that stand for a region.
 #
@@ -57,63 +64,48 @@ def greedy_order(prior: Prior, candidates: Array, epsilon: float, limit: int) ->
     return pivoted_cholesky(np.ones(len(scale)), column, epsilon**2, limit)
 
 
-# How much tighter the sensitive inputs must be held so that all that is watched keeps its floor.
-
 #: Sensitive inputs that would have to be held tighter than this stand for their region too badly.
 LOWEST = 0.3
 
 
 def tighten(
-    problem: Problem,
-    roots: Sequence[Array],
-    look: Look,
-    limit: float,
-    loosest: float,
-    known: tuple[Solution, float] | None = None,
+    program: Program, probes: Probes, limit: float, loosest: float, known: tuple[Solution, float] | None = None
 ) -> tuple[Solution, float] | None:
-    """The noise for the largest tightening t ≤ ``loosest`` with no usage of ``look`` above ``limit``, and t.
+    """The noise for the largest tightening t ≤ ``loosest`` with no more than ``limit`` learnt at ``probes``, and t.
 
-    ``known`` is the noise at ``loosest`` with its largest usage, where that has been computed already.
+    ``known`` is the noise at ``loosest`` and the most that is learnt then, where that has been computed already.
     """
 
     def attempt(t: float, start: Solution | None) -> tuple[Solution, float]:
-        solution = problem.solve(roots, t, start)
-        return solution, float(np.max(problem.usage(solution.noise, look)))
+        solution = program.solve(t, start)
+        return solution, float(np.max(program.solver.learnt(solution.noise, probes)))
 
-    best, usage = attempt(loosest, None) if known is None else known
-    if usage <= limit:
+    best, most = attempt(loosest, None) if known is None else known
+    if most <= limit:
         return best, loosest
-    low, high, over = loosest, loosest, usage - limit
+    low, high, over = loosest, loosest, most - limit
     spare = -1.0
     while spare < 0:
         # what is explained grows about like t; a little more than that, then ever larger steps
         low *= 0.5 if low < high else max(0.5, 1.0 - 1.3 * over)
         if low < LOWEST:
             return None
-        best, usage = attempt(low, best)
-        spare = limit - usage
+        best, most = attempt(low, best)
+        spare = limit - most
         if spare < 0:
             high, over = low, -spare
     for _ in range(8):
         if spare <= 1e-5 or high - low <= 1e-3 * low:
             break
-        # between the ends usage is nearly linear in t; stay off the ends so that both keep moving
+        # between the ends what is learnt is nearly linear in t; stay off the ends so that both keep moving
         middle = low + (high - low) * float(np.clip(spare / (spare + over), 0.1, 0.9))
-        solution, usage = attempt(middle, best)
-        if usage <= limit:
-            low, best, spare = middle, solution, limit - usage
+        solution, most = attempt(middle, best)
+        if most <= limit:
+            low, best, spare = middle, solution, limit - most
         else:
-            high, over = middle, usage - limit
+            high, over = middle, most - limit
     return best, low
 
-
-# From a region to a noise: which sensitive inputs stand for it, and how much tighter they must be held.
-#
-# A finite set S₀ protects less than the region around it. So the tolerance at S₀ is tightened, Δ′ = t Δ with t ≤ 1,
-# until the floor holds at every input of the region that a dense look finds; inputs that fall well short are added to
-# S₀ (exchange). Where each value is promised by itself, S₀ need not stand for the region: inputs that fall short are
-# added to it until there are none (cutting planes). What comes out is only a proposal: the certificate, which looks
-# elsewhere, decides.
 
 #: Covers of this many points or fewer are found greedily by ``cover="auto"``; beyond that exchange is better.
 GREEDY_LIMIT = 128
@@ -132,7 +124,8 @@ AFFORDABLE = {"greedy": 0.1, "exchange": 0.01}
 #: From how many rows places between rows are looked for.
 STARTS = 384
 
-#: How many walks to worse inputs each look takes: at least, at most, and as many as ``WALKS`` over the number of rows.
+#: How many walks to worse inputs are taken with each batch of probes: at least, at most, and as many as ``WALKS`` over
+#: the number of rows.
 WALKERS, WALKS = (16, 256), 50_000
 
 #: Cutting planes start from inputs that leave this share of a standard deviation, at most so many.
@@ -142,8 +135,8 @@ FIRST_CUT, AT_FIRST = 0.3, 64
 #: is kept back, so that the inputs between those that were added stay below it.
 COARSE, ROOM = 1e-3, 0.5
 
-#: How many fresh looks a rough noise, which is cheap to have, is tried on.
-ROUGH_LOOKS = 6
+#: How many fresh batches of probes a rough noise, which is cheap to have, is tried on.
+ROUGH_BATCHES = 6
 
 AskedCover = Literal["auto", "greedy", "exchange", "rows"]
 Say = Callable[[str], None]
@@ -180,41 +173,45 @@ class Proposal:
 
 
 def propose(
-    problem: Problem,
+    solver: Solver,
     cover: AskedCover,
     margins: Margins,
     last: Proposal | None,
-    turn: int,
+    batch: int,
     say: Say,
     known: Array | None = None,
 ) -> Proposal:
-    """The least noise found that keeps the floors of ``problem``.
+    """The least noise found that keeps the floors of the solver's problem.
 
     ``last`` is an earlier proposal that did not pass, to start from, and ``known`` lists inputs where it fell short;
-    ``turn`` is the first turn of the region's inputs to look at.
+    ``batch`` is the first batch of the region's inputs to probe.
     """
-    finite = problem.region.points
-    if finite is not None:
-        return _for_points(problem, finite, "points", margins)
+    problem = solver.problem
+    if isinstance(problem.region, Everywhere):
+        say("noise for every input")
+        solution = solver.program_everywhere().solve(1.0 - margins.joint - margins.floor)
+        return Proposal("everywhere", problem.inputs.values[:0], solution)
+    if problem.region.points is not None:
+        return _for_points(solver, problem.region.points, "points", margins)
     if cover == "rows":
         if problem.rows_inside.shape[0] == 0:
             place = problem.region.in_words(problem.inputs.names)
             raise InputError(f"cover is 'rows', but no row of the data has {place}; use cover=\"auto\".")
-        return _for_points(problem, problem.rows_inside, "rows", margins)
+        return _for_points(solver, problem.rows_inside, "rows", margins)
     known = problem.inputs.values[:0] if known is None else known
-    return _Search(problem, margins, turn, say, known).run(cover, last)
+    return _Search(solver, margins, batch, say, known).run(cover, last)
 
 
-def _for_points(problem: Problem, points: Array, cover: Cover, margins: Margins) -> Proposal:
-    if not problem.joint:
-        sensitive = np.unique(problem.admissible(points) + 0.0, axis=0)
-        t = 1.0 - margins.joint - margins.floor
-        return Proposal(cover, sensitive, problem.solve(problem.roots(sensitive), t))
-    sensitive = independent_points(problem, problem.admissible(points), margins.independent)
-    roots = problem.roots(sensitive)
+def _for_points(solver: Solver, points: Array, cover: Cover, margins: Margins) -> Proposal:
+    admissible = solver.back_end.admissible(points)
+    if not solver.problem.joint:
+        sensitive = np.unique(admissible + 0.0, axis=0)
+        return Proposal(cover, sensitive, solver.program(sensitive).solve(1.0 - margins.joint - margins.floor))
+    sensitive = independent_points(solver, admissible, margins.independent)
+    program = solver.program(sensitive)
     if len(sensitive) == len(points) and margins.floor == 0.0:
-        return Proposal(cover, sensitive, problem.solve(roots, 1.0 - margins.joint))
-    tightened = tighten(problem, roots, problem.look(points), 1.0 - margins.floor, 1.0 - margins.joint)
+        return Proposal(cover, sensitive, program.solve(1.0 - margins.joint))
+    tightened = tighten(program, solver.probes(points), 1.0 - margins.floor, 1.0 - margins.joint)
     if tightened is None:
         raise InputError(
             f"the {len(points)} sensitive inputs are too close together for the kernel to tell them apart; "
@@ -223,13 +220,14 @@ def _for_points(problem: Problem, points: Array, cover: Cover, margins: Margins)
     return Proposal(cover, sensitive, tightened[0])
 
 
-def independent_points(problem: Problem, points: Array, threshold: float) -> Array:
-    """``points`` without those whose tolerance follows from that of the others, for any audience."""
-    for audience in problem.audiences:
-        own = np.flatnonzero(audience.concerned(points))
+def independent_points(solver: Solver, points: Array, threshold: float) -> Array:
+    """``points`` without those whose tolerance follows from that of the others, for any reader."""
+    for exposure in solver.exposures:
+        tolerance = exposure.tolerance
+        own = np.flatnonzero(tolerance.applies_to(points))
         if not own.size:
             continue
-        kept = own[independent_subset(audience.tolerance.matrix(audience.prior, points[own]), threshold)]
+        kept = own[independent_subset(tolerance.matrix(exposure.reader.function, points[own]), threshold)]
         points = points[np.sort(np.concatenate([kept, np.setdiff1d(np.arange(len(points)), own)]))]
     return points
 
@@ -237,8 +235,9 @@ def independent_points(problem: Problem, points: Array, threshold: float) -> Arr
 class _Search:
     """One search over a region with infinitely many inputs."""
 
-    def __init__(self, problem: Problem, margins: Margins, turn: int, say: Say, known: Array) -> None:
-        self.problem, self.margins, self.say, self.turn = problem, margins, say, turn
+    def __init__(self, solver: Solver, margins: Margins, batch: int, say: Say, known: Array) -> None:
+        self.solver, self.margins, self.say, self.batch = solver, margins, say, batch
+        self.problem = problem = solver.problem
         moves = problem.region.varying_columns(problem.inputs.dimension)
         self.simple = problem.inputs.features == 1
         self.count = (
@@ -248,38 +247,37 @@ class _Search:
         say("looking over the region")
         self.points = np.vstack([self.fresh(), rows_in_reach(problem.region, problem.inputs), known])
         if not self.simple:
-            priors = [audience.prior for audience in problem.audiences]
+            priors = [exposure.reader.prior for exposure in solver.exposures]
             between = [gathering_places(prior, problem.inputs, problem.region, STARTS) for prior in priors]
             self.points = np.vstack([self.points, *between])
         self.limit = 1.0 - max(margins.floor, 1e-5 if self.simple else self.unseen())
-        self.look = problem.look_where_needed(self.points, self.limit)
+        self.probes = solver.probes_in_need(self.points, self.limit)
 
     def unseen(self) -> float:
-        """The share of the tolerance kept back for inputs that no look finds: about 0.1 % of the reader's std."""
+        """The share of the tolerance kept back for inputs that no probe finds: about 0.1 % of the reader's std."""
         if not self.problem.joint and self.moving.size <= 2:
             # the noise is at its limit only at single inputs, and a plane can be looked at closely
             return 1e-4
         if not self.problem.joint:
             return 4e-4
-        first = self.problem.audiences[0]
-        own = self.points[first.concerned(self.points)]
-        alpha = first.tolerance.budget(first.prior, own) / first.prior.variance(own)
+        first = self.solver.exposures[0]
+        own = self.points[first.tolerance.applies_to(self.points)]
+        alpha = first.tolerance.budget(first.reader.function, own) / first.reader.prior.variance(own)
         return float(min(5e-3, 2e-3 * max(1.0 / np.median(alpha) - 1.0, 0.05)))
 
     def run(self, cover: AskedCover, last: Proposal | None) -> Proposal:
-        if self.look.points.shape[0] == 0:
+        if not len(self.probes):
             # nobody learns too much even without noise
-            start = self.problem.admissible(
-                self.points[greedy_order(self.problem.prior, self.points, LADDER[0], 1).order]
-            )
+            one = self.points[greedy_order(self.problem.prior, self.points, LADDER[0], 1).order]
+            start = self.solver.back_end.admissible(one)
             kind: Cover = "exchange" if cover == "exchange" or not self.problem.joint else "greedy"
-            return Proposal(kind, start, Solution(no_noise(self.problem.audiences[0].size)))
+            return Proposal(kind, start, Solution(no_noise(self.solver.exposures[0].size)))
         if not self.problem.joint:
             return self.cut("greedy" if cover == "greedy" else "exchange", last)
         if last is not None:
             return self.settle(last.cover, last.sensitive)
-        given = self.problem.given
-        if len(given) and all(np.any(audience.concerned(given)) for audience in self.problem.audiences):
+        given = self.solver.back_end.given
+        if len(given) and all(np.any(one.tolerance.applies_to(given)) for one in self.solver.exposures):
             return self.settle("exchange", given)
         if cover in ("auto", "greedy"):
             sensitive = self.greedy(insist=cover == "greedy")
@@ -289,22 +287,22 @@ class _Search:
 
     def and_given(self, sensitive: Array) -> Array:
         """``sensitive`` and the inputs that must be among them."""
-        given = self.problem.given
+        given = self.solver.back_end.given
         if not len(given):
             return sensitive
         return self.independent(np.vstack([given, sensitive[~among(sensitive, given)]]))
 
     def fresh(self) -> Array:
-        """Inputs of the region that were not looked at before; never those of turn 1, which the certificate uses."""
-        turn, self.turn = self.turn, self.turn + 2
-        return self.problem.region.probes(self.count, self.problem.inputs, batch=turn)
+        """Inputs of the region that were not probed before; never those of batch 1, which the certificate uses."""
+        batch, self.batch = self.batch, self.batch + 2
+        return self.problem.region.probes(self.count, self.problem.inputs, batch=batch)
 
     def greedy(self, insist: bool) -> Array | None:
         """The greedy cover with the ε that needs the least noise; None where it would need too many points."""
         self.say("choosing sensitive inputs")
         problem = self.problem
         # thin: it is only to be seen which few inputs stand for the region
-        points = problem.admissible(self.points[:: -(-len(self.points) // AT_ONCE)])
+        points = self.solver.back_end.admissible(self.points[:: -(-len(self.points) // AT_ONCE)])
         ladder = LADDER if len(problem.inputs) <= LADDER_ROWS else LADDER[2:3]
         pivots = greedy_order(problem.prior, points, ladder[-1], GREEDY_MOST if insist else GREEDY_LIMIT)
         reached = [epsilon for epsilon in ladder if pivots.largest[-1] <= epsilon**2]
@@ -322,8 +320,8 @@ class _Search:
         best: tuple[float, Array] | None = None
         for sensitive in covers:
             self.say(f"noise for {len(sensitive)} sensitive inputs")
-            tightened = self.tightened(problem.roots(sensitive), self.loosest)
-            cost = np.inf if tightened is None else problem.objective(tightened[0].noise)
+            tightened = self.tightened(self.solver.program(sensitive), self.loosest)
+            cost = np.inf if tightened is None else self.solver.objective(tightened[0].noise)
             if tightened is not None and (best is None or cost < best[0]):
                 best = cost, sensitive
         return covers[-1] if best is None else best[1]
@@ -331,89 +329,83 @@ class _Search:
     def exchange_start(self) -> Array:
         """Rows and inputs that together leave none short, by a rough noise that needs no n × n eigenproblem."""
         problem = self.problem
-        start = problem.rows_inside if problem.rows_inside.shape[0] else self.look.points[:AT_ONCE]
+        start = problem.rows_inside if problem.rows_inside.shape[0] else self.probes.points[:AT_ONCE]
         sensitive = self.independent(start[greedy_order(problem.prior, start, LADDER[2], GREEDY_LIMIT).order])
-        looks = 1
+        batches = 1
         for _ in range(100):
-            roots = [root / np.sqrt(self.loosest) for root in problem.roots(sensitive)]
-            usage = problem.rough_usage(roots, self.look)
-            if usage is None:
+            program = self.solver.program(sensitive)
+            if not program.is_well_conditioned:
                 break
-            short = int(np.sum(usage > self.limit))
+            learnt = program.roughly_learnt(self.loosest, self.probes)
+            short = int(np.sum(learnt > self.limit))
             self.say(f"{len(sensitive)} sensitive inputs, {short} others fall short")
-            grown = self.added(sensitive, usage) if short else sensitive
+            grown = self.added(sensitive, learnt) if short else sensitive
             if len(grown) > len(sensitive):
                 sensitive = grown
                 continue
-            found = self.found_short(partial(self.rough, roots), walks=False)
-            if found.points.shape[0] == 0 or looks == ROUGH_LOOKS:
+            found = self.found_short(partial(program.roughly_learnt, self.loosest), walks=False)
+            if not len(found) or batches == ROUGH_BATCHES:
                 break
-            self.look, looks = self.look.joined(found), looks + 1
+            self.probes, batches = self.probes.joined(found), batches + 1
         return sensitive
 
-    def rough(self, roots: Sequence[Array], look: Look) -> Array:
-        usage = self.problem.rough_usage(roots, look)
-        assert usage is not None
-        return usage
-
     def independent(self, points: Array, threshold: float | None = None) -> Array:
-        return independent_points(self.problem, self.problem.admissible(points), threshold or self.margins.independent)
+        admissible = self.solver.back_end.admissible(points)
+        return independent_points(self.solver, admissible, threshold or self.margins.independent)
 
-    def added(self, sensitive: Array, usage: Array) -> Array:
+    def added(self, sensitive: Array, learnt: Array) -> Array:
         """``sensitive`` and the inputs that fall short most, far apart from each other."""
-        return self.independent(self.with_worst(sensitive, usage), LADDER[-1] ** 2)
+        return self.independent(self.with_worst(sensitive, learnt), LADDER[-1] ** 2)
 
-    def with_worst(self, sensitive: Array, usage: Array) -> Array:
-        short = usage > self.limit
-        points = self.look.points[short]
-        return np.vstack([sensitive, points[far_apart(self.problem.prior, points, usage[short], 32)]])
+    def with_worst(self, sensitive: Array, learnt: Array) -> Array:
+        short = learnt > self.limit
+        points = self.probes.points[short]
+        return np.vstack([sensitive, points[far_apart(self.problem.prior, points, learnt[short], 32)]])
 
     def settle(self, cover: Cover, sensitive: Array) -> Proposal:
-        """Tighten, look again elsewhere, and add what falls well short, until a fresh look finds nothing."""
-        roots, t = self.problem.roots(sensitive), self.loosest
+        """Tighten, probe elsewhere, and add what falls well short, until fresh probes find nothing."""
+        program, t = self.solver.program(sensitive), self.loosest
         solution: Solution | None = None
         for step in range(60):
-            solution = self.problem.solve(roots, t, solution)
-            usage = self.problem.usage(solution.noise, self.look)
-            worst = float(np.max(usage))
-            self.say(
-                f"round {step + 1}: {len(sensitive)} sensitive inputs, {int(np.sum(usage > self.limit))} fall short"
-            )
+            solution = program.solve(t, solution)
+            learnt = self.solver.learnt(solution.noise, self.probes)
+            worst, short = float(np.max(learnt)), int(np.sum(learnt > self.limit))
+            self.say(f"round {step + 1}: {len(sensitive)} sensitive inputs, {short} fall short")
             if worst > self.limit:
-                cheap = worst <= 1.0 + AFFORDABLE[cover] * self.problem.trace_by_tightening(solution.noise)
-                grown = sensitive if cheap else self.added(sensitive, usage)
-                tightened = self.tightened(roots, t, (solution, worst)) if len(grown) <= len(sensitive) else None
+                cheap = worst <= 1.0 + AFFORDABLE[cover] * self.solver.price_of_tightening(solution.noise)
+                grown = sensitive if cheap else self.added(sensitive, learnt)
+                tightened = self.tightened(program, t, (solution, worst)) if len(grown) <= len(sensitive) else None
                 if tightened is None:
-                    sensitive = grown if len(grown) > len(sensitive) else self.added(sensitive, usage)
-                    roots, t = self.problem.roots(sensitive), self.loosest
+                    sensitive = grown if len(grown) > len(sensitive) else self.added(sensitive, learnt)
+                    program, t = self.solver.program(sensitive), self.loosest
                     continue
                 solution, t = tightened
-            found = self.found_short(partial(self.problem.usage, solution.noise))
-            if found.points.shape[0] == 0:
+            found = self.found_short(partial(self.solver.learnt, solution.noise))
+            if not len(found):
                 return Proposal(cover, sensitive, solution)
-            self.look = self.look.joined(found)
+            self.probes = self.probes.joined(found)
         raise self.hopeless()
 
     def cut(self, cover: Cover, last: Proposal | None) -> Proposal:
         """Cutting planes: the least noise for some inputs, then for those that fall short under it too, and so on."""
-        problem, solution = self.problem, None if last is None else last.solution
+        solver, solution = self.solver, None if last is None else last.solution
         sensitive = self.first_cut(cover) if last is None else last.sensitive
         t, accuracy = self.limit - (1.0 - self.limit) * ROOM, COARSE
         for step in range(100):
-            solution = problem.solve(problem.roots(sensitive), t, solution, accuracy)
-            usage = problem.usage(solution.noise, self.look)
-            short = int(np.sum(usage > self.limit))
+            solution = solver.program(sensitive).solve(t, solution, accuracy)
+            learnt = solver.learnt(solution.noise, self.probes)
+            short = int(np.sum(learnt > self.limit))
             self.say(f"round {step + 1}: {len(sensitive)} sensitive inputs, {short} fall short")
             if short:
-                grown = self.joined_by(sensitive, usage)
+                grown = self.joined_by(sensitive, learnt)
                 if len(grown) == len(sensitive):
                     # round-off: what falls short is held already
-                    t -= 2.0 * (float(np.max(usage)) - self.limit)
+                    t -= 2.0 * (float(np.max(learnt)) - self.limit)
                 sensitive = grown
                 continue
-            found = self.found_short(partial(problem.usage, solution.noise))
-            if found.points.shape[0]:
-                self.look = self.look.joined(found)
+            found = self.found_short(partial(solver.learnt, solution.noise))
+            if len(found):
+                self.probes = self.probes.joined(found)
             elif accuracy > 0:
                 accuracy = 0.0
             else:
@@ -422,19 +414,20 @@ class _Search:
 
     def first_cut(self, cover: Cover) -> Array:
         inside = self.problem.rows_inside
-        start = self.problem.admissible(inside if len(inside) and cover == "exchange" else self.points)
+        start = self.solver.back_end.admissible(inside if len(inside) and cover == "exchange" else self.points)
         first = start[greedy_order(self.problem.prior, start[: 4 * AT_ONCE], FIRST_CUT, AT_FIRST).order]
-        return np.vstack([self.problem.given, first[~among(first, self.problem.given)]])
+        given = self.solver.back_end.given
+        return np.vstack([given, first[~among(first, given)]])
 
-    def joined_by(self, sensitive: Array, usage: Array) -> Array:
+    def joined_by(self, sensitive: Array, learnt: Array) -> Array:
         """``sensitive`` and the inputs that fall short most, far apart from each other; each input once."""
-        both = self.problem.admissible(self.with_worst(sensitive, usage)) + 0.0
+        both = self.solver.back_end.admissible(self.with_worst(sensitive, learnt)) + 0.0
         _, first = np.unique(both, axis=0, return_index=True)
         return np.asarray(both[np.sort(first)])
 
     def without_idle(self, cover: Cover, sensitive: Array, solution: Solution) -> Proposal:
         """Without the inputs that ask for nothing in the end."""
-        if solution.witness is None or len(self.problem.given):
+        if solution.witness is None or len(self.solver.back_end.given):
             return Proposal(cover, sensitive, solution)
         pull = np.sum([np.einsum("ij,ij->j", part, part) for part in solution.witness], axis=0)
         keep = pull > 1e-12 * max(float(np.max(pull)), np.finfo(float).tiny)
@@ -449,31 +442,35 @@ class _Search:
             "longer lengthscale."
         )
 
-    def found_short(self, usage_of: Callable[[Look], Array], walks: bool = True) -> Look:
+    def found_short(self, learnt_at: Callable[[Probes], Array], walks: bool = True) -> Probes:
         """Inputs that fall short of their floor, near the worst that are known and on a fresh set."""
-        usage = usage_of(self.look)
-        worst = np.argsort(-usage, kind="stable")[: 256 if self.moving.size > 1 else 16]
+        learnt = learnt_at(self.probes)
+        worst = np.argsort(-learnt, kind="stable")[: 256 if self.moving.size > 1 else 16]
         share = self.count ** (-1.0 / max(self.moving.size, 1))
-        near = [self.near(self.look.points[worst], share), self.near(self.look.points[worst], share / 8)]
+        here = self.probes.points[worst]
+        near = [self.near(here, share), self.near(here, share / 8)]
         if walks and not self.simple and self.moving.size:
-            near.append(self.walked(usage_of, usage))
-        look = self.problem.look_where_needed(np.vstack([*near, self.fresh()]), self.limit)
-        return look.where(usage_of(look) > self.limit)
+            near.append(self.walked(learnt_at, learnt))
+        probes = self.solver.probes_in_need(np.vstack([*near, self.fresh()]), self.limit)
+        return probes.where(learnt_at(probes) > self.limit)
 
-    def walked(self, usage_of: Callable[[Look], Array], usage: Array) -> Array:
+    def walked(self, learnt_at: Callable[[Probes], Array], learnt: Array) -> Array:
         """Where walks from the worst inputs end, of every group of rows, with steps on the scale of the kernel."""
         problem = self.problem
-        high = np.flatnonzero(usage >= 0.8 * float(np.max(usage)))
+        high = np.flatnonzero(learnt >= 0.8 * float(np.max(learnt)))
         many = int(np.clip(WALKS // len(problem.inputs), *WALKERS))
-        here = self.look.points[high[starts(problem.prior, self.look.points[high], usage[high], many)]]
-        return walk(lambda at: usage_of(problem.look(at)), problem.prior, problem.inputs, problem.region, here, 24)
+        points = self.probes.points[high]
+        here = points[starts(problem.prior, points, learnt[high], many)]
+        return walk(
+            lambda at: learnt_at(self.solver.probes(at)), problem.prior, problem.inputs, problem.region, here, 24
+        )
 
     def near(self, points: Array, share: float) -> Array:
         """Inputs of the region around ``points``, at most this share of the region's extent away."""
         if self.moving.size == 0:
             return points
         extent = np.ptp(self.points[:, self.moving], axis=0) * share
-        offsets = 2.0 * halton(16, self.moving.size, self.turn) - 1.0
+        offsets = 2.0 * halton(16, self.moving.size, self.batch) - 1.0
         cloud = np.repeat(points[:, None, :], len(offsets), axis=1)
         cloud[:, :, self.moving] += offsets * extent
         cloud = self.problem.region.project(cloud.reshape(-1, points.shape[1]), self.problem.inputs)
@@ -485,9 +482,9 @@ class _Search:
         return min(1.0 - self.margins.joint, self.limit * (1.0 - 1e-6))
 
     def tightened(
-        self, roots: Sequence[Array], loosest: float, known: tuple[Solution, float] | None = None
+        self, program: Program, loosest: float, known: tuple[Solution, float] | None = None
     ) -> tuple[Solution, float] | None:
-        return tighten(self.problem, roots, self.look, self.limit, loosest, known)
+        return tighten(program, self.probes, self.limit, loosest, known)
 
 
 #: How often a search is only told where it fell short, before it also has to keep more back.
@@ -501,37 +498,38 @@ Examine: TypeAlias = Callable[[Design], tuple[Certificate, Array]]
 
 
 def certified_design(
-    problem: Problem, cover: AskedCover, examine: Examine, say: Say, margins: Margins | None = None
+    back_end: BackEnd, cover: AskedCover, examine: Examine, say: Say, margins: Margins | None = None
 ) -> tuple[Design, Certificate]:
     """The design with the least noise that was found, and its certificate; it holds unless eight attempts failed."""
     margins = margins or Margins()
-    design, certificate = _attempts(problem, cover, examine, say, margins)
-    if not problem.joint:
-        design, certificate = _no_more_than_joint(problem, cover, examine, say, margins, design, certificate)
+    design, certificate = _until_it_holds(back_end, cover, examine, say, margins)
+    if not back_end.problem.joint:
+        design, certificate = _no_more_than_joint(back_end, cover, examine, say, margins, design, certificate)
     return design, certificate
 
 
-def _attempts(
-    problem: Problem, cover: AskedCover, examine: Examine, say: Say, margins: Margins
+def _until_it_holds(
+    back_end: BackEnd, cover: AskedCover, examine: Examine, say: Say, margins: Margins
 ) -> tuple[Design, Certificate]:
+    solver = Solver(back_end)
     proposal: Proposal | None = None
-    short = problem.inputs.values[:0]
+    short = back_end.problem.inputs.values[:0]
     for attempt in range(8):
-        # even turns only: the certificate looks at turn 1, which a design never sees
-        proposal = _propose(problem, cover, margins, proposal, 100 * attempt, say, short)
-        design = problem.published(proposal.cover, proposal.sensitive, proposal.solution)
+        # even batches only: the certificate probes batch 1, which a design never sees
+        proposal = propose(solver, cover, margins, proposal, 100 * attempt, say, short)
+        design = back_end.published(proposal.cover, proposal.sensitive, proposal.solution)
         say("checking the promise")
         certificate, found = examine(design)
         if certificate.holds:
             break
-        # what was found is looked at from now on; only if that does not help is more kept back
+        # what was found is probed from now on; only if that does not help is more kept back
         margins = _wider(margins, certificate, patient=len(found) > 0 and attempt < PATIENT)
         short = np.vstack([short, found])
     return design, certificate
 
 
 def _no_more_than_joint(
-    problem: Problem,
+    back_end: BackEnd,
     cover: AskedCover,
     examine: Examine,
     say: Say,
@@ -543,18 +541,20 @@ def _no_more_than_joint(
 
     The least pointwise noise is never more than the least joint one, but what is found is only nearly the least.
     """
+    problem = back_end.problem
     quick = problem.region.points is not None or cover == "rows" or len(problem.inputs) <= FEW_ROWS
     if certificate.holds and not quick and certificate.gap <= WORTH_COMPARING:
         return design, certificate
-    jointly = problem.jointly()
+    jointly = back_end.jointly()
     if jointly is None:
         return design, certificate
     say("comparing with the joint promise")
     try:
-        joint, _ = _attempts(jointly, cover, examine, say, margins)
+        joint, _ = _until_it_holds(jointly, cover, examine, say, margins)
     except (InputError, np.linalg.LinAlgError):
         return design, certificate
-    if certificate.holds and problem.objective(joint.noise) >= problem.objective(design.noise):
+    solver = Solver(back_end)
+    if certificate.holds and solver.objective(joint.noise) >= solver.objective(design.noise):
         return design, certificate
     other = replace(design, noise=joint.noise)
     checked, _ = examine(other)
@@ -572,13 +572,3 @@ def _wider(margins: Margins, certificate: Certificate, patient: bool) -> Margins
     if below > TOLERANCE and not patient:
         margins = replace(margins, floor=min(max(4.0 * margins.floor, margins.floor + 4.0 * below, 1e-9), 0.5))
     return margins
-
-
-def _propose(
-    problem: Problem, cover: AskedCover, margins: Margins, last: Proposal | None, turn: int, say: Say, short: Array
-) -> Proposal:
-    if not isinstance(problem.region, Everywhere):
-        return propose(problem, cover, margins, last, turn, say, short)
-    say("noise for every input")
-    solution = problem.solve_everywhere(1.0 - margins.joint - margins.floor)
-    return Proposal("everywhere", problem.inputs.values[:0], solution)

@@ -8,7 +8,7 @@ two: going there and back rounds nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..data import Inputs
 from ..linalg import units
 from ..models import OutputsKernel, Prior, Term, build_kernel, describe_kernel
 from ..promise import Cover, Design, FloorTolerance, FractionTolerance, MatrixTolerance, OutputTolerance, Tolerance
-from .problem import Problem, Solution
+from .problem import BackEnd, DenseRows, Exposure, Problem, Solution
 
 #: At how many inputs the variance of each output is looked at.
 LOOKS = 64
@@ -101,49 +101,87 @@ def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | 
 
 
 @dataclass(frozen=True, eq=False)
-class UnitsProblem(Problem):
-    """``whole`` in units in which every output has a prior variance of about 1; ``rows`` is the unit of each row."""
+class InUnits:
+    """A problem that is worked out in other units: ``inner`` is in those, ``owner`` in the owner's.
 
-    whole: Problem = field(kw_only=True)
-    rows: Array = field(kw_only=True)
+    ``rows`` is the unit of each row.
+    """
+
+    inner: BackEnd
+    owner: BackEnd
+    rows: Array
+
+    @property
+    def problem(self) -> Problem:
+        return self.inner.problem
+
+    @property
+    def exposures(self) -> tuple[Exposure, ...]:
+        return self.inner.exposures
+
+    @property
+    def least_spare(self) -> float:
+        return self.inner.least_spare
+
+    @property
+    def given(self) -> Array:
+        return self.inner.given
+
+    def admissible(self, points: Array) -> Array:
+        return self.inner.admissible(points)
 
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
         """The design in the owner's units."""
-        return self.whole.published(cover, sensitive, self.owners(solution))
-
-    def jointly(self) -> Problem | None:
-        return replace(self, guarantee="joint", whole=replace(self.whole, guarantee="joint"))
-
-    def owners(self, solution: Solution) -> Solution:
-        """A solution in the owner's units."""
         witness = solution.witness
         if witness is not None:
             witness = tuple(part / self.rows[:, None] for part in witness)
-        return Solution(solution.noise.in_units(1.0 / self.rows), witness)
+        return self.owner.published(cover, sensitive, Solution(solution.noise.in_units(1.0 / self.rows), witness))
+
+    def jointly(self) -> InUnits | None:
+        inner, owner = self.inner.jointly(), self.owner.jointly()
+        return None if inner is None or owner is None else InUnits(inner, owner, self.rows)
 
 
-def in_units(problem: Problem) -> Problem:
-    """The same problem, in units that suit its outputs; itself where they have the same ones.
+@dataclass(frozen=True, eq=False)
+class Rescaled:
+    """A problem in units in which every output has a prior variance of about 1.
 
-    Where nothing else was asked for, noise is counted relative to the prior of each output: the design has the weights
-    that say so.
+    ``owner`` is the same in the owner's units; where no weights were given it has those that say how noise is counted,
+    relative to the prior of each output. ``unit`` is that of each output, ``rows`` that of each row.
     """
+
+    problem: Problem
+    owner: Problem
+    unit: Mapping[str, float]
+    rows: Array
+
+
+def rescaled(problem: Problem) -> Rescaled | None:
+    """The same problem in units that suit its outputs; None where they have the same ones, or Δ has none."""
     unit = output_units(problem.prior, problem.inputs)
     if len(set(unit.values())) < 2:
-        return problem
+        return None
     rows = of_rows(unit, problem.inputs)
     tolerance = tolerance_in(unit, problem.tolerance, problem.inputs)
     if tolerance is None:
-        return problem
+        return None
     weights = problem.weights
-    whole = problem if weights is not None else replace(problem, weights=1.0 / rows**2)
+    owner = problem if weights is not None else replace(problem, weights=1.0 / rows**2)
     if weights is not None:
         weights = weights * rows**2 if weights.ndim == 1 else weights * np.outer(rows, rows)
-    given = {part.name: getattr(problem, part.name) for part in fields(Problem)}
-    given |= {
-        "prior": prior_in(unit, problem.prior, problem.inputs, rows),
-        "others": tuple(prior_in(unit, prior, problem.inputs, rows) for prior in problem.others),
-        "tolerance": tolerance,
-        "weights": weights,
-    }
-    return UnitsProblem(**given, whole=whole, rows=rows)
+    inner = replace(
+        problem,
+        prior=prior_in(unit, problem.prior, problem.inputs, rows),
+        others=tuple(prior_in(unit, prior, problem.inputs, rows) for prior in problem.others),
+        tolerance=tolerance,
+        weights=weights,
+    )
+    return Rescaled(inner, owner, unit, rows)
+
+
+def dense_rows(problem: Problem) -> BackEnd:
+    """The rows of ``problem``, in units that suit its outputs."""
+    found = rescaled(problem)
+    if found is None:
+        return DenseRows(problem)
+    return InUnits(DenseRows(found.problem), DenseRows(found.owner), found.rows)

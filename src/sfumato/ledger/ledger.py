@@ -15,13 +15,13 @@ from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
 from ..models import JointPrior, OutputsKernel, Prior
 from ..noise import SecretKey, no_noise
 from ..progress import progress as show_progress
-from ..promise import Disclosure
+from ..promise import Disclosure, warn_of
 from ..proof import Certificate, one_by_one
 from ..regions import OutputRegion, Points, Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
 from .chained_file import Chain, ChainedFile
-from .problem import LedgerProblem
-from .promises import Promise, distinct_promises, promises_of, region_key
+from .problem import NextRelease
+from .promises import Promise, about_all, distinct_promises, promises_of, region_key
 from .record import Records
 from .remaining import Remaining, left_of
 
@@ -125,9 +125,9 @@ class Ledger:
         with show_progress(progress) as step:
             step.stage("what is left")
             try:
-                problem = LedgerProblem.of(asked, cover, output_name, bool(remeasured), disclosed, share).in_units()
+                problem = NextRelease.of(asked, cover, output_name, bool(remeasured), disclosed, share)
                 problem.check_budget()
-                design, certificate = certified_design(problem, cover, problem.examine, step.stage)
+                design, certificate = certified_design(problem.in_units(), cover, problem.examine, step.stage)
             except NoCover as error:
                 raise BudgetError(
                     f"too little is left to be divided further: {error} {problem.left_in_words()} Publish nothing more "
@@ -144,10 +144,8 @@ class Ledger:
                 f"promise of all together (joint ratio {certificate.joint_ratio:.6g}, floor ratio "
                 f"{certificate.promised_ratio:.6g}). Publish nothing more about it."
             )
-        notes = one_by_one(asked.prior, asked.inputs, output_name, disclosed)
-        for note in notes:
-            warnings.warn(note, GuaranteeWarning, stacklevel=2)
-        certificate = replace(certificate, notes=(*certificate.notes, *notes))
+        certificate = certificate.with_findings(*one_by_one(asked.prior, asked.inputs, output_name, disclosed))
+        warn_of(certificate.findings)
         following = Disclosure(design, output_name, bool(remeasured))
         name = None if asked.inputs.outputs.numbered else output_name
 
@@ -212,9 +210,7 @@ class Ledger:
         releases = self.releases
         results = [promise.kept_by(releases)[0] for promise in promises]
         worst = min(results, key=lambda one: (one.holds, one.promised_ratio, -one.joint_ratio))
-        return replace(
-            worst, notes=(f"this is about all {len(releases)} releases of the ledger together", *worst.notes)
-        )
+        return worst.with_findings(about_all(len(releases)))
 
     def _commit(self, release: Release, made: Disclosure, head: str | None) -> None:
         """Append ``made``; where the ledger has moved on from ``head``, only if all promises are kept with it."""

@@ -9,25 +9,36 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import scipy.linalg
-import torch
 
 from ..arrays import Array, Index, Mask
 from ..data import Inputs
-from ..design import Audience
+from ..design import RowsExposure
 from ..errors import BudgetError
-from ..linalg import as_array, as_tensor, units
+from ..linalg import as_array, units
 from ..models import Prior
-from ..promise import Composition, Disclosure, Speech, Tolerance, compose, error_variances, same_measurement
-from ..proof import Covariances
+from ..promise import (
+    Composition,
+    Disclosure,
+    Past,
+    Reader,
+    Speech,
+    Tolerance,
+    Uncertain,
+    compose,
+    error_variances,
+    same_measurement,
+)
+from ..proof import FACTORED, UNIT
 from ..regions import Region
 from .promises import Promise
 
-_UNIT = float(np.finfo(np.float64).eps)
+#: Eigenvalues of Cov(y|past) below this many n·u of the prior's largest are taken for round-off of a difference.
+ROUND_OFF = 64.0
 
 #: A tolerance of which less than this share is left is used up.
 LEAST_LEFT = 1e-4
@@ -61,7 +72,7 @@ class Published:
         total = composed.prior.covariance(composed.inputs) + composed.noise.covariance()
         scale = units(np.diag(total))
         total /= np.outer(scale, scale)
-        total[np.diag_indices_from(total)] -= 2.0 * len(total) * _UNIT * float(np.max(np.diag(total)))
+        total[np.diag_indices_from(total)] -= FACTORED * len(total) * UNIT * float(np.max(np.diag(total)))
         try:
             return np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False)), scale
         except np.linalg.LinAlgError:
@@ -87,7 +98,7 @@ class Published:
 
 
 @dataclass(frozen=True, eq=False)
-class Past:
+class EarlierReleases(Past):
     """What was ``published`` before a release whose ``rows`` these are.
 
     ``again`` has the numbers of those of its measurements that are out already (−1: new), ``errors`` the variances of
@@ -100,7 +111,9 @@ class Past:
     errors: Array
 
     @classmethod
-    def of(cls, prior: Prior, speech: Speech, disclosures: Sequence[Disclosure], following: Disclosure) -> Past:
+    def of(
+        cls, prior: Prior, speech: Speech, disclosures: Sequence[Disclosure], following: Disclosure
+    ) -> EarlierReleases:
         """``following`` is the next release; its noise is of no account."""
         rows, which = speech.rows_of(following)
         errors = error_variances(prior, speech, following)[which]
@@ -113,13 +126,18 @@ class Past:
             rows = np.where((again >= 0)[:, None], measurements.rows[again], rows)
         return cls(published, rows, again, errors)
 
+    @property
+    def may_show_rows(self) -> bool:
+        return True
+
     def about(self, points: Array) -> Array:
-        """What is out about f at ``points`` (``Published.about``)."""
         return self.published.about(points)
 
+    def about_data(self) -> Array:
+        return self._about_data
+
     @cached_property
-    def about_rows(self) -> Array:
-        """The same for the measurements of the next release: some of them may be out already."""
+    def _about_data(self) -> Array:
         shown = same_measurement(self.published.composition.noise.measurements, self.again)
         return self.published.whitened(self.published.cross(self.rows) + shown * self.errors)
 
@@ -138,31 +156,34 @@ def most_used(known: Array, whole: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOver(Tolerance):
-    """What is left of a tolerance in ``region`` after the past, and ``share`` of it; nothing is asked elsewhere."""
+class RemainingTolerance(Tolerance):
+    """``share`` of what the past of ``reader`` has left of a tolerance in ``region``; nothing is asked elsewhere."""
 
     tolerance: Tolerance
     region: Region
-    past: Past
+    reader: Reader
     share: float
 
-    def matrix(self, prior: Prior, S: Array) -> Array:
-        known = self.past.about(S)
-        return self.share * (self.tolerance.matrix(prior, S) - known.T @ known)
+    def matrix(self, unknown: Uncertain, S: Array) -> Array:
+        known = self.reader.past.about(S)
+        return self.share * (self.tolerance.matrix(self.reader.prior, S) - known.T @ known)
 
-    def budget(self, prior: Prior, S: Array) -> Array:
+    def budget(self, unknown: Uncertain, S: Array) -> Array:
         budget, inside = np.full(len(S), np.inf), self.region.contains(S)
         if np.any(inside):
-            known = np.sum(self.past.about(S[inside]) ** 2, axis=0)
-            budget[inside] = self.share * (self.tolerance.budget(prior, S[inside]) - known)
+            known = np.sum(self.reader.past.about(S[inside]) ** 2, axis=0)
+            budget[inside] = self.share * (self.tolerance.budget(self.reader.prior, S[inside]) - known)
         return budget
 
-    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
-        S = S[self.region.contains(S)]
+    def applies_to(self, S: Array) -> Mask:
+        return self.region.contains(S)
+
+    def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
+        S, prior = S[self.region.contains(S)], self.reader.prior
         if not len(S):
             return
         self.tolerance.check(prior, S, inputs)
-        whole, known = self.tolerance.budget(prior, S), np.sum(self.past.about(S) ** 2, axis=0)
+        whole, known = self.tolerance.budget(prior, S), np.sum(self.reader.past.about(S) ** 2, axis=0)
         worst = int(np.argmin(1.0 - known / whole))
         if known[worst] > (1.0 - LEAST_LEFT) * whole[worst]:
             variance = float(prior.variance(S[worst : worst + 1])[0])
@@ -173,10 +194,9 @@ class LeftOver(Tolerance):
                 "that tells of it."
             )
 
-    def check_together(self, prior: Prior, S: Array) -> None:
+    def check_together(self, S: Array) -> None:
         """Raise ``BudgetError`` where some combination of the values at ``S`` has nothing left."""
-        known, whole = self.past.about(S), self.tolerance.matrix(prior, S)
-        used = most_used(known, whole)
+        used = most_used(self.reader.past.about(S), self.tolerance.matrix(self.reader.prior, S))
         if used > 1.0 - LEAST_LEFT:
             raise BudgetError(
                 f"nothing is left: what was published before tells a weighted average of the {len(S)} sensitive "
@@ -184,69 +204,47 @@ class LeftOver(Tolerance):
                 "can be published that tells of it."
             )
 
+    def least_left(self, S: Array) -> float:
+        """The least share of the tolerance that is left at ``S``."""
+        whole = self.tolerance.budget(self.reader.prior, S)
+        return float(np.min(self.budget(self.reader.function, S) / (self.share * whole)))
+
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         return f"{self.share:g} of what is left of: {self.tolerance.in_words(outputs)}"
 
 
 @dataclass(frozen=True, eq=False)
-class GivenPast(Covariances):
-    """Covariances between the next release's measurements and f, given the past."""
+class Commitment:
+    """A promise to one reader as it binds the next release, which exposes its rows to them."""
 
-    past: Past | None = None
+    promise: Promise
+    exposure: RowsExposure
+    tolerance: RemainingTolerance
 
-    def between(self, A: Array, B: Array) -> torch.Tensor:
-        assert self.past is not None
-        assert A.shape == self.past.rows.shape
-        return super().between(A, B) - as_tensor(self.past.about_rows.T @ self.past.about(B))
-
-    def of_data(self, inputs: Inputs) -> torch.Tensor:
-        assert self.past is not None
-        total = super().of_data(inputs) - as_tensor(self.past.about_rows.T @ self.past.about_rows)
-        return (total + total.T) / 2.0
-
-
-@dataclass(frozen=True, eq=False)
-class PastAudience(Audience):
-    """Readers to whom something was promised, and who know what is out already."""
-
-    promise: Promise | None = None
-    past: Past | None = None
-
-    @cached_property
-    def covariances(self) -> Covariances:
-        return GivenPast(self.prior, "cpu", self.past)
-
-    @property
-    def data_root(self) -> None:
-        """None: what is known already leaves A₂ singular in places."""
-        return None
-
-    @cached_property
-    def largest(self) -> float:
-        """The largest variance before anything was known: round-off is that of a difference."""
-        return float(np.max(self.prior.variance(self.inputs) + self.prior.noise_variance(len(self.inputs))))
-
-    def concerned(self, points: Array) -> Mask:
-        assert self.promise is not None
-        return self.promise.design.region.contains(points)
-
-    def positive_without(self, level: float) -> bool:
-        reduced = np.array(as_array(self.data_covariance))
-        reduced[np.diag_indices_from(reduced)] -= level
-        try:
-            scipy.linalg.cholesky(reduced, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            return False
-        return True
+    @classmethod
+    def of(cls, promise: Promise, disclosed: Sequence[Disclosure], following: Disclosure, share: float) -> Commitment:
+        """To a reader who has seen what is ``disclosed``, when ``following`` may use ``share`` of what is left."""
+        past, design = EarlierReleases.of(promise.prior, promise.speech, disclosed, following), promise.design
+        reader = Reader(replace(promise.prior, noise=past.errors), past)
+        left = RemainingTolerance(design.tolerance, design.region, reader, share)
+        inputs = promise.speech.stacked(past.rows)
+        return cls(promise, RowsExposure(reader, inputs, left, design.guarantee == "joint"), left)
 
     def most_told(self, points: Array) -> float:
         """The largest share of its whole tolerance that the next release could tell at ``points`` without any noise."""
-        points = points[self.concerned(points)]
+        points = points[self.tolerance.applies_to(points)]
         if not len(points):
             return 0.0
-        assert self.promise is not None
-        cross = as_array(self.covariances.between(self.inputs.values, points))
-        values, vectors = scipy.linalg.eigh(as_array(self.data_covariance), check_finite=False)
-        floor = 64 * len(values) * _UNIT * self.largest
+        exposure, prior = self.exposure, self.exposure.reader.prior
+        cross = as_array(exposure.reader.function.with_data(exposure.inputs, points))
+        values, vectors = scipy.linalg.eigh(as_array(exposure.data_covariance), check_finite=False)
+        floor = ROUND_OFF * len(values) * UNIT * exposure.largest
         seen = (vectors.T @ cross) / np.sqrt(np.maximum(values, floor))[:, None]
-        return float(np.max(np.sum(seen**2, axis=0) / self.promise.design.tolerance.budget(self.prior, points)))
+        return float(np.max(np.sum(seen**2, axis=0) / self.promise.design.tolerance.budget(prior, points)))
+
+    def check_left(self, points: Array) -> None:
+        """Raise ``BudgetError`` where the past has left nothing of the promise, at ``points`` or of averages."""
+        exposure, sensitive = self.exposure, self.promise.design.sensitive
+        self.tolerance.check(exposure.reader.function, points, exposure.inputs)
+        if exposure.joint and len(sensitive):
+            self.tolerance.check_together(sensitive)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ..arrays import Array
 from ..data import Inputs
-from ..design import AskedCover, Problem, Solution, UnitsProblem, design_in, in_units, output_units
+from ..design import AskedCover, BackEnd, Exposure, InUnits, Problem, Solution, design_in, rescaled
 from ..errors import InputError
 from ..models import Prior
 from ..noise import no_noise
@@ -25,33 +25,37 @@ from ..promise import (
     readings,
     rows_in_reach,
 )
-from ..proof import Certificate
+from ..proof import Certificate, findings_on_design
 from ..regions import OutputRegion, bound_points
-from .past import LeftOver, Past, PastAudience
-from .promises import Promise, check_composable, distinct_promises, promises_of
+from .past import Commitment
+from .promises import Promise, about_all, check_composable, distinct_promises, promises_of
 
 #: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
 NOTHING = 1e-12
 
-#: How many inputs of a promise's region are looked at to see whether a release tells of it at all.
-LOOKS = 512
+#: So many times the round-off in B must be to spare in A (``BackEnd.least_spare``).
+LEAST_SPARE = 1024.0
+
+#: How many inputs of a promise's region are probed to see whether a release tells of it at all.
+PROBES = 512
 
 
 @dataclass(frozen=True, eq=False)
-class LedgerProblem(Problem):
-    """The least noise for the rows of ``asked``, given the ``disclosed``; ``region`` is where anything was promised.
+class NextRelease:
+    """The rows of the problem ``asked``, for readers of all that is ``disclosed``: a back end of designs.
 
-    The first promise is that of ``asked`` itself, for everything that is published together. ``whole`` is the same
-    problem in the owner's units, where this one is in others (units.py).
+    ``following`` is what it would reveal. The first of ``promises`` is that of ``asked`` itself, for everything that is
+    published together; no noise is designed for those that are only ``watched``. ``problem`` is ``asked`` in the region
+    in which anything was promised.
     """
 
-    asked: Problem = field(kw_only=True)
-    following: Disclosure = field(kw_only=True)
-    disclosed: tuple[Disclosure, ...] = field(kw_only=True)
-    promises: tuple[Promise, ...] = field(kw_only=True)
-    watched: tuple[Promise, ...] = field(kw_only=True)
-    share: float = field(kw_only=True)
-    whole: LedgerProblem | None = field(default=None, kw_only=True)
+    problem: Problem
+    asked: Problem
+    following: Disclosure
+    disclosed: tuple[Disclosure, ...]
+    promises: tuple[Promise, ...]
+    watched: tuple[Promise, ...]
+    share: float
 
     @classmethod
     def of(
@@ -62,9 +66,9 @@ class LedgerProblem(Problem):
         remeasured: bool,
         disclosed: Sequence[Disclosure],
         share: float,
-    ) -> LedgerProblem:
+    ) -> NextRelease:
         kind: Cover = "rows" if cover == "rows" else "points" if asked.region.points is not None else "exchange"
-        design = Problem.published(asked, kind, asked.inputs.values[:0], Solution(no_noise(len(asked.inputs))))
+        design = asked.published(kind, asked.inputs.values[:0], Solution(no_noise(len(asked.inputs))))
         check_composable(design)
         following = Disclosure(design, name, remeasured)
         made = promises_of(following)
@@ -72,116 +76,89 @@ class LedgerProblem(Problem):
         known = {promise.key: promise for promise in earlier}
         keys = {promise.key for promise in made}
         new = [_with_sensitive(promise, known.get(promise.key)) for promise in made]
-        told = [spoken for promise in earlier if (spoken := spoken_to(promise, new[0], following)) is not None]
-        others = [promise for promise in distinct_promises(told) if promise.key not in keys]
-        given = {part.name: getattr(asked, part.name) for part in fields(Problem)}
-        problem = cls(
-            **given,
-            asked=asked,
-            following=following,
-            disclosed=tuple(disclosed),
-            promises=(*new, *others),
-            watched=(),
-            share=share,
-        )
-        kept = [promise for promise in others if problem.tells_of(promise)]
+        binding = [bound for promise in earlier if (bound := binding_on(promise, new[0], following)) is not None]
+
+        def tells_of(promise: Promise) -> bool:
+            """Whether this release could tell anything about what was promised, even without noise."""
+            points = _probes(promise, following)
+            return any(one.most_told(points) > NOTHING for one in commitments(promise, disclosed, following, share))
+
+        kept = [promise for promise in distinct_promises(binding) if promise.key not in keys and tells_of(promise)]
         # those, too, that no noise is designed for: their readers may see some of the rows
         watched = [
             promise
             for promise in earlier
             if promise.key not in keys
             and len(promise.speech.rows_of(following)[1])
-            and (problem.tells_of(promise) or promise.kept_by(disclosed)[0].holds)
+            and (tells_of(promise) or promise.kept_by(disclosed)[0].holds)
         ]
         region = new[0].design.region
         for promise in (*new[1:], *kept):
             if promise.design.region != region:
                 region = region | promise.design.region
-        return replace(problem, promises=(*new, *kept), watched=tuple(watched), region=region)
+        problem = replace(asked, region=region)
+        return cls(problem, asked, following, tuple(disclosed), (*new, *kept), tuple(watched), share)
 
-    def tells_of(self, promise: Promise) -> bool:
-        """Whether this release could tell anything about what was promised, even without noise."""
-        look = _look(promise, self.following)
-        return any(one.most_told(look) > NOTHING for one in self.hearers(promise))
-
-    def in_units(self) -> LedgerProblem:
+    def in_units(self) -> BackEnd:
         """The same problem in units that suit the outputs; itself where they have the same ones."""
-        asked = in_units(self.asked)
-        if not isinstance(asked, UnitsProblem):
+        found = rescaled(self.asked)
+        if found is None:
             return self
-        unit = output_units(self.asked.prior, self.asked.inputs)
         disclosed = []
         for one in self.disclosed:
-            design = design_in(unit, one.design, one.name)
+            design = design_in(found.unit, one.design, one.name)
             if design is None:
                 return self
             disclosed.append(replace(one, design=design))
         cover: AskedCover = "rows" if self.following.design.cover == "rows" else "auto"
-        following, share = self.following, self.share
-        scaled = LedgerProblem.of(asked, cover, following.name, following.remeasured, disclosed, share)
-        return replace(scaled, whole=replace(self, asked=asked.whole))
+        following = self.following
+        inner = NextRelease.of(found.problem, cover, following.name, following.remeasured, disclosed, self.share)
+        return InUnits(inner, replace(self, asked=found.owner), found.rows)
 
     @cached_property
-    def audiences(self) -> tuple[PastAudience, ...]:
-        return tuple(one for promise in self.promises for one in self.hearers(promise))
+    def commitments(self) -> tuple[Commitment, ...]:
+        """What binds this release: each promise, to each reader to whom it was made."""
+        made = (commitments(promise, self.disclosed, self.following, self.share) for promise in self.promises)
+        return tuple(one for each in made for one in each)
 
-    def hearers(self, promise: Promise) -> list[PastAudience]:
-        """Readers to whom ``promise`` was made: those who think that rows were measured anew, and those who do not."""
-        audiences = []
-        for *disclosed, following in readings((*self.disclosed, self.following)):
-            past = Past.of(promise.prior, promise.speech, disclosed, following)
-            design = promise.design
-            left = LeftOver(design.tolerance, design.region, past, self.share)
-            prior = replace(promise.prior, noise=past.errors)
-            inputs = promise.speech.stacked(past.rows)
-            audiences.append(PastAudience(prior, inputs, left, None, design.guarantee == "joint", promise, past))
-        return audiences
-
-    def check_budget(self) -> None:
-        """Raise ``BudgetError`` where the past has left nothing of a promise that this release would tell of."""
-        for audience in self.audiences:
-            assert audience.promise is not None
-            design, left = audience.promise.design, audience.tolerance
-            assert isinstance(left, LeftOver)
-            left.check(audience.prior, _look(audience.promise, self.following), audience.inputs)
-            if audience.joint and len(design.sensitive):
-                left.check_together(audience.prior, design.sensitive)
+    @property
+    def exposures(self) -> tuple[Exposure, ...]:
+        return tuple(one.exposure for one in self.commitments)
 
     @property
     def least_spare(self) -> float:
         """More than for one release: later ones, whose noise is larger, must not hide this one's in their round-off."""
-        return 1024.0
-
-    def jointly(self) -> None:
-        return None
-
-    def left_in_words(self) -> str:
-        """How much of the tightest promise is left."""
-        least = 1.0
-        for audience in self.audiences:
-            assert audience.promise is not None
-            points, left = _look(audience.promise, self.following), audience.tolerance
-            whole = audience.promise.design.tolerance.budget(audience.prior, points)
-            least = min(least, float(np.min(left.budget(audience.prior, points) / (self.share * whole))))
-        return f"At most {max(least, 0.0):.2%} of the tolerance is left."
+        return LEAST_SPARE
 
     @property
     def given(self) -> Array:
         """The inputs for which the promises were made before."""
         return np.unique(np.vstack([promise.design.sensitive for promise in self.promises]) + 0.0, axis=0)
 
+    def admissible(self, points: Array) -> Array:
+        return points
+
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
-        if self.whole is not None:
-            assert isinstance(self.asked, UnitsProblem)
-            return self.whole.published(cover, sensitive, self.asked.owners(solution))
         kind = self.following.design.cover
         own = sensitive[self.promises[0].design.region.contains(sensitive)]
         return self.asked.published(kind if kind in ("rows", "points") else cover, own, Solution(solution.noise))
 
+    def jointly(self) -> None:
+        """Nothing: earlier promises may be of either kind."""
+        return
+
+    def check_budget(self) -> None:
+        """Raise ``BudgetError`` where the past has left nothing of a promise that this release would tell of."""
+        for one in self.commitments:
+            one.check_left(_probes(one.promise, self.following))
+
+    def left_in_words(self) -> str:
+        """How much of the tightest promise is left."""
+        left = [one.tolerance.least_left(_probes(one.promise, self.following)) for one in self.commitments]
+        return f"At most {max(min(1.0, *left), 0.0):.2%} of the tolerance is left."
+
     def examine(self, design: Design) -> tuple[Certificate, Array]:
         """The certificate of everything that is then published: of the new promise, if all others are kept too."""
-        if self.whole is not None:
-            return self.whole.examine(design)
         following = replace(self.following, design=design)
         together, made = (*self.disclosed, following), promises_of(following)
         made = [replace(promise, earlier=self.promises[place].earlier) for place, promise in enumerate(made)]
@@ -190,13 +167,19 @@ class LedgerProblem(Problem):
         keys = {promise.key for promise in self.promises}
         results += [promise.kept_by(together) for promise in self.watched if promise.key not in keys]
         worst = min((certificate for certificate, _ in results), key=lambda one: one.holds)
-        own = f"this is about all {len(together)} releases of the ledger together"
-        certificate = replace(
-            main if worst.holds else worst,
-            trace=design.noise.trace,
-            notes=(own, *main.notes) if len(together) > 1 else main.notes,
+        certificate = replace(main if worst.holds else worst, trace=design.noise.trace)
+        certificate = certificate.with_findings(
+            *([about_all(len(together))] if len(together) > 1 else []),
+            *(one for one in findings_on_design(design, certificate.spill) if one.code != "only-release"),
         )
         return certificate, np.vstack(short)
+
+
+def commitments(
+    promise: Promise, disclosed: Sequence[Disclosure], following: Disclosure, share: float
+) -> list[Commitment]:
+    """``promise`` to readers who think that rows were measured anew, and to those who do not."""
+    return [Commitment.of(promise, past, last, share) for *past, last in readings((*disclosed, following))]
 
 
 def _with_sensitive(promise: Promise, known: Promise | None) -> Promise:
@@ -207,17 +190,17 @@ def _with_sensitive(promise: Promise, known: Promise | None) -> Promise:
     return replace(promise, design=design, earlier=known.earlier)
 
 
-def _look(promise: Promise, following: Disclosure) -> Array:
+def _probes(promise: Promise, following: Disclosure) -> Array:
     """Inputs of a promise's region, those next to the rows of the next release among them."""
     region, rows = promise.design.region, promise.design.inputs
     if region.points is not None:
         return np.vstack([region.points, promise.design.sensitive])
     new = promise.speech.stacked(promise.speech.rows_of(following)[0])
     near = rows_in_reach(region, new) if len(new) else new.values
-    return np.vstack([region.probes(LOOKS, rows, batch=0), near, promise.design.sensitive])
+    return np.vstack([region.probes(PROBES, rows, batch=0), near, promise.design.sensitive])
 
 
-def spoken_to(promise: Promise, new: Promise, following: Disclosure) -> Promise | None:
+def binding_on(promise: Promise, new: Promise, following: Disclosure) -> Promise | None:
     """An earlier promise as it bears on the next release; None where they have nothing to do with each other.
 
     Its own prior is that of its readers, if it speaks of rows as the new one does; else it is kept for readers with

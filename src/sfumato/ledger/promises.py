@@ -14,10 +14,15 @@ from ..data import Inputs, among
 from ..errors import InputError
 from ..models import Prior
 from ..noise import Noise
-from ..promise import Design, Disclosure, FloorTolerance, Speech, TabulatedFloor, compose, readings
-from ..proof import TOLERANCE, Certificate, Reader, examine
+from ..promise import Design, Disclosure, Finding, FloorTolerance, Reader, Speech, TabulatedFloor, compose, readings
+from ..proof import TOLERANCE, Certificate, ExactKnowledge, examine
 from ..regions import Box, Everywhere, Intersection, OutputRegion, Points, Region, Union
 from ..release import describe_prior, describe_tolerance
+
+
+def about_all(releases: int) -> Finding:
+    """What a certificate says that is about more than one release."""
+    return Finding("about-all-releases", "note", f"This is about all {releases} releases of the ledger together.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +85,8 @@ class Promise:
         certificate, short = examine(whole)
         if self.earlier and whole.guarantee == "joint":
             ratios = [
-                Reader(replace(whole, sensitive=sensitive), composed.prior).joint_ratio() for sensitive in self.earlier
+                ExactKnowledge(replace(whole, sensitive=sensitive), Reader(composed.prior)).joint_ratio()
+                for sensitive in self.earlier
             ]
             worst = max(certificate.joint_ratio, *ratios)
             holds = certificate.holds and worst <= 1 + TOLERANCE

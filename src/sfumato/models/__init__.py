@@ -4,13 +4,12 @@ In come data and models of GPyTorch, BoTorch or scikit-learn. Out come priors, t
 that those libraries can work with.
 """
 
-from .dense_kernel import kernel_diagonal, kernel_matrix, require_features
 from .fit import fit_prior
 from .fit_search import LogDensity
 from .functionals import Average, Derivative, Functional, Integral, Value
 from .joint_prior import JointPrior
-from .kernel_derivatives import kernel_jet
 from .kernel_terms import RADIAL, ProductTerm, kernel_terms, proportion, scale_between
+from .kernel_values import kernel_diagonal, kernel_jet, kernel_matrix, require_features
 from .outputs import OutputsKernel, Term
 from .prior import GaussianProcess, Posterior, Prior
 from .relations import Relation, parse_relation

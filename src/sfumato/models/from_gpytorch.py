@@ -32,7 +32,7 @@ from linear_operator.operators import DiagLinearOperator, LinearOperator
 
 from ..arrays import Array
 from ..errors import InputError
-from .dense_kernel import kernel_matrix, require_features
+from .kernel_values import kernel_matrix, require_features
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
 
 # What BoTorch does to inputs and outputs before its model sees them, as long as it is affine.

@@ -12,7 +12,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 from ..arrays import Array
 from ..errors import FormatError, InputError
-from .trees import SMOOTHNESS, build_kernel
+from .kernel_kinds import SMOOTHNESS
+from .trees import build_kernel
 
 SUPPORTED = (
     "RBF, Matern (nu 0.5, 1.5, 2.5, inf), RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel, WhiteKernel, "

@@ -19,8 +19,8 @@ from gpytorch.kernels import Kernel, LCMKernel, MultitaskKernel, ScaleKernel
 
 from ..arrays import Array
 from ..errors import InputError
-from .dense_kernel import require_features
 from .functionals import Average, Functional, Integral, Value
+from .kernel_values import require_features
 from .kernel_words import kernel_in_words, mixing_in_words
 from .outputs import OutputsKernel, OutputsMean, Term
 from .prior import Prior

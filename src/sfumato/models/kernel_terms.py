@@ -14,7 +14,7 @@ import torch
 from gpytorch.kernels import Kernel, ScaleKernel
 
 from ..errors import InputError
-from .trees import LEAVES
+from .kernel_kinds import KINDS
 
 # A kernel as a sum of products of simple kernels, written so that two kernels can be compared.
 #
@@ -54,7 +54,7 @@ class Leaf:
 
     def in_words(self) -> str:
         nu = f" {fraction(self.numbers[0])}" if self.kind == "matern" else ""
-        return f"{LEAVES[self.kind].name}{nu}"
+        return f"{KINDS[self.kind].title}{nu}"
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _expand(tree: dict[str, Any], columns: Sequence[int]) -> list[ProductTerm]:
 
 
 def _leaf(tree: dict[str, Any], columns: Sequence[int]) -> Leaf:
-    per_column = LEAVES[tree["kind"]].per_column
+    per_column = KINDS[tree["kind"]].per_column
     spread = [np.broadcast_to(np.asarray(tree[key], dtype=float).ravel(), len(columns)) for key in per_column]
     rows = [tuple(float(values[i]) for values in spread) for i in range(len(columns))]
     numbers = tuple(float(tree[k]) for k in sorted(tree) if k not in ("kind", "active_dims", *per_column))

@@ -15,7 +15,7 @@ from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 from ..arrays import Array, Mask
 from ..errors import InputError
 from .functionals import Average, Derivative, Functional, Integral
-from .kernel_derivatives import kernel_jet, kernel_jet_diagonal, require_derivative
+from .kernel_values import kernel_jet, kernel_jet_diagonal, require_derivative
 
 # One kernel for several related outputs: rows are an input and the number of an output, ``[x_0, …, x_{d−1}, o]``.
 #
@@ -63,7 +63,7 @@ class OutputsKernel(Kernel):
            [-0.6065,  1.    ]])
     """
 
-    #: The last column is ours; the base kernels see the others (see ``dense_kernel.require_features``).
+    #: The last column is ours; the base kernels see the others (see ``kernel_values.require_features``).
     columns_of_its_own = 1
 
     def __init__(self, terms: Sequence[Term]) -> None:
@@ -126,7 +126,7 @@ class OutputsKernel(Kernel):
         for _number, average in self._averages():
             if average.points.shape[1] != x1.shape[-1] - 1:
                 raise InputError(
-                    f"the rows have {x1.shape[-1]} columns, but the joint kernel averages over points with "
+                    f"the rows have {x1.shape[-1]} columns, but the kernel averages over points with "
                     f"{average.points.shape[1]}; give rows of an input and the number of an output."
                 )
         return self._diagonal(x1) if diag else self._matrix(x1, x2)
@@ -214,7 +214,7 @@ def _buffer(values: Array) -> torch.Tensor:
 
 def _check(term: Term) -> None:
     if any(isinstance(part, OutputsKernel) for part in term.kernel.modules()):
-        raise InputError("kernel of a term is itself a joint kernel over outputs; give a kernel over the inputs.")
+        raise InputError("kernel of a term is itself a kernel of several outputs; give a kernel over the inputs.")
     if not term.entries:
         raise InputError("entries of a term are empty; give at least one.")
     shape = np.shape(term.mixing)

@@ -23,7 +23,7 @@ import torch
 from ..arrays import Array
 from ..data import ONE_OUTPUT, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
-from .dense_kernel import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
+from .kernel_values import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
 from .kernel_words import kernel_in_words
 
 

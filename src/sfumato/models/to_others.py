@@ -18,8 +18,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 from ..arrays import Array
 from ..errors import InputError
-from .dense_kernel import DifferentiableKernel, require_features
 from .from_gpytorch import FullNoiseLikelihood
+from .kernel_values import DifferentiableKernel, require_features
 from .prior import Posterior, Prior
 from .trees import describe_kernel
 

@@ -7,8 +7,7 @@ import scipy.linalg
 
 from ..arrays import Array
 from ..linalg import Weighting, positive_part_factor
-from ..models import Prior
-from ..promise import Tolerance
+from ..promise import Tolerance, Uncertain
 
 # The joint program (the paper's Theorem 1): least noise such that nothing about f(S) is learnt beyond Δ.
 #
@@ -34,8 +33,8 @@ def joint_noise_factor(A: Array, G: Array, weights: Array | None = None, rank: i
     return weighting.backward(positive_part_factor(weighting.both(G - A), rank))
 
 
-def promised_root(cross: Array, tolerance: Tolerance, prior: Prior, sensitive: Array, joint: bool) -> Array:
+def promised_root(cross: Array, tolerance: Tolerance, unknown: Uncertain, sensitive: Array, joint: bool) -> Array:
     """``K_XS Δ^{-1/2}`` (joint), or the columns ``k_s/√δ_s`` (each value by itself), for ``cross`` = K_XS."""
     if joint:
-        return explaining_root(cross, tolerance.matrix(prior, sensitive))
-    return np.asarray(cross / np.sqrt(tolerance.budget(prior, sensitive)))
+        return explaining_root(cross, tolerance.matrix(unknown, sensitive))
+    return np.asarray(cross / np.sqrt(tolerance.budget(unknown, sensitive)))

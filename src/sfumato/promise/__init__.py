@@ -15,6 +15,18 @@ from .composition import (
     same_measurement,
 )
 from .design import Cover, Design, Guarantee, Structure, rows_in_reach
+from .findings import (
+    ALARMING,
+    SEVERITIES,
+    Finding,
+    Verdict,
+    in_order,
+    verdict,
+    verdict_in_words,
+    warn_of,
+    worse_than_found,
+)
+from .readers import Past, Reader
 from .tolerance import (
     FloorTolerance,
     FractionTolerance,
@@ -23,4 +35,5 @@ from .tolerance import (
     OutputTolerance,
     TabulatedFloor,
     Tolerance,
+    Uncertain,
 )

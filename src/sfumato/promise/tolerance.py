@@ -9,40 +9,55 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import gpytorch
 import numpy as np
 import scipy.linalg
 
-from ..arrays import Array
+from ..arrays import Array, Mask
 from ..data import Inputs
 from ..errors import InputError
 from ..models import Prior
 
 
+class Uncertain(Protocol):
+    """Values at inputs that somebody does not know: f under a prior, or sensitive values as a reader sees them."""
+
+    def covariance(self, A: Array) -> Array: ...
+
+    def variance(self, A: Array) -> Array: ...
+
+
 class Tolerance(ABC):
-    """What may be learnt: Δ at any finite set of sensitive inputs."""
+    """What may be learnt: Δ at any finite set of sensitive inputs.
+
+    ``unknown`` are the sensitive values as a reader sees them before the release; a prior stands for f itself.
+    """
 
     @abstractmethod
-    def matrix(self, prior: Prior, S: Array) -> Array:
+    def matrix(self, unknown: Uncertain, S: Array) -> Array:
         """Δ, γ × γ, at the γ sensitive inputs ``S``."""
 
     @abstractmethod
-    def budget(self, prior: Prior, S: Array) -> Array:
+    def budget(self, unknown: Uncertain, S: Array) -> Array:
         """The diagonal of Δ: how much variance may be explained at each sensitive input."""
 
     @abstractmethod
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         """A phrase for certificates and reports; ``outputs`` are the names of the outputs."""
 
-    def floor(self, prior: Prior, S: Array) -> Array:
+    def floor(self, unknown: Uncertain, S: Array) -> Array:
         """The standard deviation that every reader keeps at each sensitive input (0: no promise there)."""
-        return np.sqrt(np.maximum(prior.variance(S) - self.budget(prior, S), 0.0))
+        return np.sqrt(np.maximum(unknown.variance(S) - self.budget(unknown, S), 0.0))
 
-    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
+    def applies_to(self, S: Array) -> Mask:
+        """Where anything is promised: everywhere, but for promises that are made about another region."""
+        return np.ones(len(S), dtype=np.bool_)
+
+    def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
         """Raise ``InputError`` where this tolerance cannot be promised at ``S``."""
-        if np.any(self.budget(prior, S) <= 0):
+        if np.any(self.budget(unknown, S) <= 0):
             raise InputError("tolerance is zero somewhere in the region; every sensitive value needs a positive one.")
 
 
@@ -64,11 +79,11 @@ class FractionTolerance(Tolerance):
             )
         object.__setattr__(self, "alpha", float(self.alpha))
 
-    def matrix(self, prior: Prior, S: Array) -> Array:
-        return self.alpha * prior.covariance(S)
+    def matrix(self, unknown: Uncertain, S: Array) -> Array:
+        return self.alpha * unknown.covariance(S)
 
-    def budget(self, prior: Prior, S: Array) -> Array:
-        return self.alpha * prior.variance(S)
+    def budget(self, unknown: Uncertain, S: Array) -> Array:
+        return self.alpha * unknown.variance(S)
 
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         return f"readers keep at least {1 - self.alpha:.6g} of the prior variance (alpha = {self.alpha:.12g})"
@@ -115,19 +130,19 @@ class FloorTolerance(Tolerance):
             )
         return values
 
-    def fractions(self, prior: Prior, S: Array) -> Array:
+    def fractions(self, unknown: Uncertain, S: Array) -> Array:
         """α(s) at each row of ``S``."""
-        return np.maximum(1.0 - self.values(S) ** 2 / prior.variance(S), 0.0)
+        return np.maximum(1.0 - self.values(S) ** 2 / unknown.variance(S), 0.0)
 
-    def matrix(self, prior: Prior, S: Array) -> Array:
-        root = np.sqrt(self.fractions(prior, S))
-        return root[:, None] * prior.covariance(S) * root[None, :]
+    def matrix(self, unknown: Uncertain, S: Array) -> Array:
+        root = np.sqrt(self.fractions(unknown, S))
+        return root[:, None] * unknown.covariance(S) * root[None, :]
 
-    def budget(self, prior: Prior, S: Array) -> Array:
-        return self.fractions(prior, S) * prior.variance(S)
+    def budget(self, unknown: Uncertain, S: Array) -> Array:
+        return self.fractions(unknown, S) * unknown.variance(S)
 
-    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
-        floors, deviations = self.values(S), np.sqrt(prior.variance(S))
+    def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
+        floors, deviations = self.values(S), np.sqrt(unknown.variance(S))
         worst = int(np.argmax(floors / deviations))
         if floors[worst] >= deviations[worst]:
             place = inputs.in_words(S[worst])
@@ -170,14 +185,14 @@ class TabulatedFloor(Tolerance):
 
         return cls(FloorTolerance(look_up), inputs, values)
 
-    def matrix(self, prior: Prior, S: Array) -> Array:
-        return self.source.matrix(prior, S)
+    def matrix(self, unknown: Uncertain, S: Array) -> Array:
+        return self.source.matrix(unknown, S)
 
-    def budget(self, prior: Prior, S: Array) -> Array:
-        return self.source.budget(prior, S)
+    def budget(self, unknown: Uncertain, S: Array) -> Array:
+        return self.source.budget(unknown, S)
 
-    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
-        self.source.check(prior, S, inputs)
+    def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
+        self.source.check(unknown, S, inputs)
 
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         low, high = float(np.min(self.values)), float(np.max(self.values))
@@ -201,38 +216,38 @@ class OutputTolerance(Tolerance):
 
     @classmethod
     def of(
-        cls, parts: tuple[tuple[int, FractionTolerance | FloorTolerance], ...], prior: Prior, look: Array
+        cls, parts: tuple[tuple[int, FractionTolerance | FloorTolerance], ...], unknown: Uncertain, probes: Array
     ) -> OutputTolerance:
-        """With the least of all fractions at the inputs ``look`` in common."""
+        """With the least of all fractions at the inputs ``probes`` in common."""
         alone = cls(parts, 1.0)
-        return cls(parts, float(np.min(alone.fractions(prior, look))))
+        return cls(parts, float(np.min(alone.fractions(unknown, probes))))
 
-    def fractions(self, prior: Prior, S: Array) -> Array:
+    def fractions(self, unknown: Uncertain, S: Array) -> Array:
         """α(s) at each row of ``S``."""
         fractions = np.full(len(S), np.nan)
         for number, part in self.parts:
             own = np.flatnonzero(S[:, -1] == number)
             if own.size:
-                fractions[own] = part.budget(prior, S[own]) / prior.variance(S[own])
+                fractions[own] = part.budget(unknown, S[own]) / unknown.variance(S[own])
         if np.any(np.isnan(fractions)):
             raise InputError(f"tolerance says nothing about the output {S[np.isnan(fractions)][0, -1]:g}; give it one.")
         return fractions
 
-    def matrix(self, prior: Prior, S: Array) -> Array:
-        fractions = self.fractions(prior, S)
+    def matrix(self, unknown: Uncertain, S: Array) -> Array:
+        fractions = self.fractions(unknown, S)
         shared = np.sqrt(np.minimum(fractions, self.common))
         own = np.sqrt(np.maximum(fractions - self.common, 0.0))
         same = S[:, -1][:, None] == S[:, -1][None, :]
-        return np.asarray((np.outer(shared, shared) + np.outer(own, own) * same) * prior.covariance(S))
+        return np.asarray((np.outer(shared, shared) + np.outer(own, own) * same) * unknown.covariance(S))
 
-    def budget(self, prior: Prior, S: Array) -> Array:
-        return self.fractions(prior, S) * prior.variance(S)
+    def budget(self, unknown: Uncertain, S: Array) -> Array:
+        return self.fractions(unknown, S) * unknown.variance(S)
 
-    def check(self, prior: Prior, S: Array, inputs: Inputs) -> None:
+    def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
         for number, part in self.parts:
             own = S[S[:, -1] == number]
             if len(own):
-                part.check(prior, own, inputs)
+                part.check(unknown, own, inputs)
 
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         called = [outputs[number] if number < len(outputs) else f"output {number}" for number, _ in self.parts]
@@ -253,11 +268,11 @@ class KernelTolerance(Tolerance):
         object.__setattr__(self, "kernel", process.kernel)
         object.__setattr__(self, "_process", process)
 
-    def matrix(self, prior: Prior, S: Array) -> Array:
+    def matrix(self, unknown: Uncertain, S: Array) -> Array:
         assert self._process is not None
         return self._process.covariance(S)
 
-    def budget(self, prior: Prior, S: Array) -> Array:
+    def budget(self, unknown: Uncertain, S: Array) -> Array:
         assert self._process is not None
         return self._process.variance(S)
 
@@ -307,11 +322,11 @@ class MatrixTolerance(Tolerance):
             raise InputError("region has the same point twice; with a MatrixTolerance each point must be given once.")
         return MatrixTolerance(self.delta, points)
 
-    def matrix(self, prior: Prior, S: Array) -> Array:
+    def matrix(self, unknown: Uncertain, S: Array) -> Array:
         rows = self._rows(S)
         return np.asarray(self.delta[np.ix_(rows, rows)])
 
-    def budget(self, prior: Prior, S: Array) -> Array:
+    def budget(self, unknown: Uncertain, S: Array) -> Array:
         return np.asarray(np.diag(self.delta)[self._rows(S)])
 
     def _rows(self, S: Array) -> list[int]:

@@ -6,8 +6,10 @@ bounds on the noise that it takes.
 
 from .centres import MOST, SMALLEST, Centres, choose_centres
 from .certificate import Certificate, certify, check_inputs, examine
+from .findings import findings_on_design
 from .gathering import far_apart, gathering_places, starts, walk
+from .knowledge import ExactKnowledge
 from .optimality import objective
-from .reader import TOLERANCE, Covariances, Reader, add_noise
 from .related_outputs import look_alike, one_by_one
+from .roundoff import FACTORED, TOLERANCE, UNIT
 from .sums import Features, Summary, VirtualRows, noise_coefficients, summarise

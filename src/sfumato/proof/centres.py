@@ -11,8 +11,8 @@ from ..arrays import Array, Index
 from ..data import Inputs
 from ..linalg import block_pivots
 from ..models import Prior
+from ..promise import Reader
 from ..regions import Region
-from .reader import Covariances
 
 #: How many rows, and how many inputs of the region, centres are taken from.
 ROWS, PLACES = 4096, 1024
@@ -76,10 +76,11 @@ def choose_centres(
     def enough(left: Array) -> bool:
         return bool(np.sum(left[of_data]) <= mean * len(rows) and np.max(left[~of_data], initial=0.0) <= 8.0 * mean)
 
-    covariances = Covariances(prior, device or "cpu")
+    reader = Reader(prior)
+    places = reader.tensor(pool, device)
 
     def columns(picked: Index) -> torch.Tensor:
-        return covariances.between(pool, pool[picked])
+        return reader.kernel(places, reader.tensor(pool[picked], device))
 
     found = block_pivots(diagonal, columns, enough, limit, SMALLEST, len(first), least)
     return Centres(pool[found.order], found.means)

@@ -1,14 +1,17 @@
 """The certificate: proof from the published objects alone that a promise is kept.
 
-Nothing here knows how Σ was found, and nothing is shared with the code that found it. The reader's covariance
-``M = K_XX + V + Σ`` is taken from the safe side: what round-off could hide is subtracted from it before it is inverted
-(never added, as a jitter would be), and bounds for the round-off of the other terms are counted against the promise.
+Nothing here knows how Σ was found. What decides is one formula: a reader's standard deviation, from ``M = A + Σ``
+(knowledge.py, or sums.py for many rows), with round-off counted against the promise (roundoff.py). Shared with designs
+are the covariances themselves (the readers of ``promise``, features and sums), dense linear algebra (``linalg``), the
+matrix that a promise about every input needs (``programs.needed_everywhere``), and the ways to look for bad inputs
+(gathering.py), at other inputs than a design has seen. Lower bounds on the noise (optimality.py) do not bear on whether
+the promise is kept. A test lists all of it (tests/proof/test_certificate.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +19,25 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array
 from ..data import ONE_OUTPUT, Done, Engine, Here, Outputs, parts_of
-from ..promise import ComposedNoise, Design, TabulatedFloor
+from ..promise import (
+    ALARMING,
+    SEVERITIES,
+    ComposedNoise,
+    Design,
+    Finding,
+    Reader,
+    TabulatedFloor,
+    Verdict,
+    in_order,
+    verdict,
+)
+from .findings import finding_on_promise, findings_on_check, findings_on_compression, findings_on_design
 from .gathering import gathering_places, starts, walk
+from .knowledge import ExactKnowledge, Knowledge
 from .optimality import Optimality, compressed_optimality, optimality
-from .reader import TOLERANCE, Reader
-from .sums import CompressedReader, Summary, summary_of
-from .words import notes_on, notes_on_compression, promise_in_words
+from .roundoff import TOLERANCE
+from .sums import KnowledgeFromSums, Summary, summary_of
+from .words import promise_in_words
 
 #: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
 FRESH_TURN = 1
@@ -69,6 +85,7 @@ class Certificate:
     ``allowance``      the round-off that was subtracted from M
     ``outputs``        the names of the outputs, where several are one process; the last column of an input is their
                        number
+    ``findings``       what else a person should know (``sf.Finding``), the worst first; ``verdict`` follows from them
     ================== ===================================================================================
     """
 
@@ -94,7 +111,16 @@ class Certificate:
     allowance: float
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """ "publish", "publish with care" or "do not publish"."""
+        return verdict(self.holds, self.findings)
+
+    def with_findings(self, *more: Finding) -> Certificate:
+        """The same certificate with more findings."""
+        return replace(self, findings=in_order((*self.findings, *more)))
 
     @property
     def worst_place(self) -> str:
@@ -124,8 +150,16 @@ class Certificate:
             ("spill outside the region", f"{self.spill:.1%}"),
             ("cover", f"{self.cover}, {self.sensitive} sensitive inputs"),
             ("inputs checked", f"{self.checked:,}"),
-            *(("note", note) for note in self.notes),
+            *self._findings_as_rows(),
         ]
+
+    def _findings_as_rows(self) -> list[tuple[str, str]]:
+        """What is alarming, with its remedy, and what is good to know; questions to the owner are only counted."""
+        told = [one for one in self.findings if one.severity != "low"]
+        rows = [(SEVERITIES[one.severity][0], str(one) if one.severity in ALARMING else one.text) for one in told]
+        if questions := len(self.findings) - len(told):
+            rows.append((SEVERITIES["low"][0], f"{questions} questions before you publish; the report lists them"))
+        return rows
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in plain Python types; what is not finite becomes None, as JSON has it."""
@@ -135,7 +169,8 @@ class Certificate:
             if isinstance(value, float) and not np.isfinite(value):
                 value = None
             plain[name] = list(value) if isinstance(value, tuple) else value
-        return plain | {"worst_input": self.worst_input.tolist()}
+        findings = [asdict(one) for one in self.findings]
+        return plain | {"worst_input": self.worst_input.tolist(), "findings": findings, "verdict": self.verdict}
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -158,11 +193,10 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
 
     ``summary`` has the sums over all rows that a functional noise is checked with (compressed_reader.py).
     """
-    readers: list[Reader]
-    if summary is None:
-        readers = [Reader(design, prior, device) for prior in design.priors]
-    else:
-        readers = [CompressedReader(design, prior, summary, place) for place, prior in enumerate(design.priors)]
+    exact = [] if summary is not None else [ExactKnowledge(design, Reader(prior), device) for prior in design.priors]
+    readers: list[Knowledge] = [*exact]
+    if summary is not None:
+        readers = [KnowledgeFromSums(design, Reader(p), summary, place) for place, p in enumerate(design.priors)]
     joint_ratio = max(reader.joint_ratio() for reader in readers)
 
     def ratios_at(points: Array) -> Array:
@@ -193,7 +227,7 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
         # each release had as little noise as the earlier ones allowed
         least = Optimality(design.noise.trace, 0.0, float("nan"))
     elif summary is None:
-        least = optimality(design, readers)
+        least = optimality(design, exact)
     else:
         least, cost = compressed_optimality(design, summary, joint_ratio)
     certificate = Certificate(
@@ -219,11 +253,15 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
         allowance=max(reader.allowance for reader in readers),
         columns=design.inputs.names,
         outputs=design.inputs.outputs.names if design.inputs.outputs.numbered else (),
-        notes=(
-            *notes_on(design, readers, points[worst], float(ratios[worst]), _bare(readers, points)),
-            *(() if summary is None else notes_on_compression(design, summary, cost)),
-            *_gaps(design),
-        ),
+        findings=(),
+    )
+    certificate = certificate.with_findings(
+        *_gaps(design),
+        *([] if certificate.holds else [finding_on_promise(promised_ratio, joint_ratio)]),
+        *findings_on_check(design, readers, points, points[worst], float(ratios[worst]), joint_ratio),
+        *([] if summary is None else findings_on_compression(design, summary, cost)),
+        # a composition stands for several releases, which have findings of their own
+        *([] if isinstance(design.noise, ComposedNoise) else findings_on_design(design, certificate.spill)),
     )
     return certificate, np.asarray(points[ratios < 1 - TOLERANCE])
 
@@ -254,12 +292,7 @@ def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float
     return min(least, default=0.0)
 
 
-def _bare(readers: Sequence[Reader], points: Array) -> int:
-    """At how many of ``points`` some reader has no floor."""
-    return int(np.sum(np.any([reader.floors(points) <= 0 for reader in readers], axis=0)))
-
-
-def _worst(readers: Sequence[Reader], point: Array) -> tuple[float, float]:
+def _worst(readers: Sequence[Knowledge], point: Array) -> tuple[float, float]:
     """The standard deviation and the floor, at ``point``, of the reader who comes closest to it."""
     reader = min(readers, key=lambda one: float(one.floor_ratios(point)[0]))
     return float(reader.deviations(point)[0]), float(reader.floors(point)[0])
@@ -323,10 +356,17 @@ def _spill(design: Design) -> float:
     return float(np.sum(variance[~inside])) / total if total > 0 else 0.0
 
 
-def _gaps(design: Design) -> tuple[str, ...]:
+def _gaps(design: Design) -> tuple[Finding, ...]:
     if _table_is_dense(design):
         return ()
-    return ("THE FILE GIVES THE FLOOR AT SOME INPUTS OF THE REGION ONLY, so the promise cannot be checked",)
+    return (
+        Finding(
+            "floor-not-listed",
+            "high",
+            "The file gives the floor at some inputs of the region only, so the promise cannot be checked.",
+            "Ask its owner for a file that release.save wrote.",
+        ),
+    )
 
 
 def _table_is_dense(design: Design) -> bool:

@@ -21,7 +21,7 @@ from ..linalg import Weighting, as_array, as_tensor, cholesky_in_place, solve_lo
 from ..noise import Noise
 from ..programs import Demand, lower_bound, needed_everywhere, promised_root
 from ..promise import Design
-from .reader import Reader
+from .knowledge import ExactKnowledge
 from .sums import Summary, VirtualRows, noise_coefficients
 
 # How little noise is possible: lower bounds from the published objects, and the gap to what was taken.
@@ -39,7 +39,7 @@ class Optimality:
     gap: float
 
 
-def optimality(design: Design, readers: Sequence[Reader]) -> Optimality:
+def optimality(design: Design, knowledge: Sequence[ExactKnowledge]) -> Optimality:
     """The noise of ``design`` beside the least that its promise needs at the sensitive inputs."""
     trace = design.noise.trace
     if trace == 0:
@@ -48,10 +48,10 @@ def optimality(design: Design, readers: Sequence[Reader]) -> Optimality:
     if weights is not None and weights.ndim == 2 and design.structure == "diagonal":
         # only the diagonal of C meets that of Σ
         weights = np.diag(weights)
-    lower = _bound(design, readers, None)
+    lower = _bound(design, knowledge, None)
     if weights is None:
         return Optimality(trace, lower, gap_between(lower, trace))
-    of_weights = _bound(design, readers, weights)
+    of_weights = _bound(design, knowledge, weights)
     return Optimality(trace, lower, gap_between(of_weights, objective(design.noise, weights)))
 
 
@@ -71,64 +71,65 @@ def objective(noise: Noise, weights: Array | None) -> float:
     return float(np.sum(noise.factor * (weights @ noise.factor)) + noise.shift * np.trace(weights))
 
 
-def _bound(design: Design, readers: Sequence[Reader], weights: Array | None) -> float:
+def _bound(design: Design, knowledge: Sequence[ExactKnowledge], weights: Array | None) -> float:
     """A lower bound for Tr CΣ; 0 where none is known."""
     sensitive = design.sensitive
     if design.cover != "everywhere" and (len(sensitive) == 0 or not np.all(design.region.contains(sensitive))):
         return 0.0
     try:
         if design.witness is not None:
-            return _bound_by_witness(design, readers, design.witness, weights)
-        if design.guarantee == "pointwise" or len(readers) > 1 or design.structure == "diagonal":
+            return _bound_by_witness(design, knowledge, design.witness, weights)
+        if design.guarantee == "pointwise" or len(knowledge) > 1 or design.structure == "diagonal":
             return 0.0
-        return _bound_by_range(design, readers[0], weights)
+        return _bound_by_range(design, knowledge[0], weights)
     except np.linalg.LinAlgError:
         return 0.0
 
 
 def _bound_by_witness(
-    design: Design, readers: Sequence[Reader], witness: Sequence[Array], weights: Array | None
+    design: Design, knowledge: Sequence[ExactKnowledge], witness: Sequence[Array], weights: Array | None
 ) -> float:
     weighting, joint, demands = Weighting(weights), design.guarantee == "joint", []
-    for reader in readers:
-        A = as_array(reader.covariances.of_data(design.inputs))
+    for known in knowledge:
+        A = as_array(known.reader.data_covariance(design.inputs, known.device))
         if design.cover == "everywhere":
-            values, vectors = scipy.linalg.eigh(needed_everywhere(reader.prior, design.tolerance, design.inputs))
+            values, vectors = scipy.linalg.eigh(needed_everywhere(known.reader.prior, design.tolerance, design.inputs))
             root = vectors * np.sqrt(np.maximum(values, 0.0))
         else:
-            root = _explaining_root(design, reader)
+            root = _explaining_root(design, known)
         demands.append(Demand(weighting.both(A), weighting.forward(root), joint))
     return lower_bound(demands, [weighting.backward(part) for part in witness], design.structure == "diagonal")
 
 
-def _bound_by_range(design: Design, reader: Reader, weights: Array | None) -> float:
+def _bound_by_range(design: Design, known: ExactKnowledge, weights: Array | None) -> float:
     """``Tr Σ ≥ Tr PᵀΣP ≥ Tr (PᵀBP)⁺`` for any P with orthonormal columns; the range of Σ is the best one.
 
     With ``C = R Rᵀ`` the same holds for ``RᵀΣR``. No n × n matrix is live but C, and that of the promise everywhere.
     """
-    factor = as_tensor(design.noise.factor, reader.device)
+    factor = as_tensor(design.noise.factor, known.device)
     if weights is None:
         basis = torch.linalg.qr(factor)[0]
     elif weights.ndim == 1:
-        scale = as_tensor(np.sqrt(weights), reader.device)[:, None]
+        scale = as_tensor(np.sqrt(weights), known.device)[:, None]
         basis = scale * torch.linalg.qr(scale * factor)[0]
     else:
-        lower = cholesky_in_place(as_tensor(np.array(weights), reader.device))
+        lower = cholesky_in_place(as_tensor(np.array(weights), known.device))
         basis = lower @ torch.linalg.qr(lower.T @ factor)[0]
     if design.cover == "everywhere":
-        needed = needed_everywhere(reader.prior, design.tolerance, design.inputs)
-        covered = basis.T @ (as_tensor(needed, reader.device) @ basis)
+        needed = needed_everywhere(known.reader.prior, design.tolerance, design.inputs)
+        covered = basis.T @ (as_tensor(needed, known.device) @ basis)
     else:
-        seen = as_tensor(_explaining_root(design, reader), reader.device).T @ basis
+        seen = as_tensor(_explaining_root(design, known), known.device).T @ basis
         covered = seen.T @ seen
-    reduced = covered - basis.T @ reader.covariances.data_times(design.inputs, basis)
+    reduced = covered - basis.T @ known.reader.data_times(design.inputs, basis)
     return float(torch.linalg.eigvalsh((reduced + reduced.T) / 2).clamp_min(0.0).sum())
 
 
-def _explaining_root(design: Design, reader: Reader) -> Array:
+def _explaining_root(design: Design, known: ExactKnowledge) -> Array:
     """U (programs/demand.py)."""
-    cross = as_array(reader.covariances.between(design.inputs.values, design.sensitive))
-    return promised_root(cross, design.tolerance, reader.prior, design.sensitive, design.guarantee == "joint")
+    function = known.reader.function
+    cross = as_array(function.with_data(design.inputs, design.sensitive, known.device))
+    return promised_root(cross, design.tolerance, function, design.sensitive, design.guarantee == "joint")
 
 
 def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) -> tuple[Optimality, float]:

@@ -12,7 +12,7 @@ from ..arrays import Array
 from ..data import Inputs
 from ..errors import InputError
 from ..models import OutputsKernel, Prior, kernel_jet
-from ..promise import Design, Disclosure
+from ..promise import Design, Disclosure, Finding
 
 #: Two priors are the same if their covariances differ by less than this share; one looks like that of the other's
 #: derivative if they are as alike as this, and their variances differ by at most this factor.
@@ -24,16 +24,24 @@ CORRELATED = 0.95
 #: How many inputs are looked at.
 LOOKS = 64
 
-_REMEDY = "if they know of each other, neither is protected: say how with sf.JointPrior.of or .coregionalised"
+
+def _protected_one_by_one(text: str) -> Finding:
+    return Finding(
+        "protected-one-by-one",
+        "high",
+        f"{text}. If they are related, neither is protected.",
+        "Publish one of them only, or say how they are related (sf.JointPrior.of or .coregionalised, --relation) and "
+        "protect them as one.",
+    )
 
 
-def notes_on_outputs(design: Design) -> tuple[str, ...]:
-    """A note for each pair of outputs that the prior takes for independent although they look related under it."""
+def findings_on_outputs(design: Design) -> tuple[Finding, ...]:
+    """One for each pair of outputs that the prior takes for independent although they look related under it."""
     kernel, inputs = design.prior.kernel, design.inputs
     if not isinstance(kernel, OutputsKernel):
         return ()
     plain = inputs.plain.values[:: -(-len(inputs) // LOOKS)]
-    notes = []
+    found = []
     for first, second in combinations(range(len(inputs.outputs)), 2):
         takes = kernel.takes_input(first) and kernel.takes_input(second)
         if kernel.related[first, second] or not takes:
@@ -42,28 +50,33 @@ def notes_on_outputs(design: Design) -> tuple[str, ...]:
         why = _seem_related(one, other, plain, kernel)
         if why:
             names = f"{inputs.outputs.names[first]!r} and {inputs.outputs.names[second]!r}"
-            notes.append(f"PROTECTED ONE BY ONE: {names} are taken for independent, but {why}; {_REMEDY}")
-    return tuple(notes)
+            found.append(
+                _protected_one_by_one(f"{names} are protected one by one, as if they were independent, but {why}")
+            )
+    return tuple(found)
 
 
-def one_by_one(prior: Prior, inputs: Inputs, name: str, disclosed: Sequence[Disclosure]) -> tuple[str, ...]:
-    """A note for each output of a ledger that the prior of the next release knows nothing of."""
-    known = inputs.outputs.called(name).names
-    notes: list[str] = []
+def one_by_one(prior: Prior, inputs: Inputs, name: str, disclosed: Sequence[Disclosure]) -> tuple[Finding, ...]:
+    """One for each output of a ledger that the prior of the next release knows nothing of."""
+    known = {*inputs.outputs.called(name)}
+    found = []
     for disclosure in disclosed:
         for other in disclosure.outputs:
-            if other in known or any(repr(other) in note for note in notes):
+            if other in known:
                 continue
-            notes.append(
-                f"PROTECTED ONE BY ONE: the ledger has releases of {other!r}, and this prior knows nothing of it"
-                + (", but they share a prior" if _same_kernel(prior, disclosure.design.prior, inputs) else "")
-                + f"; {_REMEDY}"
+            known.add(other)
+            shared = ", but they share a prior" if _same_kernel(prior, disclosure.design.prior, inputs) else ""
+            found.append(
+                _protected_one_by_one(
+                    f"This output and {other!r} are protected one by one: the ledger has releases of {other!r}, and "
+                    f"this prior knows nothing of it{shared}"
+                )
             )
-    return tuple(notes)
+    return tuple(found)
 
 
-def look_alike(inputs: Inputs, values: Array, prior: Prior) -> tuple[str, ...]:
-    """What the data themselves show, for the owner's eyes: an output that is the slope of another one."""
+def look_alike(inputs: Inputs, values: Array, prior: Prior) -> tuple[Finding, ...]:
+    """What the data themselves show, for the owner's eyes only: an output that is the slope of another one."""
     kernel = prior.kernel
     if inputs.features != 1 or not isinstance(kernel, OutputsKernel):
         return ()
@@ -75,7 +88,10 @@ def look_alike(inputs: Inputs, values: Array, prior: Prior) -> tuple[str, ...]:
                 continue
             if _is_slope(inputs, values, first, second):
                 found.append(
-                    f"{second!r} looks like the derivative of {first!r}, but they are taken for independent; {_REMEDY}"
+                    _protected_one_by_one(
+                        f"{second!r} looks like the derivative of {first!r}, but they are protected one by one, as if "
+                        "they were independent"
+                    )
                 )
     return tuple(found)
 
@@ -97,7 +113,7 @@ def _is_slope(inputs: Inputs, values: Array, first: str, second: str) -> bool:
 
 def _seem_related(first: Array, second: Array, plain: Array, kernel: OutputsKernel) -> str:
     if np.max(np.abs(first - second)) <= SAME * np.max(np.abs(first)):
-        return "share a prior"
+        return "they share a prior"
     for term in kernel.terms:
         for column in range(plain.shape[1]):
             slopes = _slopes(term.kernel, plain, column)

@@ -25,16 +25,15 @@ from ..linalg import solve_lower
 from ..machine import free_memory
 from ..models import Prior, kernel_diagonal, kernel_matrix
 from ..noise import FunctionalNoise
-from ..promise import Design
-from .reader import Reader
+from ..promise import Design, Reader
+from .knowledge import Knowledge, promised_values
+from .roundoff import COEFFICIENTS, FACTORED_SUMS, FEATURE, GRAM, SOLVED_SUMS, SUMMED, UNIT
 
 # Features: f as a sum of functions around centres, and a small rest that is never below zero.
 #
 # ``φ(x) = L⁻¹ k(Z, x)`` with ``K_ZZ = L Lᵀ`` for centres Z. Then ``K(x, x′) = φ(x)ᵀφ(x′) + (a covariance)``: what the
 # features leave out is the covariance of f once f(Z) is known. So ``Φ Φᵀ ⪯ K_XX`` for any rows X (MATH.md, section
 # 6.3).
-
-_UNIT = float(np.finfo(np.float64).eps)
 
 #: How many rows of features are made at a time on a CPU: few enough to stay in its caches.
 ROWS_ON_CPU = 1024
@@ -75,7 +74,7 @@ class Features:
     def shares(self) -> Array:
         """The prior variance of u that is counted on."""
         largest = float(np.linalg.norm(self.lower, ord=2)) ** 2
-        return np.asarray(1.0 / (1.0 + 4.0 * np.sqrt(len(self)) * _UNIT * largest * self.amplification))
+        return np.asarray(1.0 / (1.0 + FEATURE * np.sqrt(len(self)) * UNIT * largest * self.amplification))
 
     def at(self, X: Array) -> Array:
         """φ(x) for each row of ``X``, rows × p."""
@@ -275,7 +274,7 @@ class Summary:
         left_out = total - float(self.features[place].shares @ known)
         if left_out < -NOT_A_COVARIANCE * total:
             raise InputError("kernel is not a covariance: variances are negative once f is known at the centres.")
-        return max(left_out, 0.0) + 64.0 * _UNIT * total
+        return max(left_out, 0.0) + SUMMED * UNIT * total
 
     @cached_property
     def allowance(self) -> Array:
@@ -289,9 +288,9 @@ class Summary:
         own = np.diag(self.plain)
         reach = max(float(np.max(features.prior.variance(features.centres))) for features in self.features)
         amplified = np.concatenate([features.amplification for features in self.features])
-        error = _UNIT**2 * size * rows * reach**2 * amplified
-        balance = _UNIT * np.sqrt(size * reach * float(np.max(amplified)))
-        return np.asarray(4.0 * np.sqrt(size) * (balance * own + error / balance))
+        error = UNIT**2 * size * rows * reach**2 * amplified
+        balance = UNIT * np.sqrt(size * reach * float(np.max(amplified)))
+        return np.asarray(GRAM * np.sqrt(size) * (balance * own + error / balance))
 
     def told(self, place: int) -> Array:
         """``ΦᵀV⁻¹Φ`` for the prior at ``place``."""
@@ -438,56 +437,59 @@ def _magnitudes(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
     return np.vstack([np.abs(f.lower.T) @ np.abs(part) for f, part in zip(own, parts, strict=True)])
 
 
-class CompressedReader(Reader):
-    """What the worst reader who holds one prior learns, from the safe side. ``place`` says which prior."""
+class KnowledgeFromSums(Knowledge):
+    """What a reader knows who is also given what the features leave out. ``place`` says which prior they hold."""
 
-    def __init__(self, design: Design, prior: Prior, summary: Summary, place: int) -> None:
+    def __init__(self, design: Design, reader: Reader, summary: Summary, place: int) -> None:
         noise = design.noise.as_function()
-        self.design, self.prior, self.summary, self.place = design, prior, summary, place
+        self.design, self.reader, self.summary = design, reader, summary
         self.features, self.own = summary.features[place], summary.slices[place]
         self.allowance = float(np.max(summary.allowance))
-        self.lower = None
+        self.lower: Array | None = None
         coefficients = noise_coefficients(noise, summary.features)
         # what round-off may have added to the noise: c cᵀ ⪰ (1 − t) ĉ ĉᵀ − e eᵀ/t for c = ĉ − e
-        wrong = 2 * _UNIT * float(np.linalg.norm(_magnitudes(noise, summary.features)))
+        wrong = COEFFICIENTS * UNIT * float(np.linalg.norm(_magnitudes(noise, summary.features)))
         share = min(0.5, wrong / max(float(np.linalg.norm(coefficients)), wrong, np.finfo(float).tiny))
         least = LEAST_INFORMATION["one prior" if len(summary.features) == 1 else "several"]
         known = summary.information(place) + least * np.eye(len(summary))
         total = inverse(known) + (1.0 - share) * (coefficients @ coefficients.T)
         total[self.own, self.own] += np.diag(self.features.shares)
         # subtracted, never added: what round-off may hide when this is factored
-        lost = 16 * _UNIT * np.diag(total) + (wrong**2 / share if share > 0 else 0.0)
+        lost = FACTORED_SUMS * UNIT * np.diag(total) + (wrong**2 / share if share > 0 else 0.0)
         total[np.diag_indices_from(total)] -= lost
         with contextlib.suppress(np.linalg.LinAlgError):
             self.lower = np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
 
+    @property
+    def is_singular(self) -> bool:
+        return self.lower is None
+
     def deviations(self, points: Array) -> Array:
         if self.lower is None:
             return np.zeros(len(points))
-        variance = self.prior.variance(points)
-        known, explained = self._seen(points)
+        variance = self.reader.prior.variance(points)
+        known, explained = self._seen(self.lower, points)
         learnt = np.einsum("ij,ij->j", explained, explained)
-        slack = 8 * _UNIT * len(self.summary) * np.sqrt(variance)
-        left = np.einsum("ij,ij->j", known, known) * (1 - 8 * _UNIT) - (np.sqrt(learnt) + slack) ** 2
+        slack = SOLVED_SUMS * UNIT * len(self.summary) * np.sqrt(variance)
+        left = np.einsum("ij,ij->j", known, known) * (1 - SOLVED_SUMS * UNIT) - (np.sqrt(learnt) + slack) ** 2
         return np.asarray(np.sqrt(np.maximum(left, 0.0)))
 
-    def _seen(self, points: Array) -> tuple[Array, Array]:
+    def _seen(self, lower: Array, points: Array) -> tuple[Array, Array]:
         """Blocks with the prior variance of φᵀu and what is explained of it as their squared column norms."""
         features = self.features.at(points).T
         block = np.zeros((len(self.summary), len(points)))
         block[self.own] = self.features.shares[:, None] * features
-        assert self.lower is not None
-        return np.sqrt(self.features.shares)[:, None] * features, solve_lower(self.lower, block)
+        return np.sqrt(self.features.shares)[:, None] * features, solve_lower(lower, block)
 
     def joint_ratio(self) -> float:
-        promised = None if self.lower is None else self.promised()
-        if promised is None:
+        promised = promised_values(self.design, self.reader)
+        if promised is None or self.lower is None:
             return float("inf")
         sensitive, root, largest, least, uncertain = promised
-        known, explained = self._seen(sensitive)
+        known, explained = self._seen(self.lower, sensitive)
         learnt = explained.T @ explained + self._left_out(sensitive, known)
         top = float(scipy.linalg.eigvalsh(root.T @ learnt @ root)[-1])
-        slack = 8 * _UNIT * len(self.summary) * largest / least
+        slack = SOLVED_SUMS * UNIT * len(self.summary) * largest / least
         return float(max(top, 0.0) * (1 + uncertain) + slack)
 
     def _left_out(self, points: Array, known: Array) -> Array:
@@ -495,4 +497,4 @@ class CompressedReader(Reader):
         if np.all(among(points, self.features.centres)):
             lost = self.features.at(points) * np.sqrt(1.0 - self.features.shares)
             return np.asarray(lost @ lost.T)
-        return self.prior.covariance(points) - known.T @ known
+        return self.reader.prior.covariance(points) - known.T @ known

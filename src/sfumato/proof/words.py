@@ -1,22 +1,17 @@
-"""What is promised, and what a reader of a certificate should know besides, in words."""
+"""The promise of a design as a sentence."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from ..arrays import Array
-from ..promise import Design, FloorTolerance, OutputTolerance, TabulatedFloor
-from .reader import TOLERANCE, Reader
-from .related_outputs import notes_on_outputs
-from .sums import Summary
+from ..promise import Design, OutputTolerance
 
 
 def promise_in_words(design: Design, points: Array) -> str:
     """The promise as a sentence; ``points`` are inputs of the region, to say how large its floor is."""
     where = design.region.in_words(design.inputs.names)
-    free = _free_columns(design)
+    free = free_columns(design)
     if free:
         where += f"; {', '.join(free)} as observed together in the data"
     place = f"at any {'row of the data' if design.cover == 'rows' else 's'} in the region ({where})"
@@ -57,73 +52,8 @@ def _floor_range(design: Design, points: Array) -> str:
     return f"±{low:.4g} (up to ±{high:.4g}, depending on s{' and the prior' if design.others else ''})"
 
 
-def _free_columns(design: Design) -> list[str]:
+def free_columns(design: Design) -> list[str]:
     """The columns that the region leaves to the combinations that rows of the data have."""
     if design.region.points is not None or design.cover in ("rows", "everywhere"):
         return []
     return [name for name, free in zip(design.inputs.names, design.free_columns, strict=True) if free]
-
-
-def notes_on(design: Design, readers: Sequence[Reader], worst: Array, floor_ratio: float, bare: int) -> tuple[str, ...]:
-    """What else must be said; the most important first. ``bare`` inputs of those checked have no floor."""
-    notes = []
-    place = design.inputs.in_words(worst)
-    if design.cover == "rows" and floor_ratio < 1 - TOLERANCE:
-        notes.append(
-            f"ONLY THE ROWS ARE PROTECTED: between them, at {place}, readers get {100 * (1 - floor_ratio):.2g} % "
-            'below the floor; use cover="auto" to protect the whole region'
-        )
-    if bare:
-        notes.append(
-            f"NO FLOOR AT {bare} OF THE CHECKED INPUTS: there the tolerance is as large as the prior variance, so a "
-            "release may tell everything"
-        )
-    notes += notes_on_outputs(design)
-    if any(reader.lower is None for reader in readers):
-        notes.append(
-            "the covariance of the published values is singular to working precision, so nothing can be certified"
-        )
-    if design.noise.shift > 0:
-        notes.append(
-            f"every row also carries independent noise of standard deviation {np.sqrt(design.noise.shift):.1e}, which "
-            "keeps the promise safe from round-off"
-        )
-    if design.weights is not None and design.inputs.outputs.numbered and design.weights.ndim == 1:
-        notes.append(
-            "noise was counted relative to the weights of the rows (if none were given: to the prior variance of their "
-            "output), and so are the gap and the spill"
-        )
-    elif design.weights is not None:
-        notes.append("rows were weighted: the gap is that of the weighted sum of variances, not of the trace")
-    promised = _promised_rows(design) if design.cover == "rows" else design.region.points
-    if design.guarantee == "joint" and promised is not None and 0 < len(design.sensitive) < len(promised):
-        undetermined = max(reader.undetermined(promised) for reader in readers)
-        notes.append(
-            f"the joint promise is made for {len(design.sensitive)} of the {len(promised)} inputs; they determine the "
-            f"others to within {undetermined:.1e} of their standard deviation"
-        )
-    if isinstance(design.tolerance, FloorTolerance) and callable(design.tolerance.value):
-        notes.append("the floor varies over the region and was looked at only where it was checked")
-    if isinstance(design.tolerance, TabulatedFloor):
-        notes.append("the floor varies over the region and was checked at the inputs listed in the file")
-    return tuple(notes)
-
-
-def _promised_rows(design: Design) -> Array:
-    return design.region.promised_at_rows(design.lookout.values)
-
-
-def notes_on_compression(design: Design, summary: Summary, cost: float) -> tuple[str, ...]:
-    """What a reader of the certificate of functional noise should know."""
-    left_out = max(
-        summary.residual(place, weighted=False) / float(np.mean(prior.variance(design.lookout.values)))
-        for place, prior in enumerate(design.priors)
-    )
-    note = (
-        f"compressed: the noise is a random function around {len(summary)} centres. Readers are given all that these "
-        f"leave out of f ({left_out / summary.rows:.1e} of the variance of a row), so standard deviations are lower "
-        f"bounds. That costs at most {cost:.1e} of the noise"
-    )
-    if len(design.lookout) < summary.rows:
-        note += f"; inputs were looked for around {len(design.lookout):,} of the {summary.rows:,} rows"
-    return (note,)

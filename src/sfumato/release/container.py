@@ -20,7 +20,9 @@ from ..data import LARGEST_NUMBER
 from ..errors import FormatError, InputError
 
 FORMAT = "sfumato-release"
-VERSION = "4"
+VERSION = "5"
+#: Version 4 had texts where version 5 has findings; all else is the same.
+READABLE_VERSIONS = ("4", VERSION)
 LARGEST_HEADER = 16 << 20
 _LARGEST_FILE = 1 << 36
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
@@ -66,8 +68,9 @@ def read_container(
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise FormatError("this is not a sfumato release, though it may be another safetensors file.")
     version = about.get("version")
-    if version != VERSION:
-        raise FormatError(f"the file has version {version!r:.40}, but this sfumato reads version {VERSION!r}.")
+    if version not in READABLE_VERSIONS:
+        readable = " and ".join(map(repr, READABLE_VERSIONS))
+        raise FormatError(f"the file has version {version!r:.40}, but this sfumato reads versions {readable}.")
     if set(about) != {"format", "version", "manifest", "digest"} or {type(text) for text in about.values()} != {str}:
         raise FormatError("the file's metadata are not those of a sfumato release; it is damaged.")
     places = _places(header, size - 8 - length)
@@ -78,7 +81,7 @@ def read_container(
         name: np.frombuffer(data, "<f8", math.prod(shape), begin if math.prod(shape) else 0).reshape(shape)
         for name, (shape, begin) in places.items()
     }
-    if _digest(VERSION, about["manifest"], tensors) != about["digest"]:
+    if _digest(about["version"], about["manifest"], tensors) != about["digest"]:
         raise FormatError("the file's contents do not match its digest; it was damaged or edited, get it again.")
     if not all(np.all(np.abs(array) < LARGEST_NUMBER) for array in tensors.values()):
         raise FormatError("the file's arrays have values that are NaN or infinite, or too large to be squared.")

@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import astuple, fields
+from dataclasses import asdict, astuple, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -24,7 +24,7 @@ from ..errors import FormatError, InputError
 from ..files import replacing
 from ..noise import of_prior
 from ..progress import progress
-from ..promise import Design
+from ..promise import SEVERITIES, Design, Finding
 from ..proof import Certificate
 from .container import Shapes, Tensors, container, read_container
 from .design_tree import (
@@ -111,6 +111,8 @@ def _plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
+    if isinstance(value, Finding):
+        return asdict(value)
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -198,6 +200,8 @@ def _build(manifest: dict[str, Any], tensors: Tensors, folder: Path, rows: Store
 
 def _certificate(tree: Any, dimension: int) -> Certificate:
     """The certificate as the owner claims it."""
+    if isinstance(tree, dict) and "notes" in tree:
+        tree = _from_version_4(tree)
     if not isinstance(tree, dict) or tree.keys() != {part.name for part in fields(Certificate)}:
         raise FormatError("the file's certificate does not have the parts of one; it is damaged.")
     values: dict[str, Any] = {}
@@ -207,7 +211,9 @@ def _certificate(tree: Any, dimension: int) -> Certificate:
             values[part.name] = _claim(value)
         elif kind == "Array":
             values[part.name] = np.array([_claim(number) for number in value])
-        elif kind.startswith("tuple"):
+        elif kind == "tuple[Finding, ...]":
+            values[part.name] = tuple(_finding(entry) for entry in value)
+        elif kind == "tuple[str, ...]":
             values[part.name] = texts(value, part.name, _LONGEST_TEXT)
         elif type(value).__name__ != kind or (kind == "str" and len(value) > _LONGEST_TEXT):
             raise FormatError(f"the certificate's {part.name} is {str(value)[:40]!r}, which it cannot be.")
@@ -216,6 +222,30 @@ def _certificate(tree: Any, dimension: int) -> Certificate:
     if not len(values["worst_input"]) == len(values["columns"]) == dimension:
         raise FormatError("the file's certificate speaks of other columns than the inputs have.")
     return Certificate(**values)
+
+
+def _finding(tree: Any) -> Finding:
+    if not isinstance(tree, dict) or tree.keys() != {part.name for part in fields(Finding)}:
+        raise FormatError("the file's certificate has a finding without the parts of one; it is damaged.")
+    texts([*tree.values()], "findings", _LONGEST_TEXT)
+    if tree["severity"] not in SEVERITIES:
+        raise FormatError(f"a finding has the severity {tree['severity'][:40]!r}, which this version does not know.")
+    return Finding(**tree)
+
+
+#: How version 4 began a note that a ledger alone could write; it was the code of that note.
+_ONE_BY_ONE = "PROTECTED ONE BY ONE"
+
+
+def _from_version_4(tree: dict[str, Any]) -> dict[str, Any]:
+    """The certificate of a file of version 4, which had a text for each finding."""
+    findings = []
+    for note in texts(tree["notes"], "notes", _LONGEST_TEXT):
+        kind = {"code": "noted-by-version-4", "severity": "note"}
+        if note[: len(_ONE_BY_ONE)] == _ONE_BY_ONE:
+            kind = {"code": "protected-one-by-one", "severity": "high"}
+        findings.append(kind | {"text": note, "remedy": ""})
+    return {name: value for name, value in tree.items() if name != "notes"} | {"findings": findings}
 
 
 def _claim(value: Any) -> float:

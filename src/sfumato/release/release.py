@@ -37,7 +37,7 @@ from ..noise import (
     round_outputs,
 )
 from ..progress import progress as show_progress
-from ..promise import Design, Tolerance
+from ..promise import Design, Finding, Tolerance, worse_than_found
 from ..proof import Certificate, certify
 from ..regions import Region
 from .design_tree import LONGEST_NAME
@@ -120,6 +120,21 @@ def resolution_in_words(resolution: Resolution, design: Design) -> str:
 
 #: What the noise of a release with a known seed depends on, besides the seed.
 UNSAFE_MESSAGE = b"sfumato unsafe release 1"
+
+_KNOWN_SEED = Finding(
+    "unsafe-seed",
+    "high",
+    "The noise came from a known seed. Whoever guesses the seed takes all noise off and has the true values, to the "
+    "last digit. Such a release is for experiments.",
+    "Release again without unsafe_seed; do not publish this one.",
+)
+
+_FALSE_CLAIM = Finding(
+    "claims-more-than-proved",
+    "high",
+    "The release says that its certificate holds; computed again from the same release it does not.",
+    "Ask where it comes from; it was damaged or made by something else.",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,11 +240,18 @@ class Release:
     def certify(self, *, engine: Any = None, device: str | None = None, progress: bool = True) -> Certificate:
         """The certificate, computed again from the public design alone; it trusts no claim of the owner.
 
-        A compressed release takes one pass over its rows, which ``engine`` (a Dask client) and ``device`` can do.
+        Only bad news is taken over: findings that the owner admits to and that the design does not show. A compressed
+        release takes one pass over its rows, which ``engine`` (a Dask client) and ``device`` can do.
         """
         with show_progress(progress) as step:
             step.stage("checking the promise")
-            return certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)))
+            found = certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)))
+        found = found.with_findings(*([_KNOWN_SEED] if self.unsafe else []))
+        claimed = self.certificate
+        return found.with_findings(
+            *([_FALSE_CLAIM] if claimed.holds and not found.holds else []),
+            *worse_than_found(claimed.findings, found.findings),
+        )
 
     def to_frame(self, index: Any = None) -> pd.DataFrame:
         """Inputs and published outputs as one table.
@@ -371,6 +393,7 @@ def make_release(
         message = release_digest(design, values)
     else:
         key, message = SecretKey.from_unsafe_seed(unsafe_seed), UNSAFE_MESSAGE
+        certificate = certificate.with_findings(_KNOWN_SEED)
     drawn = design.noise.draw(key.normals(message, design.noise.normals_needed), device)
     return Release(
         design, certificate, rounded(values + drawn, step, design), step, unsafe_seed is not None, output_name

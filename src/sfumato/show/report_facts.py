@@ -19,9 +19,6 @@ from .report_html import number, shortened
 #: At how many inputs of a region its floor is looked at, to say how large it is.
 LOOKS = 512
 
-#: What is said of several releases when it is found out by ledgers; a certificate of one release cannot know it.
-_KEPT_NOTES = ("PROTECTED ONE BY ONE",)
-
 
 @dataclass(frozen=True)
 class Floor:
@@ -56,22 +53,15 @@ class Blur:
 class Facts:
     """A release whose certificate was computed again; all that a public report is made from.
 
-    ``claimed``: what the certificate said that came with it.
-
     Guarantee: it is made from a ``Release``, which holds no y, and from nothing else.
     """
 
     release: Release
-    claimed: bool
 
     @classmethod
     def of(cls, release: Release) -> Facts:
-        """Compute the certificate again; what a ledger noted about this release stays with it."""
-        certificate = release.certify(progress=False)
-        kept = [note for note in release.certificate.notes if note.startswith(_KEPT_NOTES)]
-        notes = dict.fromkeys([*certificate.notes, *kept])
-        again = replace(certificate, notes=tuple(notes))
-        return cls(replace(release, certificate=again), release.certificate.holds)
+        """Compute the certificate again."""
+        return cls(replace(release, certificate=release.certify(progress=False)))
 
     @property
     def certificate(self) -> Certificate:
@@ -94,14 +84,6 @@ class Facts:
     def columns(self) -> tuple[str, ...]:
         """The names of the inputs, without the column that says which output a row is about."""
         return self.design.inputs.names[: self.design.inputs.features]
-
-    @cached_property
-    def protected(self) -> tuple[str, ...]:
-        """The outputs that something is promised about."""
-        region, outputs = self.design.region, self.design.inputs.outputs
-        if not isinstance(region, OutputRegion):
-            return outputs.names
-        return tuple(outputs.names[number] for number in region.sensitive)
 
     @cached_property
     def quantities(self) -> tuple[str, ...]:
@@ -175,22 +157,6 @@ class Facts:
         return tuple(name for name, free in zip(design.inputs.names, design.free_columns, strict=True) if free)
 
     @cached_property
-    def ends_of_data(self) -> tuple[str, ...]:
-        """Sides on which the region ends where the data end, in words."""
-        design = self.design
-        if design.region.points is not None or design.cover == "everywhere":
-            return ()
-        lower, upper = design.region.bounding_box(design.inputs.dimension)
-        rows, found = design.lookout.values, []
-        for place, name in enumerate(self.columns):
-            values = rows[:, place]
-            if np.isfinite(upper[place]) and upper[place] == values.max():
-                found.append(f"{name} above {number(upper[place])}")
-            if np.isfinite(lower[place]) and lower[place] == values.min():
-                found.append(f"{name} below {number(lower[place])}")
-        return tuple(found)
-
-    @cached_property
     def blurs(self) -> tuple[Blur, ...]:
         """The noise on the rows inside and outside the region, of each output; of many rows, a sample."""
         design = self.design
@@ -212,8 +178,3 @@ class Facts:
     def _about(self, rows: Array, name: str) -> Mask:
         outputs = self.design.inputs.outputs
         return np.asarray(outputs.numbers(rows) == outputs.number(name), dtype=np.bool_)
-
-    @cached_property
-    def errors(self) -> float:
-        """The largest standard deviation of measurement errors that the prior counts on."""
-        return float(np.sqrt(np.max(np.asarray(self.design.prior.noise), initial=0.0)))

@@ -197,16 +197,16 @@ th.number, td.number { text-align: right; white-space: nowrap; }
 tr.bad td, tr.bad th { color: var(--red); }
 .chip { display: inline-block; border-radius: 999px; padding: 0.1rem 0.65rem; font-size: 0.78rem; font-weight: 650;
   white-space: nowrap; border: 1px solid; }
-.breaks { background: var(--red-pale); color: var(--red); border-color: var(--red); }
-.weakens { background: var(--amber-pale); color: var(--amber); border-color: #b97700; }
-.ask { background: var(--blue-pale); color: #0b4a8a; border-color: var(--blue); }
-.costs { background: var(--pale); color: var(--soft); border-color: #8a94a6; }
+.high { background: var(--red-pale); color: var(--red); border-color: var(--red); }
+.medium { background: var(--amber-pale); color: var(--amber); border-color: #b97700; }
+.low { background: var(--blue-pale); color: #0b4a8a; border-color: var(--blue); }
+.note { background: var(--pale); color: var(--soft); border-color: #8a94a6; }
 .points { max-width: none; list-style: none; padding: 0; margin: 0.8rem 0; }
 .points li { border: 1px solid var(--line); border-left: 5px solid #8a94a6; border-radius: 6px;
   padding: 0.7rem 1rem 0.75rem; margin: 0 0 0.7rem; }
-.points li.is-breaks { border-left-color: var(--red); background: #fff7f7; }
-.points li.is-weakens { border-left-color: #d08700; }
-.points li.is-ask { border-left-color: var(--blue); }
+.points li.is-high { border-left-color: var(--red); background: #fff7f7; }
+.points li.is-medium { border-left-color: #d08700; }
+.points li.is-low { border-left-color: var(--blue); }
 .points h3 { margin: 0 0 0.2rem; display: flex; gap: 0.6rem; align-items: baseline; flex-wrap: wrap; }
 .points p { margin: 0.2rem 0; max-width: none; font-size: 0.94rem; }
 figure { margin: 1.1rem 0 1.3rem; padding: 0; }

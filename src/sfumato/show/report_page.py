@@ -15,11 +15,11 @@ import numpy as np
 from ..errors import FormatError, InputError
 from ..files import replacing
 from ..progress import progress as show_progress
+from ..promise import Finding, in_order
 from ..release import Release, load
 from ..version import __version__
 from .report_facts import Facts
 from .report_html import POLICY, STYLE, Html, clean, counted, joined, listed, tag
-from .report_pitfalls import Pitfall, pitfalls_of
 from .report_sections import (
     BANNER,
     Account,
@@ -165,9 +165,10 @@ def write_report(
         account = None if ledger is None else Account.of(ledger, release)
         step.stage("drawing the report")
         owner = _owner_parts(facts, truth, audit)
-        pitfalls = pitfalls_of(facts, ledger=account is not None)
+        pitfalls = list(facts.certificate.findings)
         if account is not None:
-            pitfalls = [*account.pitfalls(), *pitfalls]
+            others = [one for one in pitfalls if one.code != "only-release"]
+            pitfalls = list(in_order([*account.findings(), *others]))
         verdict = verdict_of(facts, pitfalls)
         text = _page(facts, verdict, pitfalls, account, title, named, owner)
     return write_page(text, page), verdict
@@ -186,7 +187,7 @@ def _owner_parts(facts: Facts, truth: Any, audit: Any) -> list[Html]:
 def _page(
     facts: Facts,
     verdict: Verdict,
-    pitfalls: list[Pitfall],
+    pitfalls: list[Finding],
     account: Account | None,
     title: str | None,
     file: Path | None,

@@ -15,13 +15,13 @@ from ..data import stacked_outputs, without_labels
 from ..errors import InputError
 from ..evaluate import AUDIT_HEADER, Audit
 from ..ledger import Ledger, Remaining
+from ..promise import SEVERITIES, Finding, verdict, verdict_in_words
 from ..release import Release, digest_outputs
 from .comparisons import plot_audit
 from .curves import plot_both
 from .report_facts import Facts, Floor
 from .report_figures import MOST_OUTPUTS, MOST_POINTS, Picture, picture, public_pictures, quantities_table, shown
 from .report_html import Child, Html, counted, joined, listed, multiple, number, share, table, tag
-from .report_pitfalls import SEVERITIES, Pitfall
 
 # What the person who signs reads first: whether the promise holds, what it is, for whom, and four numbers.
 
@@ -35,19 +35,17 @@ class Verdict:
     why: str
 
 
-def verdict_of(facts: Facts, pitfalls: list[Pitfall]) -> Verdict:
-    """ "yes": the promise holds; "with": it does, but something weakens it; "no": do not publish."""
-    broken = [one for one in pitfalls if one.severity == "breaks"]
-    weak = [one for one in pitfalls if one.severity == "weakens"]
-    open_ = [one for one in pitfalls if one.severity == "ask"]
-    if not facts.certificate.holds:
-        return Verdict("no", "Do not publish: the promise does not hold", broken[0].why)
-    if broken:
-        return Verdict("no", "Do not publish: the promise is void", f"{broken[0].title}. {broken[0].why}")
-    said = [f"{counted(len(weak), 'point')} that {'weakens' if len(weak) == 1 else 'weaken'} it"] if weak else []
+def verdict_of(facts: Facts, findings: list[Finding]) -> Verdict:
+    """What the box says; ``findings`` are those of the certificate and of a ledger."""
+    holds = facts.certificate.holds
+    state = {"publish": "yes", "publish with care": "with", "do not publish": "no"}[verdict(holds, findings)]
+    weak, open_ = ([one for one in findings if one.severity == severity] for severity in ("medium", "low"))
+    if state == "no":
+        return Verdict(state, verdict_in_words(holds, findings), findings[0].text)
+    said = [f"{counted(len(weak), 'point')} to take care of"] if weak else []
     if open_:
         said.append(f"{counted(len(open_), 'question')} that only you can answer")
-    return Verdict("with" if weak else "yes", "The promise holds", f"Below: {' and '.join(said)}." if said else "")
+    return Verdict(state, verdict_in_words(holds, findings), f"Below: {' and '.join(said)}." if said else "")
 
 
 def verdict_box(facts: Facts, verdict: Verdict) -> list[Html]:
@@ -163,7 +161,6 @@ def certificate_section(facts: Facts) -> list[Html]:
             _rows(facts),
             kind="fields",
         ),
-        *_notes(facts),
     ]
 
 
@@ -237,14 +234,6 @@ def _rows(facts: Facts) -> list[list[Child]]:
 
 def _yes(holds: bool) -> Html:
     return tag("strong", "yes" if holds else "NO")
-
-
-def _notes(facts: Facts) -> list[Html]:
-    notes = facts.certificate.notes
-    if not notes:
-        return []
-    said = [tag("li", note[:1].upper() + note[1:] + ("" if note.endswith(".") else ".")) for note in notes]
-    return [tag("h3", "Notes on the certificate"), tag("ul", *said)]
 
 
 # The parts of a report that everybody may read. They are made from ``Facts``, which never saw y.
@@ -391,19 +380,19 @@ def published_section(facts: Facts) -> list[Html]:
     ]
 
 
-def pitfalls_section(pitfalls: list[Pitfall]) -> list[Html]:
+def pitfalls_section(findings: list[Finding]) -> list[Html]:
     """Points to settle, each with its severity and its remedy."""
     points = [
         tag(
             "li",
             tag("h3", tag("span", SEVERITIES[one.severity][0], class_=f"chip {one.severity}"), tag("span", one.title)),
-            tag("p", one.why),
-            tag("p", tag("strong", "What to do: "), one.remedy),
+            tag("p", one.text),
+            *([tag("p", tag("strong", "What to do: "), one.remedy)] if one.remedy else []),
             class_=f"is-{one.severity}",
         )
-        for one in pitfalls
+        for one in findings
     ]
-    used = [severity for severity in SEVERITIES if any(one.severity == severity for one in pitfalls)]
+    used = [severity for severity in SEVERITIES if any(one.severity == severity for one in findings)]
     key = "; ".join(f"“{SEVERITIES[severity][0]}”: {SEVERITIES[severity][1]}" for severity in used)
     return [
         tag("h2", "Before you publish"),
@@ -469,25 +458,26 @@ class Account:
         name = os.path.basename(os.fspath(book.path))
         return cls(name, chain.head, len(chain.entries), recorded, chain.torn is not None, book.remaining())
 
-    def pitfalls(self) -> list[Pitfall]:
+    def findings(self) -> list[Finding]:
         """What is wrong with the accounting."""
         found = []
         if not self.remaining.holds:
             found.append(
-                Pitfall(
-                    "breaks",
-                    "All releases together break a promise",
-                    f"The ledger {self.name} has {counted(self.releases, 'release')}; put together, readers know more "
-                    "than was promised.",
+                Finding(
+                    "broken-together",
+                    "high",
+                    f"All releases together break a promise: the ledger {self.name} has "
+                    f"{counted(self.releases, 'release')}; put together, readers know more than was promised.",
                     "Publish nothing more about these values; the promise cannot be mended.",
                 )
             )
         if not self.recorded:
             found.append(
-                Pitfall(
-                    "breaks",
-                    "This release is not in the ledger",
-                    "A ledger accounts only for what it was told. One release beside it, and its promises are void.",
+                Finding(
+                    "not-in-the-ledger",
+                    "high",
+                    "This release is not in the ledger. A ledger accounts only for what it was told. One release "
+                    "beside it, and its promises are void.",
                     "Write it down with ledger.record(release), and read what is left; or do not publish it.",
                 )
             )

@@ -1,0 +1,362 @@
+"""What is known of each kernel class, in one table: its name, its parameters, its values and its derivatives.
+
+A new kernel is one more entry of ``KINDS``; files, words, derivatives and changes of units follow from it. Values are
+as exact as float64 allows. GPyTorch is built for speed on large problems: it expands |x − x′|² and divides by the
+lengthscale before it subtracts, and is wrong by far more than round-off. Here differences come first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from gpytorch.kernels import (
+    ConstantKernel,
+    CosineKernel,
+    Kernel,
+    LinearKernel,
+    MaternKernel,
+    PeriodicKernel,
+    PolynomialKernel,
+    RBFKernel,
+    RQKernel,
+)
+
+from ..tree_checks import choice, whole
+
+#: Inputs this many lengthscales away from a common origin still have round-off of a few units when scaled first.
+NEAR_LENGTHSCALES = 32.0
+
+#: Up to this many columns it is quicker to add up squares one column after the other.
+FEW_COLUMNS = 3
+
+#: The smoothness of Matérn kernels that GPyTorch has, and the largest power of a polynomial one in a file.
+SMOOTHNESS = (0.5, 1.5, 2.5)
+MAX_POWER = 100
+
+EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"
+
+#: The columns that a derivative is taken in (several where active_dims repeats one), or None for no derivative.
+Side = tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows of A with rows of B: all with all, or (``matched``) each row of A with itself."""
+
+    A: torch.Tensor
+    B: torch.Tensor
+    matched: bool
+
+    def left(self, column: int) -> torch.Tensor:
+        return self.A[:, column] if self.matched else self.A[:, column : column + 1]
+
+    def right(self, column: int) -> torch.Tensor:
+        return self.B[:, column]
+
+    def gap(self, column: int) -> torch.Tensor:
+        return self.left(column) - self.right(column)
+
+    def constant(self, value: float) -> torch.Tensor:
+        return self.A.new_full((len(self.A),) if self.matched else (len(self.A), len(self.B)), value)
+
+    def squares(self, scale: torch.Tensor) -> torch.Tensor:
+        """|(a − b)/ℓ|²."""
+        return self.constant(0.0) if self.matched else scaled_squares(self.A, self.B, scale)
+
+    def dot(self) -> torch.Tensor:
+        """a·b."""
+        return (self.A * self.B).sum(dim=-1) if self.matched else self.A @ self.B.T
+
+    def one_a_column(self, values: torch.Tensor) -> torch.Tensor:
+        return values.reshape(-1).expand(self.A.shape[1])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is known of one kernel class.
+
+    ``numbers`` are parameters that are one number, ``per_column`` those that may be one number a column, ``settings``
+    what is fixed when a kernel is made (with the check of a value from a file). ``lengths`` are the parameters that are
+    distances between inputs; they grow with the unit of a column.
+    """
+
+    name: str
+    title: str
+    kernel: type[Kernel]
+    value: Callable[[Any, Pairs], torch.Tensor]
+    derivative: Callable[[Any, Pairs, Side, Side], torch.Tensor]
+    numbers: tuple[str, ...] = ()
+    per_column: tuple[str, ...] = ()
+    settings: Mapping[str, Callable[[object, str], float]] = field(default_factory=dict)
+    lengths: tuple[str, ...] = ()
+    stationary: bool = True
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """What a file says of such a kernel."""
+        return (*self.numbers, *self.per_column, *self.settings)
+
+
+def scaled_squares(A: torch.Tensor, B: torch.Tensor, lengthscale: torch.Tensor) -> torch.Tensor:
+    """|(a − b)/ℓ|² for all pairs."""
+    lengthscale = lengthscale.reshape(-1)
+    origin = A[:1]
+    scaled_A, scaled_B = (A - origin) / lengthscale, (B - origin) / lengthscale
+    near = torch.maximum(scaled_A.abs().amax(dim=0), scaled_B.abs().amax(dim=0)) <= NEAR_LENGTHSCALES
+    columns = torch.nonzero(near).flatten().tolist()
+    if A.is_cuda or 0 < len(columns) <= FEW_COLUMNS:
+        # on a GPU torch.cdist gives a whole block of threads to each pair, and its square root is taken back here
+        squares = _gaps(scaled_A, scaled_B, columns[0]).square_() if columns else A.new_zeros(len(A), len(B))
+        for column in columns[1:]:
+            gap = _gaps(scaled_A, scaled_B, column)
+            squares.addcmul_(gap, gap)
+    else:
+        squares = torch.cdist(scaled_A[:, near], scaled_B[:, near], compute_mode=EXACT_DISTANCES).square_()
+    for column in torch.nonzero(~near).flatten().tolist():
+        gap = _gaps(A, B, column).div_(lengthscale[column % lengthscale.numel()])
+        squares.addcmul_(gap, gap)
+    return squares
+
+
+def _gaps(A: torch.Tensor, B: torch.Tensor, column: int) -> torch.Tensor:
+    return A[:, column : column + 1] - B[:, column]
+
+
+def by_gpytorch(kernel: Kernel, pairs: Pairs) -> torch.Tensor:
+    """The values of any kernel class, as GPyTorch computes them."""
+    values = kernel.forward(pairs.A, pairs.B, diag=True) if pairs.matched else kernel.forward(pairs.A, pairs.B)
+    dense: torch.Tensor = values if isinstance(values, torch.Tensor) else values.to_dense()
+    return dense
+
+
+def _near_origin(kernel: Kernel, pairs: Pairs) -> torch.Tensor:
+    """The same of a kernel of differences: the rows may move, and lose fewer digits next to 0."""
+    return by_gpytorch(kernel, Pairs(pairs.A - pairs.A[:1], pairs.B - pairs.A[:1], pairs.matched))
+
+
+def _shared(left: Side, right: Side) -> list[int]:
+    return [column for column in left or () if column in (right or ())]
+
+
+# ---------------------------------------------------------------- radial kernels: k = φ(s) with s = |(a − b)/ℓ|²/2
+
+
+def _radial(of_squares: Callable[[Any, torch.Tensor], torch.Tensor]) -> Callable[[Any, Pairs], torch.Tensor]:
+    def value(kernel: Any, pairs: Pairs) -> torch.Tensor:
+        return pairs.constant(1.0) if pairs.matched else of_squares(kernel, pairs.squares(kernel.lengthscale))
+
+    return value
+
+
+def _radial_derivative(
+    slopes: Callable[[Any, torch.Tensor], tuple[torch.Tensor, torch.Tensor]], scale: str = "lengthscale"
+) -> Callable[[Any, Pairs, Side, Side], torch.Tensor]:
+    """By the chain rule; ``slopes`` are φ′ and φ″ at s, 0 where φ″ is infinite and is multiplied by 0."""
+
+    def derivative(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
+        scales = pairs.one_a_column(getattr(kernel, scale))
+        first, second = slopes(kernel, pairs.squares(scales))
+        if left is None or right is None:
+            return first * _tilt(pairs, scales, left) if right is None else -first * _tilt(pairs, scales, right)
+        bend = pairs.constant(0.0)
+        for column in _shared(left, right):
+            bend = bend + 1.0 / scales[column] / scales[column]
+        return -second * _tilt(pairs, scales, left) * _tilt(pairs, scales, right) - first * bend
+
+    return derivative
+
+
+def _tilt(pairs: Pairs, scales: torch.Tensor, columns: Side) -> torch.Tensor:
+    """∂s/∂a in these columns; ∂s/∂b is the opposite."""
+    total = pairs.constant(0.0)
+    for column in columns or ():
+        total = total + pairs.gap(column) / scales[column] / scales[column]
+    return total
+
+
+def _rbf(kernel: Any, squares: torch.Tensor) -> torch.Tensor:
+    return squares.div_(-2.0).exp_()
+
+
+def _rbf_slopes(kernel: Any, squares: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    decay = torch.exp(-squares / 2.0)
+    return -decay, decay
+
+
+def _rational_quadratic(kernel: Any, squares: torch.Tensor) -> torch.Tensor:
+    # the power of a number next to 1 would lose as many digits as alpha has
+    return torch.exp(-kernel.alpha * torch.log1p(squares / (2.0 * kernel.alpha)))
+
+
+def _rational_quadratic_slopes(kernel: Any, squares: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    growth = torch.log1p(squares / (2.0 * kernel.alpha))
+    slope = torch.exp(-(kernel.alpha + 1.0) * growth)
+    return -slope, (kernel.alpha + 1.0) / kernel.alpha * slope * torch.exp(-growth)
+
+
+def _matern(kernel: Any, squares: torch.Tensor) -> torch.Tensor:
+    scaled = squares.sqrt_() * math.sqrt(2.0 * kernel.nu)
+    decay = torch.exp(-scaled)
+    if kernel.nu == 0.5:
+        return decay
+    return decay * (1.0 + scaled) if kernel.nu == 1.5 else decay * (1.0 + scaled + scaled.square() / 3.0)
+
+
+def _matern_slopes(kernel: Any, squares: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    distance = squares.sqrt()
+    scaled = distance * math.sqrt(2.0 * kernel.nu)
+    decay = torch.exp(-scaled)
+    if kernel.nu == 1.5:
+        bend = 3.0 * math.sqrt(3.0) * decay / _nonzero(distance)
+        return -3.0 * decay, torch.where(distance > 0.0, bend, torch.zeros_like(bend))
+    return -5.0 / 3.0 * (1.0 + scaled) * decay, 25.0 / 3.0 * decay
+
+
+def _cosine_slopes(kernel: Any, squares: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    distance = squares.sqrt()
+    apart = _nonzero(distance)
+    bend = math.pi**2 * (torch.sinc(distance) - torch.cos(math.pi * distance)) / apart / apart
+    return -(math.pi**2) * torch.sinc(distance), torch.where(distance > 0.0, bend, torch.zeros_like(bend))
+
+
+def _nonzero(distance: torch.Tensor) -> torch.Tensor:
+    return torch.where(distance > 0.0, distance, torch.ones_like(distance))
+
+
+# ---------------------------------------------------------------- the others
+
+
+def _periodic_derivative(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
+    """Of k = exp E with E = −2 Σ sin²(π(a − b)/p)/ℓ."""
+    scales, periods = pairs.one_a_column(kernel.lengthscale), pairs.one_a_column(kernel.period_length)
+
+    def angle(column: int) -> torch.Tensor:
+        # what is left of a gap after whole periods is exact, a large multiple of π is not
+        return torch.fmod(pairs.gap(column), periods[column]) * (math.pi / periods[column])
+
+    def tilt(columns: Side) -> torch.Tensor:
+        total = pairs.constant(0.0)
+        for column in columns or ():
+            total = total - torch.sin(2.0 * angle(column)) * (2.0 * math.pi / periods[column] / scales[column])
+        return total
+
+    exponent = pairs.constant(0.0)
+    for column in range(pairs.A.shape[1]):
+        exponent = exponent - 2.0 * torch.sin(angle(column)).square() / scales[column]
+    values = torch.exp(exponent)
+    if left is None or right is None:
+        return values * tilt(left) if right is None else -values * tilt(right)
+    bend = -tilt(left) * tilt(right)
+    for column in _shared(left, right):
+        rate = 2.0 * math.pi / periods[column]
+        bend = bend + torch.cos(2.0 * angle(column)) * (rate * rate / scales[column])
+    return values * bend
+
+
+def _linear_derivative(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
+    """Of k = Σ v_i a_i b_i."""
+    variances = pairs.one_a_column(kernel.variance)
+    total = pairs.constant(0.0)
+    if left is None or right is None:
+        for column in left or right or ():
+            total = total + variances[column] * (pairs.right(column) if right is None else pairs.left(column))
+        return total
+    for column in _shared(left, right):
+        total = total + variances[column]
+    return total
+
+
+def _polynomial_derivative(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
+    """Of k = (c + a·b)^p."""
+    power = float(kernel.power)
+    base: torch.Tensor = pairs.dot() + kernel.offset
+    slope = power * base.pow(power - 1.0)
+    from_left = sum((pairs.right(column) for column in left or ()), pairs.constant(0.0))
+    from_right = sum((pairs.left(column) for column in right or ()), pairs.constant(0.0))
+    if left is None or right is None:
+        return slope * (from_left if right is None else from_right)
+    bend = slope * float(len(_shared(left, right)))
+    if power == 1.0:
+        return bend
+    return bend + power * (power - 1.0) * base.pow(power - 2.0) * from_left * from_right
+
+
+def _no_slope(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
+    return pairs.constant(0.0)
+
+
+_LENGTHSCALE: dict[str, Any] = {"per_column": ("lengthscale",), "lengths": ("lengthscale",)}
+
+#: The kernels without parts, by their names in files.
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("rbf", "RBF", RBFKernel, _radial(_rbf), _radial_derivative(_rbf_slopes), **_LENGTHSCALE),
+        Kind(
+            "matern",
+            "Matérn",
+            MaternKernel,
+            _radial(_matern),
+            _radial_derivative(_matern_slopes),
+            settings={"nu": lambda value, what: choice(value, what, SMOOTHNESS)},
+            **_LENGTHSCALE,
+        ),
+        Kind(
+            "rational_quadratic",
+            "rational quadratic",
+            RQKernel,
+            _radial(_rational_quadratic),
+            _radial_derivative(_rational_quadratic_slopes),
+            numbers=("alpha",),
+            **_LENGTHSCALE,
+        ),
+        Kind(
+            "periodic",
+            "periodic",
+            PeriodicKernel,
+            _near_origin,
+            _periodic_derivative,
+            per_column=("lengthscale", "period_length"),
+            lengths=("period_length",),
+        ),
+        Kind(
+            "linear",
+            "linear",
+            LinearKernel,
+            by_gpytorch,
+            _linear_derivative,
+            per_column=("variance",),
+            stationary=False,
+        ),
+        Kind(
+            "polynomial",
+            "polynomial",
+            PolynomialKernel,
+            by_gpytorch,
+            _polynomial_derivative,
+            numbers=("offset",),
+            settings={"power": lambda value, what: whole(value, what, 1, MAX_POWER)},
+            stationary=False,
+        ),
+        Kind(
+            "cosine",
+            "cosine",
+            CosineKernel,
+            _near_origin,
+            _radial_derivative(_cosine_slopes, scale="period_length"),
+            numbers=("period_length",),
+            lengths=("period_length",),
+        ),
+        Kind("constant", "constant", ConstantKernel, by_gpytorch, _no_slope, numbers=("constant",)),
+    )
+}
+_BY_CLASS = {kind.kernel: kind for kind in KINDS.values()}
+
+
+def kind_of_kernel(kernel: Kernel) -> Kind | None:
+    """What is known of the exact class of ``kernel``: a subclass may compute something else under the same name."""
+    return _BY_CLASS.get(type(kernel))

@@ -1,0 +1,300 @@
+"""What a certificate says besides its numbers: findings on the check that was made, and on the design itself.
+
+All that follows from a design is found here, once, for ``protect``, ``certify``, the command line and the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from gpytorch.kernels import RBFKernel
+
+from ..arrays import Array
+from ..models import Prior
+from ..promise import Design, Finding, FloorTolerance, TabulatedFloor
+from .knowledge import Knowledge
+from .related_outputs import findings_on_outputs
+from .roundoff import TOLERANCE
+from .sums import Summary
+from .words import free_columns
+
+#: A region in this many input columns or more cannot be looked at everywhere.
+MANY_COLUMNS = 4
+
+#: Noise outside the region is worth a word from this share on.
+MUCH_SPILL = 0.25
+
+#: So many names are listed; the others are counted.
+MOST_NAMES = 12
+
+_PROTECT_AGAIN = 'Protect again: with cover="greedy" or "exchange", with method="eigh", or with a smaller alpha.'
+
+
+def finding_on_promise(promised_ratio: float, joint_ratio: float) -> Finding:
+    """A promise that is broken."""
+    return Finding(
+        "does-not-hold",
+        "high",
+        f"The promise does not hold: readers get to {promised_ratio:.6g} of the floor where it was promised (at least "
+        f"1 is needed), and learn {joint_ratio:.6g} of what they may about some weighted average.",
+        _PROTECT_AGAIN,
+    )
+
+
+def findings_on_check(
+    design: Design, readers: Sequence[Knowledge], points: Array, worst: Array, floor_ratio: float, joint_ratio: float
+) -> Iterator[Finding]:
+    """What checking the promise at ``points`` has shown; readers came closest to the floor at ``worst``."""
+    if any(reader.is_singular for reader in readers):
+        yield Finding(
+            "singular-covariance",
+            "high",
+            "The covariance of the published values is singular to working precision, so nothing can be certified.",
+            _PROTECT_AGAIN,
+        )
+    bare = int(np.sum(np.any([reader.floors(points) <= 0 for reader in readers], axis=0)))
+    if bare:
+        yield Finding(
+            "no-floor-somewhere",
+            "high",
+            f"There is no floor at {bare} of the {len(points)} inputs that were checked: there the tolerance is as "
+            "large as the prior variance, so a release may tell everything.",
+            "Choose a smaller alpha, or a tolerance that is below the prior variance everywhere.",
+        )
+    if design.cover == "rows":
+        place = design.inputs.in_words(worst)
+        below = f"between them, at {place}, readers get {100 * (1 - floor_ratio):.2g} % below the floor"
+        above = "between them nothing is promised, although readers happen to stay above the floor"
+        yield Finding(
+            "rows-only",
+            "medium",
+            f"Only the rows are protected: {below if floor_ratio < 1 - TOLERANCE else above}.",
+            'Use cover="auto" (--cover auto) to protect the whole region.',
+        )
+    if design.guarantee == "pointwise":
+        better = f"some weighted average is learnt {joint_ratio:.3g} times as well as a joint promise would allow"
+        not_better = "here they happen to be protected as well, but that is not promised"
+        yield Finding(
+            "averages-not-promised",
+            "medium",
+            "Each value is protected by itself; totals, averages and differences may be known better: "
+            f"{better if joint_ratio > 1 + TOLERANCE else not_better}.",
+            'Use guarantee="joint" (--guarantee joint) where totals are sensitive too.',
+        )
+    promised = design.region.promised_at_rows(design.lookout.values) if design.cover == "rows" else design.region.points
+    if design.guarantee == "joint" and promised is not None and 0 < len(design.sensitive) < len(promised):
+        undetermined = max(reader.undetermined(promised) for reader in readers)
+        yield Finding(
+            "fewer-sensitive-inputs",
+            "note",
+            f"The joint promise is made for {len(design.sensitive)} of the {len(promised)} inputs; they determine the "
+            f"others to within {undetermined:.1e} of their standard deviation.",
+        )
+
+
+def findings_on_compression(design: Design, summary: Summary, cost: float) -> Iterator[Finding]:
+    """What a reader of the certificate of functional noise should know."""
+    left_out = max(
+        summary.residual(place, weighted=False) / float(np.mean(prior.variance(design.lookout.values)))
+        for place, prior in enumerate(design.priors)
+    )
+    yield Finding(
+        "compression-cost",
+        "note",
+        f"The noise is compressed: a random function around {len(summary)} centres. Readers are given all that these "
+        f"leave out of f ({left_out / summary.rows:.1e} of the variance of a row), so standard deviations are lower "
+        f"bounds. That costs at most {cost:.1e} of the noise.",
+    )
+    if len(design.lookout) < summary.rows:
+        yield Finding(
+            "searched-around-a-sample",
+            "low",
+            f"Could readers come closest to the floor at an unusual input? Worse inputs were looked for around "
+            f"{len(design.lookout):,} of the {summary.rows:,} rows; every row in the region was checked.",
+            'Use method="subspace" where the rows fit into memory.',
+        )
+
+
+def findings_on_design(design: Design, spill: float) -> Iterator[Finding]:
+    """What follows from the design alone: how the noise was made, and what the promise counts on."""
+    yield from findings_on_outputs(design)
+    yield from _on_parameters(design)
+    yield from _on_region(design)
+    yield from _to_answer(design)
+    if spill > MUCH_SPILL:
+        yield Finding(
+            "noise-outside",
+            "note",
+            f"{spill:.1%} of the noise falls outside the region: values just outside tell about those just inside, so "
+            "they have to be blurred too.",
+            "A rougher kernel (Matérn), a smaller region or a larger alpha spill less.",
+        )
+    if design.noise.shift > 0:
+        yield Finding(
+            "safety-noise",
+            "note",
+            f"Every row also carries independent noise of standard deviation {np.sqrt(design.noise.shift):.1e}, which "
+            "keeps the promise safe from round-off.",
+        )
+    if design.weights is not None:
+        by_output = design.inputs.outputs.numbered and design.weights.ndim == 1
+        yield Finding(
+            "weighted-rows",
+            "note",
+            "Noise was counted relative to the weights of the rows (if none were given: to the prior variance of their "
+            "output), and so are the gap and the spill."
+            if by_output
+            else "Rows were weighted: the gap is that of the weighted sum of variances, not of the trace.",
+        )
+
+
+def _on_parameters(design: Design) -> Iterator[Finding]:
+    """Where the published parameters of the prior come from."""
+    report, remedy = design.prior.fit_report, "Learn them outside: fit_prior(…, exclude=region), or --fit-outside."
+    if report is None:
+        yield Finding(
+            "parameters-unknown",
+            "low",
+            "Were the parameters of the model learnt from the sensitive rows? Mean, variance, lengthscale and error "
+            "variance are published. Learnt from the rows inside the region, they carry a little of the secret, which "
+            "is not accounted for.",
+            remedy,
+        )
+        return
+    inside = int(np.sum(design.region.contains_for_any_output(design.lookout.values)))
+    whole = len(design.lookout) == len(design.inputs)
+    if report.rows_excluded < (inside if whole else min(inside, 1)):
+        used = "all rows" if report.rows_excluded == 0 else "rows inside the region too"
+        yield Finding(
+            "parameters-from-sensitive-rows",
+            "medium",
+            f"The parameters of the model were learnt from {used} ({report.rows_used:,}) and are published, so they "
+            "carry a little of the secret, which is not accounted for.",
+            remedy,
+        )
+
+
+def _on_region(design: Design) -> Iterator[Finding]:
+    if free := free_columns(design):
+        yield Finding(
+            "free-columns",
+            "low",
+            f"Are other combinations sensitive? The region leaves {_listed(free)} free: the promise covers the "
+            "combinations that rows of the data have, and no others.",
+            'Bound these columns, or use sf.Box(…, free="ranges").',
+        )
+    if sides := _ends_of_data(design):
+        yield Finding(
+            "ends-with-the-data",
+            "low",
+            f"Is f sensitive beyond the data? The region ends where the data end: nothing is promised for "
+            f"{_listed(sides)}, and readers can extrapolate.",
+            "If that part is sensitive too, give the region a bound further out.",
+        )
+    if design.inputs.features >= MANY_COLUMNS and design.region.points is None:
+        yield Finding(
+            "many-columns",
+            "low",
+            f"Could a narrow place have been missed? A region in {design.inputs.features} input columns cannot be "
+            "looked at everywhere; the promise was checked at many inputs, with walks towards worse ones and a small "
+            "margin for what lies between.",
+            "Keep to few input columns where you can, or audit at inputs of your own choice.",
+        )
+    if isinstance(design.tolerance, TabulatedFloor) or (
+        isinstance(design.tolerance, FloorTolerance) and callable(design.tolerance.value)
+    ):
+        yield Finding(
+            "floor-varies",
+            "low",
+            "Does the floor change slowly? It varies over the region and was looked at only where it was checked; a "
+            "narrow peak between these inputs would not be seen.",
+            "Give one floor for the whole region, or one that changes slowly.",
+        )
+
+
+def _ends_of_data(design: Design) -> list[str]:
+    """Sides on which the region ends where the data end, in words."""
+    if design.region.points is not None or design.cover == "everywhere":
+        return []
+    lower, upper = design.region.bounding_box(design.inputs.dimension)
+    found = []
+    for place, name in enumerate(design.inputs.names[: design.inputs.features]):
+        values = design.lookout.values[:, place]
+        if np.isfinite(upper[place]) and upper[place] == values.max():
+            found.append(f"{name} above {upper[place]:.6g}")
+        if np.isfinite(lower[place]) and lower[place] == values.min():
+            found.append(f"{name} below {lower[place]:.6g}")
+    return found
+
+
+def _to_answer(design: Design) -> Iterator[Finding]:
+    """Questions that only the owner can answer."""
+    rows, rank = design.inputs, design.noise.rank
+    if design.structure != "diagonal" and 0 < rank < len(rows):
+        yield Finding(
+            "rows-held-by-others",
+            "low",
+            f"Does anybody hold the true values of {rank:,} of these rows? The noise has {rank:,} independent "
+            f"source{'s' * (rank > 1)} for {len(rows):,} rows. Who knows as many true values as there are sources can "
+            "compute the noise, and take it off everywhere.",
+            "Take rows that others hold out of the data, choose a larger floor, or use independent noise "
+            '(structure="diagonal"), which costs more.',
+        )
+    yield Finding(
+        "only-release",
+        "low",
+        "Is this the only release of these values? Two releases of one secret can be averaged; the promise is for this "
+        "one alone.",
+        "Publish once, or let a ledger account for all releases (sf.Ledger, --ledger).",
+    )
+    if not design.others:
+        yield Finding(
+            "better-model",
+            "low",
+            "Could a reader have a better model? The promise is to readers with the model in the certificate. Someone "
+            "who rightly believes in a longer lengthscale, a trend or a physical law can know more.",
+            "Name the models that you fear in priors=[…]; let sf.audit (sfumato audit) try some on your data.",
+        )
+    if _is_smooth(design.prior):
+        yield Finding(
+            "smooth-kernel",
+            "low",
+            "Are the data as smooth as the model says? Under an RBF kernel any small piece of a function determines "
+            "all of it, so noise has to spread far; and real data are seldom that smooth.",
+            'Prefer kernel="matern52" when in doubt, and compare.',
+        )
+    yield Finding(
+        "known-elsewhere",
+        "low",
+        "What else is known or published? Values next to the region that others know, an earlier raw version, or "
+        "another column that follows from this one (a velocity from a position, a tax from an income) are not part of "
+        "the promise.",
+        "Publish related columns as one (sf.JointPrior, --relation), enlarge the region, or choose a larger floor.",
+    )
+    names = rows.names[: rows.features]
+    yield Finding(
+        "inputs-are-published",
+        "low",
+        f"May the inputs be seen? {_listed(names)} {'is' if len(names) == 1 else 'are'} published without noise, for "
+        "every row. Only outputs are blurred; that a row is in the table is not hidden.",
+        "If being in the table is the secret, this method is not for you.",
+    )
+    errors = float(np.sqrt(np.max(np.asarray(design.prior.noise), initial=0.0)))
+    if errors > 0:
+        yield Finding(
+            "measurement-errors",
+            "low",
+            f"Are the measurement errors real? The model says that the true values carry errors of ± {errors:.4g}, "
+            "which hide something by themselves. If they are smaller than that, the promise is broken.",
+            "When in doubt protect with a smaller error variance.",
+        )
+
+
+def _is_smooth(prior: Prior) -> bool:
+    return any(isinstance(part, RBFKernel) for part in prior.kernel.modules())
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")

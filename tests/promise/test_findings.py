@@ -1,0 +1,74 @@
+"""Findings are data: one function decides the verdict, and everybody who asks gets the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from kernels import rbf
+from sfumato.promise.findings import SEVERITIES, Finding, in_order, verdict, verdict_in_words, warn_of, worse_than_found
+
+HIGH, MEDIUM, LOW, NOTE = (Finding(f"is-{severity}", severity, f"It is {severity}.") for severity in SEVERITIES)
+
+
+def test_the_worst_finding_decides_the_verdict() -> None:
+    assert verdict(True, []) == verdict(True, [NOTE, LOW]) == "publish"
+    assert verdict(True, [LOW, MEDIUM]) == "publish with care"
+    assert verdict(True, [MEDIUM, HIGH]) == verdict(False, []) == "do not publish"
+    assert verdict_in_words(True, [NOTE]) == "The promise holds"
+    assert verdict_in_words(True, [HIGH]) == "Do not publish: the promise is void"
+    assert verdict_in_words(False, [HIGH]) == "Do not publish: the promise does not hold"
+
+
+def test_findings_are_told_once_the_worst_first() -> None:
+    assert in_order([NOTE, LOW, HIGH, LOW, MEDIUM]) == (HIGH, MEDIUM, LOW, NOTE)
+
+
+def test_bad_news_of_an_owner_is_kept_and_good_news_is_not() -> None:
+    assert worse_than_found([HIGH, MEDIUM, LOW, NOTE], []) == (HIGH, MEDIUM)
+    milder = Finding(HIGH.code, "medium", "It is not so bad.")
+    assert worse_than_found([HIGH], [milder]) == (HIGH,)
+    assert worse_than_found([milder], [HIGH]) == ()
+
+
+def test_alarming_findings_are_warned_of_with_their_remedy() -> None:
+    with pytest.warns(sf.GuaranteeWarning) as caught:
+        warn_of([NOTE, LOW, Finding("bad", "high", "This is bad.", "Mend it.")])
+    assert [str(one.message) for one in caught] == ["This is bad. Mend it."]
+
+
+TIMES = np.linspace(0.0, 3.0, 25)
+PRIOR = sf.Prior(rbf(0.1), noise=0.01)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, "publish"),
+        ({"cover": "rows"}, "publish with care"),
+        ({"guarantee": "pointwise"}, "publish with care"),
+        ({"prior": sf.JointPrior.independent({"r": PRIOR, "v": PRIOR})}, "do not publish"),
+        ({"unsafe_seed": 1}, "do not publish"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
+def test_protect_certify_and_report_agree(asked, expected, tmp_path: Path) -> None:
+    prior, seed = asked.pop("prior", PRIOR), asked.pop("unsafe_seed", None)
+    mechanism = sf.protect(prior, TIMES, sf.Box(1.0, 2.0), alpha=0.5, progress=False, **asked)
+    values = np.sin(TIMES)
+    outputs = {"r": values, "v": values} if isinstance(prior, sf.JointPrior) else values
+    release = mechanism.release(outputs, unsafe_seed=seed)
+    release.save(tmp_path / "r.sfumato")
+    found = sf.load(tmp_path / "r.sfumato").certify(progress=False)
+    if seed is None:
+        assert mechanism.certificate.verdict == expected
+    assert release.certificate.verdict == found.verdict == expected
+    assert json.loads(json.dumps(found.as_dict()))["verdict"] == expected
+    page = sf.report(tmp_path / "r.sfumato", tmp_path / "r.html", progress=False).read_text(encoding="utf-8")
+    assert verdict_in_words(found.holds, found.findings) in page
+    for one in found.findings:
+        assert one.title in page
