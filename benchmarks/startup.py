@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parent / "results"
 HEAVY = ("torch", "gpytorch", "numpy", "scipy", "pandas", "matplotlib", "rich.progress", "sklearn", "pyarrow", "dask")
 STARTS = {
     "python -c pass": "pass",
-    "sfumato --help": "import sys; sys.argv = ['sfumato', '--help']; from sfumato.cli.commands import main; main()",
+    "sfumato --help": "import sys; sys.argv = ['sfumato', '--help']; from sfumato.__main__ import main; main()",
     "import sfumato": "import sfumato",
     "import torch": "import torch",
     "import gpytorch, pandas": "import gpytorch, pandas, scipy.linalg, scipy.special",

@@ -177,5 +177,5 @@ def test_a_tutorial_without_its_data_says_what_to_install(name: str, tmp_path: P
 
 def test_starting_imports_nothing_heavy(tmp_path: Path) -> None:
     heavy = ("torch", "numpy", "scipy", "pandas", "matplotlib", "sklearn")
-    asked = f"import sys, sfumato, sfumato.cli.commands; print([name for name in {heavy} if name in sys.modules])"
+    asked = f"import sys, sfumato, sfumato.__main__; print([name for name in {heavy} if name in sys.modules])"
     assert run("-c", asked, folder=tmp_path).stdout.strip() == "[]"

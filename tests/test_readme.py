@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from sfumato.__main__ import app
+from command_line import done, run
 
 ROOT = Path(__file__).resolve().parents[1]
 # The tutorials are run as programs: tests/test_docs.py.
@@ -53,8 +52,7 @@ def test_readme_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
     commands = [shlex.split(line) for line in text.splitlines() if line.startswith("sfumato ")]
     assert len(commands) >= 4
     for command in commands:
-        result = CliRunner().invoke(app, command[1:])
-        assert result.exit_code == 0, (command, result.output)
+        done(run(*command[1:]))
 
 
 def test_commands_for_several_outputs_and_releases_run_in_order(
@@ -68,8 +66,7 @@ def test_commands_for_several_outputs_and_releases_run_in_order(
     commands = [shlex.split(line) for line in text.splitlines() if line.startswith("sfumato ")]
     assert len(commands) >= 7
     for command in commands:
-        result = CliRunner().invoke(app, command[1:])
-        assert result.exit_code == 0, (command, result.output)
+        done(run(*command[1:]))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -29,3 +29,7 @@ class FitWarning(UserWarning):
 
 class GuaranteeWarning(UserWarning):
     """The promise is kept, but it is narrower than a reader might think."""
+
+
+class FindingWarning(GuaranteeWarning):
+    """A finding that makes a certificate's verdict worse; whoever shows the certificate need not show it again."""

@@ -15,24 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import sfumato as sf
-from sfumato.__main__ import app
+from command_line import answer, as_words, done, refused, run
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.progress import progress
 
 Run = Callable[..., Any]
-
-
-@pytest.fixture
-def run() -> Run:
-    def call(*arguments: object) -> Any:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="sfumato")
-        assert "Traceback" not in result.output
-        return result
-
-    return call
 
 
 @pytest.fixture
@@ -55,31 +44,16 @@ def options(data: Path, **changed: object) -> list[object]:
         "out": data.parent / "orbit.sfumato",
         **changed,
     }
-    words: list[object] = ["protect", data]
-    for name, value in chosen.items():
-        if value is not None:
-            words += [f"--{name.replace('_', '-')}"] if value is True else [f"--{name.replace('_', '-')}", value]
-    return words
+    return ["protect", data, *as_words(chosen)]
 
 
 @pytest.fixture
-def released(data: Path, run: Run) -> Path:
-    assert run(*options(data)).exit_code == 0
+def released(data: Path) -> Path:
+    done(run(*options(data)))
     return data.parent / "orbit.sfumato"
 
 
-def refused(result: Any, *parts: str) -> None:
-    """Exit code 2, nothing on stdout, and one paragraph on stderr that has all the ``parts``."""
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
-    # A wrong region text is shown with a mark under the place.
-    assert result.stderr.count("\n") == (3 if "the region text is wrong" in result.stderr else 1)
-    for part in parts:
-        assert part in result.stderr
-
-
-def test_version_and_help(run: Run) -> None:
+def test_version_and_help() -> None:
     assert run("--version").stdout == f"sfumato {sf.__version__}\n"
     for command in ("demo", "protect", "predict", "certify"):
         text = run(command, "--help").stdout
@@ -88,14 +62,13 @@ def test_version_and_help(run: Run) -> None:
 
 
 def test_help_does_not_wait_for_torch() -> None:
-    code = "import sys, sfumato.cli.commands; sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
+    code = "import sys, sfumato.__main__; sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_protect_certify_predict(data: Path, run: Run) -> None:
+def test_protect_certify_predict(data: Path) -> None:
     out, public = data.parent / "orbit.sfumato", data.parent / "public.csv"
-    result = run(*options(data, csv=public))
-    assert result.exit_code == 0, result.output
+    result = done(run(*options(data, csv=public)))
     assert "The promise holds." in result.stdout
     assert "1 ≤ t ≤ 2" in result.stdout
     published = pd.read_csv(public)
@@ -103,14 +76,13 @@ def test_protect_certify_predict(data: Path, run: Run) -> None:
     np.testing.assert_array_equal(published["r"], sf.load(out).outputs)
     assert not np.allclose(published["r"], pd.read_csv(data)["r"])
 
-    result = run("certify", out)
-    assert result.exit_code == 0, result.output
+    result = done(run("certify", out))
     assert "The promise holds." in result.stdout
 
     new = data.parent / "new.csv"
     pd.DataFrame({"t": [0.5, 1.5], "other": ["x", "y"]}).to_csv(new, index=False)
     predicted = data.parent / "predicted.csv"
-    assert run("predict", out, new, "--out", predicted).exit_code == 0
+    done(run("predict", out, new, "--out", predicted))
     table = pd.read_csv(predicted)
     assert list(table.columns) == ["t", "mean", "std"]
     seen = sf.load(out).predict([0.5, 1.5])
@@ -119,27 +91,27 @@ def test_protect_certify_predict(data: Path, run: Run) -> None:
     assert run("predict", out, new).stdout.splitlines()[0] == "t,mean,std"
 
 
-def test_json_is_one_object_on_stdout(data: Path, run: Run) -> None:
+def test_json_is_one_object_on_stdout(data: Path) -> None:
     out = data.parent / "orbit.sfumato"
-    made = json.loads(run(*options(data, json=True)).stdout)
+    made = answer(run(*options(data, json=True)))
     assert made["release"] == str(out)
     assert made["rows"] == 31
     assert made["rows_inside"] == 11
     assert made["certificate"]["holds"] is True
     assert made["certificate"]["floor_ratio"] >= 1 - 1e-9
-    checked = json.loads(run("certify", out, "--json").stdout)
+    checked = answer(run("certify", out, "--json"))
     assert checked["holds"] is True
     assert checked["unsafe"] is False
     assert checked["certificate"]["joint_ratio"] == pytest.approx(made["certificate"]["joint_ratio"])
     new = data.parent / "new.csv"
     new.write_text("t\n1.5\n")
-    seen = json.loads(run("predict", out, new, "--json").stdout)
+    seen = answer(run("predict", out, new, "--json"))
     assert seen["rows"] == 1
     assert seen["predictions"][0]["t"] == 1.5
 
 
-def test_floor_in_units_of_the_output(data: Path, run: Run) -> None:
-    made = json.loads(run(*options(data, alpha=None, floor=0.3, fit_outside=True, json=True)).stdout)
+def test_floor_in_units_of_the_output(data: Path) -> None:
+    made = answer(run(*options(data, alpha=None, floor=0.3, fit_outside=True, json=True)))
     assert made["certificate"]["worst_std"] >= 0.3 * (1 - 1e-9)
 
 
@@ -155,11 +127,8 @@ def test_floor_in_units_of_the_output(data: Path, run: Run) -> None:
         ({"structure": "diagonal"}, ["independent noise on every row", "nor any weighted average"], "correlated noise"),
     ],
 )
-def test_the_program_is_said_in_words(
-    data: Path, run: Run, changed: dict[str, object], said: list[str], unsaid: str
-) -> None:
-    result = run(*options(data, **changed))
-    assert result.exit_code == 0, result.output
+def test_the_program_is_said_in_words(data: Path, changed: dict[str, object], said: list[str], unsaid: str) -> None:
+    result = done(run(*options(data, **changed)))
     shown = " ".join(result.output.replace("│", " ").split())
     assert "no reader can know f(s) better than ±" in shown
     assert "at any s in the region" in shown
@@ -169,13 +138,13 @@ def test_the_program_is_said_in_words(
     assert json.loads(again.stdout)["certificate"]["guarantee"] == changed.get("guarantee", "joint")
 
 
-def test_a_column_of_weights_spares_its_rows(data: Path, run: Run) -> None:
+def test_a_column_of_weights_spares_its_rows(data: Path) -> None:
     table = pd.read_csv(data)
     table["weight"] = np.where(table["t"] > 2.05, 100.0, 1.0)
     table.to_csv(data, index=False)
     blur = []
     for changed in ({}, {"weights": "weight"}):
-        assert run(*options(data, guarantee="pointwise", **changed)).exit_code == 0
+        done(run(*options(data, guarantee="pointwise", **changed)))
         blur.append(sf.load(data.parent / "orbit.sfumato").noise.variance())
     heavy = table["weight"].to_numpy() > 1
     assert blur[1][heavy].sum() < 0.9 * blur[0][heavy].sum()
@@ -183,7 +152,7 @@ def test_a_column_of_weights_spares_its_rows(data: Path, run: Run) -> None:
     refused(run(*options(data, weights="r")), "--weights 'r'", "published")
 
 
-def test_the_papers_example_is_reproduced(tmp_path: Path, run: Run) -> None:
+def test_the_papers_example_is_reproduced(tmp_path: Path) -> None:
     result = run("reproduce", "example", "--out", tmp_path / "figures", "--json")
     made = json.loads(result.stdout)
     assert "variance of 3.545614, independent noise 20.0729" in made["notes"][0]
@@ -193,37 +162,35 @@ def test_the_papers_example_is_reproduced(tmp_path: Path, run: Run) -> None:
     refused(run("reproduce", "everything", "--out", tmp_path), "choose example, satellite")
 
 
-def test_rows_cover_is_announced_as_rows_only(data: Path, run: Run) -> None:
-    result = run(*options(data, cover="rows", alpha=0.1, lengthscale=0.1, noise=0))
-    assert result.exit_code == 0
+def test_rows_cover_is_announced_as_rows_only(data: Path) -> None:
+    result = done(run(*options(data, cover="rows", alpha=0.1, lengthscale=0.1, noise=0)))
     assert "Only the rows are protected" in result.stdout
 
 
-def test_parquet_in_and_out(data: Path, run: Run) -> None:
+def test_parquet_in_and_out(data: Path) -> None:
     pytest.importorskip("pyarrow")
     table = data.with_suffix(".parquet")
     pd.read_csv(data).to_parquet(table)
-    result = run(*options(table, csv=data.parent / "public.parquet"))
-    assert result.exit_code == 0, result.output
+    done(run(*options(table, csv=data.parent / "public.parquet")))
     assert len(pd.read_parquet(data.parent / "public.parquet")) == 31
 
 
-def test_inputs_repeated_or_comma_separated(data: Path, run: Run) -> None:
+def test_inputs_repeated_or_comma_separated(data: Path) -> None:
     x = np.linspace(0, 1, 6)
     grid = pd.DataFrame([(a, b, a + b) for a in x for b in x], columns=["a", "b", "c"])
     grid.to_csv(data, index=False)
     common = options(data, inputs=None, output="c", region="a <= 0.4 and b <= 0.4", out=data.parent / "one.sfumato")
-    assert run(*common, "--inputs", "a,b").exit_code == 0
-    assert run(*common, "--inputs", "a", "--inputs", "b").exit_code == 0
+    done(run(*common, "--inputs", "a,b"))
+    done(run(*common, "--inputs", "a", "--inputs", "b"))
     assert sf.load(data.parent / "one.sfumato").columns == ("a", "b")
 
 
-def test_missing_values_are_counted_and_located(data: Path, run: Run) -> None:
+def test_missing_values_are_counted_and_located(data: Path) -> None:
     table = pd.read_csv(data)
     table.loc[[2, 6], "r"] = np.nan
     table.to_csv(data, index=False)
     refused(run(*options(data)), "2 of 31 rows", "rows 3, 7", "--drop-missing")
-    made = json.loads(run(*options(data, drop_missing=True, json=True)).stdout)
+    made = answer(run(*options(data, drop_missing=True, json=True)))
     assert made["rows"] == 29
 
 
@@ -253,12 +220,12 @@ def test_missing_values_are_counted_and_located(data: Path, run: Run) -> None:
         ({"resolution": -1}, ["resolution"]),
     ],
 )
-def test_wrong_options_are_refused(data: Path, run: Run, changed: dict[str, object], parts: list[str]) -> None:
+def test_wrong_options_are_refused(data: Path, changed: dict[str, object], parts: list[str]) -> None:
     refused(run(*options(data, **changed)), *parts)
     assert not (data.parent / "orbit.sfumato").exists()
 
 
-def test_unsuitable_files_are_refused(data: Path, run: Run, tmp_path: Path) -> None:
+def test_unsuitable_files_are_refused(data: Path, tmp_path: Path) -> None:
     refused(run(*options(tmp_path / "none.csv")), "none.csv does not exist")
     refused(run(*options(tmp_path / "none.xlsx")), "'.xlsx'", ".csv or .parquet")
     refused(run(*options(data, out=tmp_path / "away" / "x.sfumato")), "does not exist; make it first")
@@ -279,25 +246,22 @@ def test_unsuitable_files_are_refused(data: Path, run: Run, tmp_path: Path) -> N
     refused(run(*options(tmp_path / "binary.parquet")), "cannot be read as a table")
 
 
-def test_a_replaced_release_is_mentioned_because_two_of_one_secret_can_be_averaged(
-    data: Path, run: Run, released: Path
-) -> None:
+def test_a_replaced_release_is_mentioned_because_two_of_one_secret_can_be_averaged(data: Path, released: Path) -> None:
     before = released.read_bytes()
     refused(run(*options(data, alpha=2)), "alpha is 2")
     assert released.read_bytes() == before
-    result = run(*options(data))
-    assert result.exit_code == 0
+    result = done(run(*options(data)))
     assert "Publish one of them only" in result.stdout
     assert released.read_bytes() != before
 
 
-def test_missing_option_is_wrong_use(data: Path, run: Run) -> None:
+def test_missing_option_is_wrong_use(data: Path) -> None:
     result = run("protect", data)
     assert result.exit_code == 2
     assert "--inputs" in result.stderr
 
 
-def test_damaged_release_is_wrong_use(released: Path, run: Run) -> None:
+def test_damaged_release_is_wrong_use(released: Path) -> None:
     whole = released.read_bytes()
     new = released.parent / "new.csv"
     new.write_text("t\n1.5\n")
@@ -309,17 +273,17 @@ def test_damaged_release_is_wrong_use(released: Path, run: Run) -> None:
     refused(run("certify", released.parent / "none.sfumato"), "does not exist")
 
 
-def test_predict_needs_the_columns_of_the_release(released: Path, run: Run) -> None:
+def test_predict_needs_the_columns_of_the_release(released: Path) -> None:
     new = released.parent / "new.csv"
     new.write_text("time\n1.5\n")
     refused(run("predict", released, new), "no column 't'")
     new.write_text("t\n1.5\n\nNA\n")
     refused(run("predict", released, new), "1 of 2 rows", "--drop-missing")
-    assert run("predict", released, new, "--drop-missing").exit_code == 0
+    done(run("predict", released, new, "--drop-missing"))
     refused(run("predict", released, new, "--out", new), "is what the command reads")
 
 
-def test_certify_exits_1_when_the_promise_is_broken(released: Path, run: Run) -> None:
+def test_certify_exits_1_when_the_promise_is_broken(released: Path) -> None:
     honest = sf.load(released)
     weak = replace(honest.design, noise=CorrelatedNoise(honest.noise.factor / 2, honest.noise.shift))
     replace(honest, design=weak).save(released)
@@ -331,9 +295,7 @@ def test_certify_exits_1_when_the_promise_is_broken(released: Path, run: Run) ->
     assert json.loads(result.stdout)["holds"] is False
 
 
-def test_protect_writes_nothing_when_the_promise_cannot_be_kept(
-    data: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_protect_writes_nothing_when_the_promise_cannot_be_kept(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise sf.GuaranteeError("the certificate does not hold")
 
@@ -344,19 +306,18 @@ def test_protect_writes_nothing_when_the_promise_cannot_be_kept(
     assert sorted(path.name for path in data.parent.iterdir()) == ["orbit.csv"]
 
 
-def test_demo_writes_all_its_files_and_its_commands_work(tmp_path: Path, run: Run) -> None:
+def test_demo_writes_all_its_files_and_its_commands_work(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    result = run("demo", "--out", folder)
-    assert result.exit_code == 0, result.output
+    result = done(run("demo", "--out", folder))
     assert "The promise holds." in result.stdout
     names = ["new.csv", "orbit.csv", "orbit.png", "orbit.sfumato", "report.html", "truth.csv"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "orbit.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert len(pd.read_csv(folder / "orbit.csv")) == 61
     assert f"sfumato certify {folder}/orbit.sfumato" in result.stdout
-    assert run("certify", folder / "orbit.sfumato").exit_code == 0
-    assert run("predict", folder / "orbit.sfumato", folder / "new.csv").exit_code == 0
-    assert run("demo", "--out", folder, "--json").exit_code == 0
+    done(run("certify", folder / "orbit.sfumato"))
+    done(run("predict", folder / "orbit.sfumato", folder / "new.csv"))
+    done(run("demo", "--out", folder, "--json"))
     refused(run("demo", "--out", folder / "new.csv"), "is a file")
 
 

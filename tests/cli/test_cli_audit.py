@@ -11,26 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import sfumato as sf
+from command_line import done, refused, run
 from kernels import matern
-from sfumato.__main__ import app
 from sfumato.noise.noise import CorrelatedNoise
 
 Run = Callable[..., Any]
 T = np.linspace(0.0, 3.0, 31)
 Y = np.sin(2 * T)
-
-
-@pytest.fixture
-def run() -> Run:
-    def call(*arguments: object) -> Any:
-        result = CliRunner().invoke(app, ["audit", *(str(argument) for argument in arguments)], prog_name="sfumato")
-        assert "Traceback" not in result.output
-        return result
-
-    return call
 
 
 @pytest.fixture(scope="module")
@@ -48,31 +37,32 @@ def folder(tmp_path: Path, release: sf.Release) -> Path:
     return tmp_path
 
 
-def refused(result: Any, *parts: str) -> None:
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
-    for part in parts:
-        assert part in result.stderr
-
-
-def test_table_and_figure(folder: Path, run: Run) -> None:
-    result = run(folder / "orbit.sfumato", "--truth", folder / "orbit.csv", "--figure", folder / "audit.png")
-    assert result.exit_code == 0, result.output
+def test_table_and_figure(folder: Path) -> None:
+    result = done(
+        run("audit", folder / "orbit.sfumato", "--truth", folder / "orbit.csv", "--figure", folder / "audit.png")
+    )
     assert result.stdout.startswith("OWNER ONLY: this uses the truth; do not publish this output.")
     for words in ("Bayes reader", "averages 20 releases", "critical", "not tried", "The promise is kept"):
         assert words in result.stdout
     assert (folder / "audit.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_json(folder: Path, run: Run, release: sf.Release) -> None:
+def test_json(folder: Path, release: sf.Release) -> None:
     again = sf.protect(release.prior, pd.DataFrame({"t": T}), release.region, alpha=0.3, progress=False).release(Y)
     again.save(folder / "again.sfumato")
-    result = run(
-        folder / "orbit.sfumato", "--truth", folder / "orbit.csv", "--with", folder / "again.sfumato", "--json",
-        "--draws", 5,
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
+    result = done(
+        run(
+            "audit",
+            folder / "orbit.sfumato",
+            "--truth",
+            folder / "orbit.csv",
+            "--with",
+            folder / "again.sfumato",
+            "--json",
+            "--draws",
+            5,
+        )
+    )
     found = json.loads(result.stdout)
     assert "OWNER ONLY" in result.stderr
     assert found["holds"] is True
@@ -80,15 +70,15 @@ def test_json(folder: Path, run: Run, release: sf.Release) -> None:
     assert {"averages 5 releases", "joins 2 releases"} <= {outcome["name"] for outcome in found["outcomes"]}
 
 
-def test_a_covered_adversary_below_the_floor_is_exit_code_1(folder: Path, run: Run, release: sf.Release) -> None:
+def test_a_covered_adversary_below_the_floor_is_exit_code_1(folder: Path, release: sf.Release) -> None:
     weak = replace(release.design, noise=CorrelatedNoise(release.noise.factor / 3))
     replace(release, design=weak).save(folder / "weak.sfumato")
-    result = run(folder / "weak.sfumato", "--truth", folder / "orbit.csv")
+    result = run("audit", folder / "weak.sfumato", "--truth", folder / "orbit.csv")
     assert result.exit_code == 1, result.output
     assert "THE PROMISE IS BROKEN" in result.stdout
 
 
-def test_rows_are_matched_by_their_inputs(folder: Path, run: Run, release: sf.Release) -> None:
+def test_rows_are_matched_by_their_inputs(folder: Path, release: sf.Release) -> None:
     from sfumato.cli.audit import true_values
 
     table = pd.read_csv(folder / "orbit.csv", float_precision="round_trip").sample(frac=1.0, random_state=1)
@@ -107,23 +97,27 @@ def test_repeated_inputs_are_taken_in_the_order_of_the_file(folder: Path) -> Non
     np.testing.assert_array_equal(true_values(made, folder / "four.csv", None), [6.0, 7.0, 8.0, 9.0])
 
 
-def test_wrong_use_is_told(folder: Path, run: Run) -> None:
+def test_wrong_use_is_told(folder: Path) -> None:
     release, truth = folder / "orbit.sfumato", folder / "orbit.csv"
-    refused(run(folder / "none.sfumato", "--truth", truth), "none.sfumato does not exist")
-    refused(run(release, "--truth", folder / "none.csv"), "does not exist")
-    refused(run(release, "--truth", truth, "--output", "q"), "no column 'q'")
-    refused(run(release, "--truth", truth, "--grid", 0.3), "grid is 0.3", "no multiple")
-    refused(run(release, "--truth", truth, "--draws", 0), "draws is 0")
-    refused(run(release, "--truth", truth, "--figure", folder / "audit.txt"), "ends in '.txt'", ".png")
-    refused(run(release, "--truth", truth, "--figure", folder / "no" / "audit.png"), "cannot be written")
+    refused(run("audit", folder / "none.sfumato", "--truth", truth), "none.sfumato does not exist")
+    refused(run("audit", release, "--truth", folder / "none.csv"), "does not exist")
+    refused(run("audit", release, "--truth", truth, "--output", "q"), "no column 'q'")
+    refused(run("audit", release, "--truth", truth, "--grid", 0.3), "grid is 0.3", "no multiple")
+    refused(run("audit", release, "--truth", truth, "--draws", 0), "draws is 0")
+    refused(run("audit", release, "--truth", truth, "--figure", folder / "audit.txt"), "ends in '.txt'", ".png")
+    refused(run("audit", release, "--truth", truth, "--figure", folder / "no" / "audit.png"), "cannot be written")
     table = pd.read_csv(truth)
     table.iloc[:-1].to_csv(folder / "short.csv", index=False)
-    refused(run(release, "--truth", folder / "short.csv"), "has 30 rows, but the release has 31")
+    refused(run("audit", release, "--truth", folder / "short.csv"), "has 30 rows, but the release has 31")
     table.assign(t=table["t"] + 1e-9).to_csv(folder / "moved.csv", index=False)
-    refused(run(release, "--truth", folder / "moved.csv"), "has no row for t = 0.0 (row 1 of the release)", "exactly")
+    refused(
+        run("audit", release, "--truth", folder / "moved.csv"),
+        "has no row for t = 0.0 (row 1 of the release)",
+        "exactly",
+    )
 
 
-def test_help_shows_examples(run: Run) -> None:
-    text = run("--help").stdout
+def test_help_shows_examples() -> None:
+    text = run("audit", "--help").stdout
     assert "Examples" in text
     assert "sfumato audit" in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,23 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import sfumato as sf
-from sfumato.__main__ import app
+from command_line import answer, done, refused, run
 
 Run = Callable[..., Any]
 DERIVATIVE = ["--output", "r", "--output", "v", "--relation", "v = d(r)/d(t)", "--output-noise", "v=0.01"]
-
-
-@pytest.fixture
-def run() -> Run:
-    def call(*arguments: object) -> Any:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="sfumato")
-        assert "Traceback" not in result.output
-        return result
-
-    return call
 
 
 @pytest.fixture
@@ -35,7 +23,7 @@ def book(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def protect(tmp_path: Path, run: Run, book: Path) -> Run:
+def protect(tmp_path: Path, book: Path) -> Run:
     """``protect --ledger`` of a small table into a file of its own, with ``--output r`` if nothing else is said."""
     t = np.linspace(0.0, 3.0, 21)
     data = tmp_path / "orbit.csv"
@@ -48,21 +36,7 @@ def protect(tmp_path: Path, run: Run, book: Path) -> Run:
     return call
 
 
-def done(result: Any) -> Any:
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def refused(result: Any, *parts: str, code: int = 2) -> None:
-    assert result.exit_code == code, result.output
-    assert result.stderr.startswith("error: ")
-    for part in parts:
-        assert part in result.stderr
-
-
-def test_three_releases_keep_one_promise_and_show_says_what_is_left(
-    protect: Run, run: Run, book: Path, tmp_path: Path
-) -> None:
+def test_three_releases_keep_one_promise_and_show_says_what_is_left(protect: Run, book: Path, tmp_path: Path) -> None:
     for number in (1, 2, 3):
         result = done(protect(f"{number}.sfumato", "--share", 0.4))
         assert f"{number} release(s), head {sf.Ledger(book).head}" in result.stdout
@@ -79,7 +53,7 @@ def test_three_releases_keep_one_promise_and_show_says_what_is_left(
     assert f"{ledger.remaining().left:.1%} of the tolerance is left after 3 release(s)" in shown
 
     figure = tmp_path / "left.png"
-    made = json.loads(done(run("ledger", "show", book, "--json", "--figure", figure)).stdout)
+    made = answer(run("ledger", "show", book, "--json", "--figure", figure))
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert [one["number"] for one in made["releases"]] == [1, 2, 3]
     assert made["releases"][0]["outputs"] == ["r"]
@@ -89,7 +63,7 @@ def test_three_releases_keep_one_promise_and_show_says_what_is_left(
     assert (made["torn"], made["head"]) == (False, ledger.head)
 
 
-def test_show_about_one_region(protect: Run, run: Run, book: Path) -> None:
+def test_show_about_one_region(protect: Run, book: Path) -> None:
     done(protect("1.sfumato"))
     done(run("ledger", "show", book, "--region", "1 <= t <= 2"))
     done(run("ledger", "show", book, "--region", "r: 1 <= t <= 2"))
@@ -100,7 +74,7 @@ def test_show_about_one_region(protect: Run, run: Run, book: Path) -> None:
 
 
 def test_json_of_protect_has_the_ledger(protect: Run, book: Path) -> None:
-    made = json.loads(done(protect("1.sfumato", "--json", "--remeasured")).stdout)["ledger"]
+    made = answer(protect("1.sfumato", "--json", "--remeasured"))["ledger"]
     assert (made["file"], made["releases"], made["head"]) == (str(book), 1, sf.Ledger(book).head)
     assert made["left"] == pytest.approx(0.5, abs=0.02)
     assert sf.Ledger(book).releases[0].remeasured
@@ -115,10 +89,10 @@ def test_a_used_up_budget_is_exit_code_1_and_nothing_is_written(protect: Run, bo
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.sfumato", "orbit.csv", "orbit.ledger"]
 
 
-def test_several_outputs_in_a_ledger(protect: Run, run: Run, book: Path) -> None:
+def test_several_outputs_in_a_ledger(protect: Run, book: Path) -> None:
     for number in (1, 2):
         done(protect(f"{number}.sfumato", output=(*DERIVATIVE,)))
-    made = json.loads(done(run("ledger", "show", book, "--json")).stdout)
+    made = answer(run("ledger", "show", book, "--json"))
     assert [one["outputs"] for one in made["releases"]] == [["r", "v"], ["r", "v"]]
     assert made["remaining"]["holds"] is True
     done(run("ledger", "show", book, "--region", "1 <= t <= 2"))
@@ -126,14 +100,14 @@ def test_several_outputs_in_a_ledger(protect: Run, run: Run, book: Path) -> None
     refused(run("ledger", "show", book, "--region", "v: 1 <= t <= 2"), "the ledger has no promise")
 
 
-def test_show_about_a_quantity_without_inputs(protect: Run, run: Run, book: Path) -> None:
+def test_show_about_a_quantity_without_inputs(protect: Run, book: Path) -> None:
     relation = ("--relation", "m = mean(r where 1 <= t <= 2)", "--region", "m")
     done(protect("1.sfumato", output=("--output", "r", *relation)))
     done(run("ledger", "show", book, "--region", "1 <= t <= 2", "--region", "m"))
     refused(run("ledger", "show", book, "--region", "m"), "the ledger has no promise")
 
 
-def test_verify_says_the_head_and_finds_lines_that_were_taken_away(protect: Run, run: Run, book: Path) -> None:
+def test_verify_says_the_head_and_finds_lines_that_were_taken_away(protect: Run, book: Path) -> None:
     done(protect("1.sfumato"))
     early = book.read_bytes()
     done(protect("2.sfumato"))
@@ -149,23 +123,21 @@ def test_verify_says_the_head_and_finds_lines_that_were_taken_away(protect: Run,
     refused(run("ledger", "verify", book, "--head", "abc"), "head is 'abc'", "64 hexadecimal digits")
 
 
-def test_a_torn_line_is_said_loudly_and_is_no_error(protect: Run, run: Run, book: Path) -> None:
+def test_a_torn_line_is_said_loudly_and_is_no_error(protect: Run, book: Path) -> None:
     done(protect("1.sfumato"))
     whole = book.read_bytes()
     book.write_bytes(whole + whole[100:200].replace(b"\n", b""))
     for command in ("verify", "show"):
         assert "TORN: 100 bytes" in done(run("ledger", command, book)).stdout
-    made = json.loads(done(run("ledger", "verify", book, "--json")).stdout)
+    made = answer(run("ledger", "verify", book, "--json"))
     assert made["torn"]["bytes"] == 100
     assert made["releases"] == 1
     done(protect("2.sfumato"))
-    made = json.loads(done(run("ledger", "verify", book, "--json")).stdout)
+    made = answer(run("ledger", "verify", book, "--json"))
     assert (made["torn"], made["interrupted_before"], made["releases"]) == (None, 1, 2)
 
 
-def test_a_changed_or_foreign_file_is_refused_as_a_damaged_release_is(
-    protect: Run, run: Run, book: Path, tmp_path: Path
-) -> None:
+def test_a_changed_or_foreign_file_is_refused_as_a_damaged_release_is(protect: Run, book: Path, tmp_path: Path) -> None:
     done(protect("1.sfumato"))
     honest = book.read_bytes()
     book.write_bytes(honest.replace(b'"alpha":0.5', b'"alpha":0.9'))
@@ -194,7 +166,7 @@ def test_a_release_that_cannot_be_written_counts_as_published(
     assert len(sf.Ledger(book)) == 1
 
 
-def test_the_ledger_is_never_written_over(protect: Run, run: Run, book: Path, tmp_path: Path) -> None:
+def test_the_ledger_is_never_written_over(protect: Run, book: Path, tmp_path: Path) -> None:
     refused(protect("orbit.ledger"), "--out and --ledger are both")
     refused(protect("1.sfumato", "--csv", book), "--csv and --ledger are both")
     refused(protect("1.sfumato", "--ledger", tmp_path / "orbit.csv"), "is what the command reads")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,26 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import sfumato as sf
-from sfumato.__main__ import app
+from command_line import answer, done, refused, run
 from sfumato.data.outputs import Outputs
 
 Run = Callable[..., Any]
 DERIVATIVE = ["--output", "r", "--output", "v", "--relation", "v = d(r)/d(t)"]
 MEAN = ["--relation", "m = mean(r where 1 <= t <= 2)"]
 INSIDE = ["--region", "1 <= t <= 2"]
-
-
-@pytest.fixture
-def run() -> Run:
-    def call(*arguments: object) -> Any:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="sfumato")
-        assert "Traceback" not in result.output
-        return result
-
-    return call
 
 
 @pytest.fixture
@@ -42,7 +30,7 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def protect(data: Path, run: Run) -> Run:
+def protect(data: Path) -> Run:
     """``protect`` with what all tests have in common: no fit takes long."""
 
     def call(*words: object) -> Any:
@@ -57,19 +45,7 @@ def out(data: Path) -> Path:
     return data.parent / "orbit.sfumato"
 
 
-def done(result: Any) -> Any:
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def refused(result: Any, *parts: str) -> None:
-    assert result.exit_code == 2, result.output
-    assert result.stderr.startswith("error: ")
-    for part in parts:
-        assert part in result.stderr
-
-
-def test_a_function_and_its_derivative_are_released_together(protect: Run, run: Run, data: Path, out: Path) -> None:
+def test_a_function_and_its_derivative_are_released_together(protect: Run, data: Path, out: Path) -> None:
     public = data.parent / "public.csv"
     result = done(protect(*DERIVATIVE, *INSIDE, "--alpha", 0.3, "--csv", public))
     assert "r, v, protected where r: 1 ≤ t ≤ 2; v: 1 ≤ t ≤ 2" in result.stdout
@@ -84,11 +60,11 @@ def test_a_function_and_its_derivative_are_released_together(protect: Run, run: 
     assert "The promise holds." in done(run("certify", out)).stdout
 
 
-def test_a_quantity_that_is_never_released_is_protected_all_the_same(protect: Run, run: Run, out: Path) -> None:
+def test_a_quantity_that_is_never_released_is_protected_all_the_same(protect: Run, out: Path) -> None:
     common = ["--output", "r", *INSIDE, "--guarantee", "pointwise", "--json"]
-    plain = json.loads(done(protect(*common, "--alpha", 0.5)).stdout)
+    plain = answer(protect(*common, "--alpha", 0.5))
     options = [*common, *MEAN, "--region", "m", "--alpha", "r=0.5", "--alpha", "m=0.05"]
-    made = json.loads(done(protect(*options)).stdout)
+    made = answer(protect(*options))
     assert made["outputs"] == ["r"]
     assert made["rows"] == 25
     assert made["certificate"]["trace"] > plain["certificate"]["trace"]
@@ -96,7 +72,7 @@ def test_a_quantity_that_is_never_released_is_protected_all_the_same(protect: Ru
     assert release.design.inputs.outputs.names == ("r", "m")
     assert set(release.inputs[:, -1]) == {0.0}
     before = np.sqrt(release.prior.variance(np.array([[1.5, 1.0]]))[0])
-    asked = json.loads(done(run("predict", out, "--of", "m", "--json")).stdout)
+    asked = answer(run("predict", out, "--of", "m", "--json"))
     assert asked["output"] == "m"
     assert asked["rows"] == 1
     assert asked["predictions"][0]["std"] >= np.sqrt(0.95) * before * (1 - 1e-9)
@@ -148,17 +124,17 @@ def test_the_noise_of_a_derivative_is_none_if_it_is_not_said(protect: Run, out: 
 def test_the_prior_of_a_group_is_fitted_outside_of_all_that_is_sensitive_in_it(
     protect: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sfumato.models import fit
+    from sfumato import models
 
     reports = []
-    honest = fit.fit_prior
+    honest = models.fit_prior
 
     def watched(*args: Any, **kwargs: Any) -> sf.Prior:
         prior = honest(*args, **kwargs)
         reports.append(prior.fit_report.rows_excluded)
         return prior
 
-    monkeypatch.setattr("sfumato.models.fit.fit_prior", watched)
+    monkeypatch.setattr(models, "fit_prior", watched)
     options = [*DERIVATIVE, "--output", "s", "--region", "v: 1 <= t <= 2", "--region", "s: t <= 0.5", "--alpha", 0.5]
     mean = ["--relation", "m = mean(r where t >= 2.5)", "--region", "m"]
     done(protect(*options, *mean, "--fit-outside"))
@@ -173,7 +149,7 @@ def test_weights_count_for_the_rows_of_every_output(protect: Run, out: Path) -> 
     refused(protect(*DERIVATIVE, *INSIDE, "--alpha", 0.5, "--weights", "v"), "--weights 'v'")
 
 
-def test_a_base_may_be_fitted_without_being_released(protect: Run, run: Run, data: Path, out: Path) -> None:
+def test_a_base_may_be_fitted_without_being_released(protect: Run, data: Path, out: Path) -> None:
     done(protect("--output", "v", "--relation", "v = d(r)/d(t)", "--region", "r: 1 <= t <= 2", "--alpha", 0.3))
     release = sf.load(out)
     assert release.design.inputs.outputs.names == ("r", "v")
@@ -184,26 +160,26 @@ def test_a_base_may_be_fitted_without_being_released(protect: Run, run: Run, dat
     assert table[0] == "t,mean,std"
 
 
-def test_predict_asks_which_output_is_meant(protect: Run, run: Run, data: Path, out: Path) -> None:
+def test_predict_asks_which_output_is_meant(protect: Run, data: Path, out: Path) -> None:
     done(protect(*DERIVATIVE, *MEAN, *INSIDE, "--region", "m", "--alpha", 0.5))
     new = data.parent / "new.csv"
     new.write_text("t\n0.5\n1.5\n")
-    refused(run("predict", out, new), "r, v, m", "--of r")
-    refused(run("predict", out, new, "--of", "x"), "--of is 'x'", "r, v, m")
+    refused(run("predict", out, new), "--of is missing", "'r', 'v', 'm'")
+    refused(run("predict", out, new, "--of", "x"), "--of is 'x'", "'r', 'v', 'm'")
     refused(run("predict", out, new, "--of", "m"), "'m' is one quantity", "leave")
     refused(run("predict", out, "--of", "v"), "NEW is missing", "t")
-    seen = json.loads(done(run("predict", out, new, "--of", "v", "--json")).stdout)
+    seen = answer(run("predict", out, new, "--of", "v", "--json"))
     assert seen["output"] == "v"
     expected = sf.load(out).predict([0.5, 1.5], output="v")
     np.testing.assert_allclose([row["std"] for row in seen["predictions"]], expected.std)
 
 
-def test_predict_of_a_plain_release_takes_its_own_name_only(protect: Run, run: Run, data: Path, out: Path) -> None:
+def test_predict_of_a_plain_release_takes_its_own_name_only(protect: Run, data: Path, out: Path) -> None:
     done(protect("--output", "r", *INSIDE, "--alpha", 0.5))
     new = data.parent / "new.csv"
     new.write_text("t\n0.5\n")
     done(run("predict", out, new, "--of", "r"))
-    refused(run("predict", out, new, "--of", "v"), "--of is 'v'", "about r")
+    refused(run("predict", out, new, "--of", "v"), "--of is 'v'", "about 'r' alone")
     refused(run("predict", out), "NEW is missing")
 
 
@@ -212,7 +188,7 @@ def test_predict_of_a_plain_release_takes_its_own_name_only(protect: Run, run: R
     [
         (["--output", "r", "--output", "r", *INSIDE, "--alpha", 1], ["--output 'r'", "more than once"]),
         (["--output", "r", "--relation", "t = d(r)/d(t)", *INSIDE, "--alpha", 0.1], ["'t'", "one of --inputs"]),
-        (["--output", "r", "--relation", "v = d r", *INSIDE, "--alpha", 0.1], ["expected `(`", "'v = d r'"]),
+        (["--output", "r", "--relation", "v = d r", *INSIDE, "--alpha", 0.1], ["expected `(`", "v = d r"]),
         ([*DERIVATIVE, "--relation", "v = mean(r)", *INSIDE, "--alpha", 0.1], ["'v' on the left more than once"]),
         ([*DERIVATIVE, "--relation", "a = d(v)/d(t)", *INSIDE, "--alpha", 0.1], ["'v' follows from another"]),
         (["--output", "r", "--output", "v", "--relation", "v = mean(r)", *INSIDE, "--alpha", 0.1], ["is one number"]),
@@ -258,9 +234,7 @@ def test_wrong_use_is_refused_with_the_option_and_the_remedy(
         (["--ledger", "orbit.ledger"], "--ledger"),
     ],
 )
-def test_several_outputs_and_ledgers_are_for_tables_in_memory(
-    run: Run, data: Path, words: list[object], option: str
-) -> None:
+def test_several_outputs_and_ledgers_are_for_tables_in_memory(data: Path, words: list[object], option: str) -> None:
     pytest.importorskip("pyarrow")
     table = data.with_suffix(".parquet")
     pd.read_csv(data).to_parquet(table)

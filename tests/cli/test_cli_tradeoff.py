@@ -10,24 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import sfumato as sf
-from sfumato.__main__ import app
+from command_line import done, refused, run
 
 Run = Callable[..., Any]
 T = np.linspace(0.0, 3.0, 31)
 HOW = ("--inputs", "t", "--output", "r", "--region", "1 <= t <= 2", "--lengthscale", 0.3, "--noise", 0.05)
-
-
-@pytest.fixture
-def run() -> Run:
-    def call(*arguments: object) -> Any:
-        result = CliRunner().invoke(app, ["tradeoff", *(str(argument) for argument in arguments)], prog_name="sfumato")
-        assert "Traceback" not in result.output
-        return result
-
-    return call
 
 
 @pytest.fixture
@@ -37,21 +26,24 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def refused(result: Any, *parts: str) -> None:
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
-    for part in parts:
-        assert part in result.stderr
-
-
-def test_table_figure_and_csv(table: Path, run: Run) -> None:
+def test_table_figure_and_csv(table: Path) -> None:
     figure, csv = table.with_name("tradeoff.png"), table.with_name("levels.csv")
-    result = run(
-        table, *HOW, "--alphas", "0.3,0.6", "--ways", "joint,diagonal,dropout", "--figure", figure, "--csv", csv,
-        "--fit-outside",
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
+    result = done(
+        run(
+            "tradeoff",
+            table,
+            *HOW,
+            "--alphas",
+            "0.3,0.6",
+            "--ways",
+            "joint,diagonal,dropout",
+            "--figure",
+            figure,
+            "--csv",
+            csv,
+            "--fit-outside",
+        )
+    )
     for words in ("What readers of r lose where 1 ≤ t ≤ 2 is protected", "rmse out", "dropout", "readers lose"):
         assert words in result.stdout
     assert f"Written: {figure} and {csv}" in result.stdout
@@ -66,9 +58,8 @@ def test_table_figure_and_csv(table: Path, run: Run) -> None:
     np.testing.assert_allclose(written["loss"][1:3], [line.loss for line in found.rows], rtol=1e-6)
 
 
-def test_json(table: Path, run: Run) -> None:
-    result = run(table, *HOW, "--floors", "0.2", "--ways", "joint", "--json")
-    assert result.exit_code == 0, result.output
+def test_json(table: Path) -> None:
+    result = done(run("tradeoff", table, *HOW, "--floors", "0.2", "--ways", "joint", "--json"))
     found = json.loads(result.stdout)
     assert found["output"] == "r"
     assert [row["way"] for row in found["rows"]] == ["joint"]
@@ -77,26 +68,24 @@ def test_json(table: Path, run: Run) -> None:
     assert found["rows"][0]["measured"] is None
 
 
-def test_measured_errors_are_for_the_owner(table: Path, run: Run) -> None:
-    result = run(table, *HOW, "--alphas", "0.5", "--ways", "joint", "--measured")
-    assert result.exit_code == 0, result.output
+def test_measured_errors_are_for_the_owner(table: Path) -> None:
+    result = done(run("tradeoff", table, *HOW, "--alphas", "0.5", "--ways", "joint", "--measured"))
     assert result.stdout.startswith("OWNER ONLY")
     assert "measured" in result.stdout
 
 
-def test_help_has_examples(run: Run) -> None:
-    result = run("--help")
-    assert result.exit_code == 0
+def test_help_has_examples() -> None:
+    result = done(run("tradeoff", "--help"))
     assert "sfumato tradeoff orbit.csv --inputs t" in " ".join(result.stdout.split())
 
 
-def test_wrong_use_is_told(table: Path, run: Run) -> None:
-    refused(run(table, *HOW, "--alphas", "0.1,x"), "--alphas is '0.1,x'")
-    refused(run(table, *HOW, "--alphas", "1.5"), "alpha is 1.5")
-    refused(run(table, *HOW, "--alphas", "0.1", "--floors", "1"), "both given")
-    refused(run(table, *HOW, "--ways", "robust"), "ways is 'robust'")
-    refused(run(table, *HOW, "--figure", table.with_name("a.txt")), "ends in '.txt'", ".png")
-    refused(run(table, *HOW, "--csv", table.with_name("a.txt")), "ends in '.txt'")
-    refused(run(table, *HOW, "--csv", table), "is what the command reads")
-    refused(run(table, *HOW[:2], "--output", "t", *HOW[4:]), "also one of --inputs")
-    refused(run(table.with_name("none.csv"), *HOW), "does not exist")
+def test_wrong_use_is_told(table: Path) -> None:
+    refused(run("tradeoff", table, *HOW, "--alphas", "0.1,x"), "--alphas is '0.1,x'")
+    refused(run("tradeoff", table, *HOW, "--alphas", "1.5"), "alpha is 1.5")
+    refused(run("tradeoff", table, *HOW, "--alphas", "0.1", "--floors", "1"), "both given")
+    refused(run("tradeoff", table, *HOW, "--ways", "robust"), "ways is 'robust'")
+    refused(run("tradeoff", table, *HOW, "--figure", table.with_name("a.txt")), "ends in '.txt'", ".png")
+    refused(run("tradeoff", table, *HOW, "--csv", table.with_name("a.txt")), "ends in '.txt'")
+    refused(run("tradeoff", table, *HOW, "--csv", table), "is what the command reads")
+    refused(run("tradeoff", table, *HOW[:2], "--output", "t", *HOW[4:]), "also one of --inputs")
+    refused(run("tradeoff", table.with_name("none.csv"), *HOW), "does not exist")

@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from census_tables import made_up_pums
-from sfumato.__main__ import app
+from command_line import run
 from sfumato.paper.reproduce import STUDIES, minutes
-
-
-def run(*words: object):
-    return CliRunner().invoke(app, [str(word) for word in words], prog_name="sfumato")
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import sfumato as sf
-from sfumato.__main__ import app
+from command_line import as_words, run
 from sfumato.cli.stream import rows_to_fit
 from sfumato.data.parquet import fingerprint, parquet_files, rows_of_parquet
 from sfumato.data.parts import Done, Engine, Here, Part, Result, StoredInputs
@@ -509,16 +508,7 @@ class TestCommand:
             "out": f"{folder}/",
             **changed,
         }
-        words = ["protect", str(data)]
-        for name, value in options.items():
-            flag = f"--{name.replace('_', '-')}"
-            words += [] if value is None else [flag] if value is True else [flag, str(value)]
-        return words
-
-    def run(self, *words: object) -> Any:
-        result = CliRunner().invoke(app, [str(word) for word in words], prog_name="sfumato")
-        assert "Traceback" not in result.output
-        return result
+        return ["protect", str(data), *map(str, as_words(options))]
 
     def published(self, out: Path) -> np.ndarray:
         files = sorted((out / ROW_FOLDER).iterdir())
@@ -526,22 +516,22 @@ class TestCommand:
 
     def test_protect_predict_certify(self, data: Path, tmp_path: Path) -> None:
         out = tmp_path / "release"
-        result = self.run(*self.words(data, out))
+        result = run(*self.words(data, out))
         assert result.exit_code == 0, result.output
         assert result.stderr == ""
         assert "The promise holds." in result.stdout
         assert "2000 rows" in result.stdout
         assert sorted(os.listdir(out)) == [MANIFEST, ROW_FOLDER]
-        certified = self.run("certify", out, "--json")
+        certified = run("certify", out, "--json")
         assert certified.exit_code == 0, certified.output
         assert json.loads(certified.stdout)["holds"]
         pd.DataFrame({"a": [0.9], "b": [0.9]}).to_csv(tmp_path / "new.csv", index=False)
-        predicted = self.run("predict", out, tmp_path / "new.csv", "--json")
+        predicted = run("predict", out, tmp_path / "new.csv", "--json")
         assert predicted.exit_code == 0, predicted.output
-        again = self.run(*self.words(data, out, fit_outside=True), "--json")
+        again = run(*self.words(data, out, fit_outside=True), "--json")
         assert again.exit_code == 0, again.output
         assert json.loads(again.stdout)["rows"] == 2000
-        replaced = self.run(*self.words(data / "0000.parquet", out))
+        replaced = run(*self.words(data / "0000.parquet", out))
         assert "The old release was replaced." in replaced.stdout, replaced.output
         assert len(self.published(out)) == 10
 
@@ -573,14 +563,14 @@ class TestCommand:
         shutil.rmtree(whole / RUN / ROW_FOLDER)
         (whole / RUN / WRITTEN).unlink()
         (keyless / RUN / KEY).unlink()
-        taken_up = self.run(*words)
+        taken_up = run(*words)
         assert taken_up.exit_code == 0, taken_up.output
         assert f"of {self.FILES} parts are written already" in taken_up.stderr
         assert sorted(os.listdir(out)) == [MANIFEST, ROW_FOLDER]
         np.testing.assert_array_equal(self.published(out)[: len(early)], early)
-        assert self.run(*self.words(data, whole)).exit_code == 0
+        assert run(*self.words(data, whole)).exit_code == 0
         np.testing.assert_array_equal(self.published(whole), self.published(out))
-        over = self.run(*self.words(data, keyless))
+        over = run(*self.words(data, keyless))
         assert over.exit_code == 0, over.output
         assert "starts over with new noise" in over.stderr
         assert not same_noise(self.published(keyless)[:, 2], self.published(out)[:, 2])
@@ -608,7 +598,7 @@ class TestCommand:
         self, data: Path, tmp_path: Path, changed: dict[str, object], said: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
-        result = self.run(*self.words(data, tmp_path / "release", **changed))
+        result = run(*self.words(data, tmp_path / "release", **changed))
         assert result.exit_code == 2, result.output
         assert said in result.stderr
         assert result.stdout == ""
@@ -616,18 +606,18 @@ class TestCommand:
 
     def test_data_in_the_release_itself_are_refused(self, data: Path, tmp_path: Path) -> None:
         out = tmp_path / "release"
-        assert self.run(*self.words(data / "0000.parquet", out)).exit_code == 0
-        result = self.run(*self.words(out / ROW_FOLDER / "part-00000.parquet", out))
+        assert run(*self.words(data / "0000.parquet", out)).exit_code == 0
+        result = run(*self.words(out / ROW_FOLDER / "part-00000.parquet", out))
         assert result.exit_code == 2
         assert "is in the folder" in result.stderr
 
     def test_a_folder_is_for_parquet(self, tmp_path: Path) -> None:
         pd.DataFrame(values(), columns=["a", "b", "y"]).to_csv(tmp_path / "t.csv", index=False)
-        result = self.run(*self.words(tmp_path / "t.csv", tmp_path / "release", fit_rows=None))
+        result = run(*self.words(tmp_path / "t.csv", tmp_path / "release", fit_rows=None))
         assert result.exit_code == 2
         assert "is a folder, which is for Parquet data" in result.stderr
 
     def test_parquet_that_fits_in_memory_still_goes_to_one_file(self, data: Path, tmp_path: Path) -> None:
         words = self.words(data / "0000.parquet", tmp_path, out=tmp_path / "one.sfumato")
-        assert self.run(*words).exit_code == 0
+        assert run(*words).exit_code == 0
         assert sf.load(tmp_path / "one.sfumato").outputs.shape == (10,)

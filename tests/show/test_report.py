@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -15,10 +14,9 @@ import gpytorch
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import sfumato as sf
-from sfumato.__main__ import app
+from command_line import run
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.show import report_page
 from sfumato.show import report_sections as report_owner
@@ -436,14 +434,6 @@ def test_several_inputs_are_drawn_through_the_worst_place(columns: int, tmp_path
     assert len(text) < 1_500_000
 
 
-Run = Callable[..., Any]
-
-
-@pytest.fixture
-def run() -> Run:
-    return lambda *words: CliRunner().invoke(app, [str(word) for word in words], prog_name="sfumato")
-
-
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     path = tmp_path / "orbit.csv"
@@ -457,7 +447,7 @@ def protect(data: Path, *more: object) -> list[object]:
     return ["protect", data, *asked, *fixed, *more]
 
 
-def test_protect_writes_a_report_beside_the_release(run: Run, data: Path) -> None:
+def test_protect_writes_a_report_beside_the_release(data: Path) -> None:
     page = data.parent / "report.html"
     result = run(*protect(data, "--report", page))
     assert result.exit_code == 0, result.output
@@ -470,7 +460,7 @@ def test_protect_writes_a_report_beside_the_release(run: Run, data: Path) -> Non
     assert "among them" in page.read_text(encoding="utf-8"), ledger.output
 
 
-def test_protect_refuses_a_report_that_it_cannot_write(run: Run, data: Path) -> None:
+def test_protect_refuses_a_report_that_it_cannot_write(data: Path) -> None:
     for page in (data, data.parent / "orbit.sfumato", data.parent / "x.txt", data.parent / "no" / "x.html"):
         result = run(*protect(data, "--report", page))
         assert result.exit_code == 2, result.output
@@ -478,7 +468,7 @@ def test_protect_refuses_a_report_that_it_cannot_write(run: Run, data: Path) -> 
     assert sorted(path.name for path in data.parent.iterdir()) == ["orbit.csv"]
 
 
-def test_report_command(run: Run, data: Path) -> None:
+def test_report_command(data: Path) -> None:
     assert run(*protect(data)).exit_code == 0
     file, page = data.parent / "orbit.sfumato", data.parent / "page.html"
     result = run("report", file, "--out", page, "--title", "The orbit")

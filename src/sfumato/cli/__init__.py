@@ -4,5 +4,8 @@ In come words of a command line and files. Out come files, tables on the termina
 not publish, 2 wrong use.
 """
 
-from .commands import app
-from .speech import Json, as_json, examples, show_warnings_as_notes, speaking
+from .app import app
+from .command import add_command
+from .files import check_folder_name
+from .options import Json, OutFolder
+from .printing import as_json

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .audit import FIGURES
+from ..errors import InputError
+from .command import DO_NOT_PUBLISH, add_command
+from .files import FIGURES, Written, check_written, save_figure
+from .options import Figure, Json, option
 from .outputs import is_named, read_regions
-from .protect import may_write, say_what_is_left
-from .speech import Json, as_json, examples, show_warnings_as_notes, speaking
+from .printing import as_json, console, new_table, say_what_is_left, say_written
 
 if TYPE_CHECKING:
     from ..ledger import Chain, Ledger, Remaining
@@ -36,58 +37,49 @@ ledger_app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-LedgerFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A ledger, as made by protect --ledger.", show_default=False)
-]
+LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A ledger, as made by protect --ledger.")]
 
 
 def show(
     file: LedgerFile,
     region: Annotated[
         list[str] | None,
-        typer.Option(help='Only promises about this region, as it was promised: "1 <= t <= 2", "v: 1 <= t <= 2".'),
+        option("TEXT", 'Only promises about this region, as it was promised: "1 <= t <= 2", "v: 1 <= t <= 2".'),
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw what each release has used to this file (.png, .pdf, .svg).")
-    ] = None,
+    figure: Figure = None,
     json: Json = False,
 ) -> None:
     """List the releases, and say what they have left of each promise; exit code 1 if one is broken."""
-    if figure is not None:
-        _check_figure(figure, file)
+    check_written(Written("--figure", figure, FIGURES), read=[file])
     ledger = _open(file)
     chain = ledger.verify()
     releases = _releases(ledger, chain)
-    left: Remaining | None = None
-    with show_warnings_as_notes():
-        if releases:
-            left = ledger.remaining(_region(ledger, region) if region else None)
+    left = ledger.remaining(_region(ledger, region) if region else None) if releases else None
     if figure is not None:
-        _draw(left, figure)
+        if left is None:
+            raise InputError(f"--figure {figure}: the ledger has no releases yet, so that there is nothing to draw.")
+        save_figure(left.plot().figure, figure)
     if json:
         as_json(
             {
-                "ledger": str(file),
+                "ledger": file,
                 "head": chain.head,
                 "torn": chain.torn is not None,
                 "releases": releases,
                 "remaining": None if left is None else left.as_dict(),
-                "figure": None if figure is None else str(figure),
+                "figure": figure,
             }
         )
     else:
         _show(file, chain, releases, left)
-        if figure is not None:
-            typer.echo(f"\nWritten: {figure}")
+        say_written(figure)
     if left is not None and not left.holds:
-        raise typer.Exit(1)
+        raise typer.Exit(DO_NOT_PUBLISH)
 
 
 def verify(
     file: LedgerFile,
-    head: Annotated[
-        str | None, typer.Option(help="A head that you kept: its line must still be there.", show_default=False)
-    ] = None,
+    head: Annotated[str | None, option("DIGITS", "A head that you kept: its line must still be there.")] = None,
     json: Json = False,
 ) -> None:
     """Check every line of a ledger; a changed, cut or foreign file is refused."""
@@ -95,7 +87,7 @@ def verify(
     if json:
         as_json(
             {
-                "ledger": str(file),
+                "ledger": file,
                 "releases": len(chain.entries),
                 "head": chain.head,
                 "torn": None if chain.torn is None else chain.torn.to_tree(),
@@ -113,12 +105,11 @@ def verify(
     _say_torn(chain)
 
 
-ledger_app.command(epilog=examples(*SHOW_EXAMPLES))(speaking(show))
-ledger_app.command(epilog=examples(*VERIFY_EXAMPLES))(speaking(verify))
+add_command(ledger_app, show, SHOW_EXAMPLES)
+add_command(ledger_app, verify, VERIFY_EXAMPLES)
 
 
 def _open(file: Path) -> Ledger:
-    from ..errors import InputError
     from ..ledger import Ledger
 
     if not file.is_file():
@@ -140,7 +131,7 @@ def _releases(ledger: Ledger, chain: Chain) -> list[dict[str, Any]]:
             {
                 "number": entry.number,
                 "time": entry.body["record"]["when"],
-                "outputs": list(rows.published_as(one.name).present),
+                "outputs": rows.published_as(one.name).present,
                 "rows": len(rows),
                 "noise_a_row": one.design.noise.rms,
                 "region": promised.region.in_words(rows.names),
@@ -152,46 +143,25 @@ def _releases(ledger: Ledger, chain: Chain) -> list[dict[str, Any]]:
     return found
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    """The outputs that a release in a ledger knows of."""
-
-    names: tuple[str, ...]
-    kernel: Any
-
-    def takes_input(self, name: str) -> bool:
-        return self.place(name) is None
-
-    def place(self, name: str) -> Any:
-        """Where the ledger says that a quantity without inputs is."""
-        from ..models import OutputsKernel
-
-        number = self.names.index(name)
-        if not isinstance(self.kernel, OutputsKernel) or self.kernel.takes_input(number):
-            return None
-        return self.kernel.place(number)[None]
-
-
 def _region(ledger: Ledger, texts: list[str]) -> Any:
     """The region, as the last release speaks of it: for all outputs alike, or for each that is named."""
+    from ..models import OutputsKernel
     from ..regions import Points
 
     last = ledger.releases[-1]
-    outputs = _Recorded(last.outputs, last.design.prior.kernel)
-    regions = read_regions(texts, outputs, last.design.inputs.plain.names)
-    if not last.design.inputs.outputs.numbered or not any(is_named(text, outputs.names) for text in texts):
+    kernel, rows = last.design.prior.kernel, last.design.inputs
+    related = isinstance(kernel, OutputsKernel)
+    takes_input = {name: not related or kernel.takes_input(number) for number, name in enumerate(last.outputs)}
+    regions = read_regions(texts, takes_input, rows.plain.names)
+    if not rows.outputs.numbered or not any(is_named(text, takes_input) for text in texts):
         return next(iter(regions.values()))
-    return {name: Points(outputs.place(name)) if part is None else part for name, part in regions.items()}
+    # a quantity without inputs stands at a place of its own in the ledger
+    own = {name: kernel.place(number)[None] for number, name in enumerate(last.outputs) if not takes_input[name]}
+    return {name: Points(own[name]) if part is None else part for name, part in regions.items()}
 
 
 def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remaining | None) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    title = f"{file}: {len(releases)} release(s), head {chain.head[:16]}…"
-    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD)
+    table = new_table(f"{file}: {len(releases)} release(s), head {chain.head[:16]}…")
     for name in HEADER:
         right = name in ("release", "rows", "noise a row")
         table.add_column(name, justify="right" if right else "left", no_wrap=name != "promise")
@@ -204,7 +174,7 @@ def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remain
             f"{one['noise_a_row']:.4g}",
             f"{one['region']}\n{one['promise']}",
         )
-    console.print(table)
+    console().print(table)
     if left is None:
         typer.echo("Nothing was published yet.")
     else:
@@ -218,24 +188,3 @@ def _say_torn(chain: Chain) -> None:
             f"TORN: {chain.torn.size} bytes of an interrupted write are at the end. They count for nothing: that "
             "release was never given out by sfumato. The next one that is written marks them."
         )
-
-
-def _draw(left: Remaining | None, figure: Path) -> None:
-    from matplotlib.figure import Figure
-
-    from ..errors import InputError
-
-    if left is None:
-        raise InputError(f"--figure {figure}: the ledger has no releases yet, so that there is nothing to draw.")
-    drawn = left.plot().figure
-    assert isinstance(drawn, Figure)
-    drawn.savefig(figure, dpi=200)
-
-
-def _check_figure(figure: Path, ledger: Path) -> None:
-    """Refuse, before any work is done, what cannot be written."""
-    from ..errors import InputError
-
-    if figure.suffix.lower() not in FIGURES:
-        raise InputError(f"--figure {figure} ends in {figure.suffix or 'nothing'!r}; choose {', '.join(FIGURES)}.")
-    may_write(figure, ledger)

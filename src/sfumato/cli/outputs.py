@@ -6,36 +6,31 @@ Outputs without a relation are bases, and each has a prior of its own; a base an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..models import JointPrior, Relation
+    from ..models import JointPrior, Prior, Relation
     from ..regions import Region
 
+
+#: A colon between a name and its region; one in quotes belongs to the name of a column.
+NAME_AND_REGION = re.compile(r"""((?:[^:`"]|`[^`]*`|"[^"]*")*):(.*)""", re.DOTALL)
 
 #: For each sensitive output where it is protected; None where it is one quantity without inputs.
 Regions = dict[str, "Region | None"]
 
 
-class Named(Protocol):
-    """Names of outputs, and which of them are functions of the inputs."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    def takes_input(self, name: str) -> bool: ...
-
-
 @dataclass(frozen=True)
-class Outputs:
+class AskedOutputs:
     """The columns that are ``released``, and the ``relations`` between them and to other quantities."""
 
     released: tuple[str, ...]
@@ -69,19 +64,20 @@ class Outputs:
     def relation(self, name: str) -> Relation | None:
         return next((relation for relation in self.relations if relation.name == name), None)
 
-    def takes_input(self, name: str) -> bool:
-        relation = self.relation(name)
-        return relation is None or relation.takes_input
+    @property
+    def takes_input(self) -> dict[str, bool]:
+        """For each name whether it is a function of the inputs, and not one number."""
+        return {name: (one := self.relation(name)) is None or one.takes_input for name in self.names}
 
 
-def asked_outputs(output: Sequence[str], relation: Sequence[str], inputs: Sequence[str]) -> Outputs:
+def asked_outputs(output: Sequence[str], relation: Sequence[str], inputs: Sequence[str]) -> AskedOutputs:
     """What ``--output`` and ``--relation`` say, checked."""
     relations: tuple[Relation, ...] = ()
     if relation:
         from ..models import parse_relation
 
         relations = tuple(parse_relation(text) for text in relation)
-    asked = Outputs(tuple(output), relations)
+    asked = AskedOutputs(tuple(output), relations)
     names = [one.name for one in relations]
     for name in (*output, *names, *asked.bases):
         if name in inputs:
@@ -105,45 +101,40 @@ def asked_outputs(output: Sequence[str], relation: Sequence[str], inputs: Sequen
     return asked
 
 
-def known_name(name: str, names: Sequence[str], option: str) -> str:
+def known_name(name: str, names: Iterable[str], option: str) -> str:
     if name not in names:
         raise InputError(f"{option} names the output {name!r}; choose one of {', '.join(map(repr, names))}.")
     return name
 
 
-def read_regions(texts: Sequence[str], outputs: Named, inputs: Sequence[str]) -> Regions:
+def read_regions(texts: Sequence[str], takes_input: Mapping[str, bool], inputs: Sequence[str]) -> Regions:
     """What ``--region`` says: ``v: 1 <= t <= 2`` is about v, ``m`` about a quantity without inputs, and a region
     without a name about all outputs that are functions of the inputs. Of several about one output, all are meant."""
     from ..regions import parse_region
 
-    found: dict[str, list[Region]] = {}
-    single: list[str] = []
+    found: Regions = {}
     for text in texts:
-        prefix, where = _in_two(text, outputs.names)
-        names = [name for name in outputs.names if outputs.takes_input(name)]
+        prefix, where = _in_two(text, takes_input)
+        names = [name for name, takes in takes_input.items() if takes]
         if prefix is not None:
-            names = [known_name(prefix, outputs.names, "--region")]
-            if not outputs.takes_input(prefix):
-                if where:
-                    raise InputError(
-                        f"--region {text!r}: {prefix!r} is one number and has no inputs; write --region {prefix!r}."
-                    )
-                single.append(prefix)
-                continue
-            if not where:
+            names = [known_name(prefix, takes_input, "--region")]
+            if takes_input[prefix] and not where:
                 raise InputError(
                     f"--region {text!r} does not say where {prefix!r} is sensitive; write it as in "
                     f'--region "{prefix}: 1 <= {inputs[0]} <= 2".'
                 )
-        region = parse_region(where, list(inputs))
+            if where and not takes_input[prefix]:
+                raise InputError(
+                    f"--region {text!r}: {prefix!r} is one number and has no inputs; write --region {prefix!r}."
+                )
+        region = None if prefix is not None and not where else parse_region(where, list(inputs))
         for name in names:
-            found.setdefault(name, []).append(region)
-    regions: Regions = {name: reduce(or_, parts) for name, parts in found.items()}
-    regions.update(dict.fromkeys(single))
-    return {name: regions[name] for name in outputs.names if name in regions}
+            before = found.get(name)
+            found[name] = region if before is None or region is None else before | region
+    return {name: found[name] for name in takes_input if name in found}
 
 
-def check_use(outputs: Outputs, regions: Regions) -> None:
+def check_use(outputs: AskedOutputs, regions: Regions) -> None:
     """Refuse a quantity that nothing is done about, although its owner may think so."""
     for relation in outputs.relations:
         name = relation.name
@@ -154,21 +145,16 @@ def check_use(outputs: Outputs, regions: Regions) -> None:
             )
 
 
-def is_named(text: str, names: Sequence[str]) -> bool:
+def is_named(text: str, names: Container[str]) -> bool:
     """Whether a text of ``--region`` is about one output only."""
     return _in_two(text, names)[0] is not None
 
 
-def _in_two(text: str, names: Sequence[str]) -> tuple[str | None, str]:
-    """A text ``name: region``, or a name alone, as name and region; a colon in quotes belongs to a column."""
-    quote = ""
-    for place, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in '`"':
-            quote = character
-        elif character == ":":
-            return _unquoted(text[:place]), text[place + 1 :].strip()
+def _in_two(text: str, names: Container[str]) -> tuple[str | None, str]:
+    """A text ``name: region``, or a name alone, as name and region."""
+    found = NAME_AND_REGION.fullmatch(text)
+    if found is not None:
+        return _unquoted(found[1]), found[2].strip()
     return (_unquoted(text), "") if _unquoted(text) in names else (None, text)
 
 
@@ -178,7 +164,7 @@ def _unquoted(text: str) -> str:
     return text[1:-1].replace(text[0] * 2, text[0]) if quoted else text
 
 
-def numbers(option: str, given: Sequence[str], outputs: Outputs) -> float | dict[str, float] | None:
+def numbers(option: str, given: Sequence[str], outputs: AskedOutputs) -> float | dict[str, float] | None:
     """One number for all outputs, or a dict where they were given as ``name=number``; None if nothing was given."""
     plain: list[str] = []
     by_name: dict[str, float] = {}
@@ -215,16 +201,15 @@ def numbers(option: str, given: Sequence[str], outputs: Outputs) -> float | dict
     return by_name or None
 
 
-def joint_prior(
-    outputs: Outputs,
+def fitted_prior(
+    outputs: AskedOutputs,
     table: pd.DataFrame,
     inputs: Sequence[str],
     regions: Regions,
     own_noise: Mapping[str, float],
     fit_outside: bool,
-    noise: float | str,
     **fit: Any,
-) -> JointPrior:
+) -> Prior | JointPrior:
     """One prior for each base, fitted to its own column, and all of them together.
 
     ``noise`` is for the bases that ``own_noise`` leaves out; what follows from them has none if it is not said there.
@@ -240,17 +225,19 @@ def joint_prior(
             )
     groups = []
     for base in outputs.bases:
+        exclude = _sensitive_rows(outputs, base, X, regions) if fit_outside else None
+        prior = fit_prior(X, table[base], exclude=exclude, **{**fit, "noise": own_noise.get(base, fit["noise"])})
+        if not outputs.several:
+            return prior
         related = outputs.group(base)
         functionals: dict[str, Functional] = {base: Value()}
         functionals |= {relation.name: relation.functional(X) for relation in related}
-        exclude = _sensitive_rows(outputs, base, X, regions) if fit_outside else None
-        prior = fit_prior(X, table[base], noise=own_noise.get(base, noise), exclude=exclude, **fit)
         levels = {relation.name: own_noise[relation.name] for relation in related if relation.name in own_noise}
         groups.append(JointPrior.of(prior, functionals, noise=levels))
     return groups[0] if len(groups) == 1 else JointPrior.independent(*groups)
 
 
-def _sensitive_rows(outputs: Outputs, base: str, X: pd.DataFrame, regions: Regions) -> Region | None:
+def _sensitive_rows(outputs: AskedOutputs, base: str, X: pd.DataFrame, regions: Regions) -> Region | None:
     """Where anything of the group of ``base`` is sensitive: rows there are not to be fitted to."""
     parts: list[Region] = []
     for name in (base, *(relation.name for relation in outputs.group(base))):

@@ -4,44 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from ..errors import InputError
 from ..version import __version__
-from .speech import as_json, show_certificate, show_warnings_as_notes
+from .options import Asked, Files, Fit, Large, NoiseOptions
+from .printing import as_json, findings_are_shown_later, say_note, say_replaced, say_written, show_certificate
 
 if TYPE_CHECKING:
     from ..arrays import Index
     from ..data import StoredInputs
-    from ..design import AskedCover
-    from ..promise import Design, Guarantee, Structure
+    from ..promise import Design
     from ..proof import Certificate
     from ..regions import Region
-
-
-@dataclass(frozen=True)
-class StreamOptions:
-    """What decides on a release, besides the data: a run is taken up again only with the same options."""
-
-    inputs: list[str]
-    output: str
-    region: str
-    alpha: float | None
-    floor: float | None
-    kernel: str
-    lengthscale: float | None
-    mean: float | str
-    noise: float | str
-    guarantee: str
-    structure: str
-    cover: str
-    fit_outside: bool
-    fit_rows: int
-    resolution: float | None
-    accuracy: float | None
 
 
 def is_stream(data: list[Path], out: str) -> bool:
@@ -56,63 +32,68 @@ def is_folder(out: str) -> bool:
     return out.endswith(("/", os.sep)) or Path(out).is_dir()
 
 
-def protect_stream(data: list[Path], out: Path, options: StreamOptions, engine: Any, device: str, json: bool) -> None:
-    """Protect all rows of ``data`` and write a release to the folder ``out``."""
+def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions, large: Large, files: Files) -> None:
+    """Protect all rows of ``data`` and write a release to the folder ``files.out``."""
     from ..data import as_engine, fingerprint, parquet_files, rows_of_parquet
+    from ..design import protect
+    from ..models import fit_prior
     from ..progress import progress, rows_a_second
     from ..regions import parse_region
     from ..release import FolderWriter, check_folder, has_release
 
-    where = parse_region(options.region, options.inputs)
+    out, output, where = Path(files.out), asked.output[0], parse_region(asked.region[0], asked.columns)
     check_folder(out)
     _check_places(data, parquet_files(data), out)
     replaced, began = has_release(out), time.monotonic()
-    chosen = as_engine(engine)
+    engine, device, show = as_engine(large.dask), noise.device or "cpu", not files.json
+    options = _deciding_options(asked, fit, noise, large)
 
     def task() -> dict[str, Any]:
-        return {"sfumato": __version__, "options": asdict(options), "data": fingerprint(parquet_files(data))}
+        return {"sfumato": __version__, "options": options, "data": fingerprint(parquet_files(data))}
 
-    asked = task()
-    with show_warnings_as_notes():
-        with progress(not json) as step:
-            rows = rows_of_parquet(data, options.inputs, options.output, step, engine=chosen)
-        writer = FolderWriter(
-            out,
-            rows,
-            rows.column(options.output),
-            chosen,
-            lambda text: typer.echo(f"note: {text}", err=True),
-            options.output,
-            options.resolution,
-            device,
-            not json,
-        )
-        contents = writer.write(
-            lambda: _design(rows, where, options, chosen, device, not json), asked, lambda: task() == asked
-        )
+    begun = task()
+    with progress(show) as step:
+        rows = rows_of_parquet(data, asked.columns, output, step, engine=engine)
+
+    def design() -> tuple[Design, Certificate]:
+        how = {**asked.promise, **noise.settings(), "engine": engine, "device": device, "progress": show}
+        few = rows_to_fit(rows, where, large.fit_rows, fit.fit_outside)
+        prior = fit_prior(rows.select(few), rows.column(output).select(few), **fit.settings(), progress=show)
+        with findings_are_shown_later():
+            mechanism = protect(prior, rows, where, **how, method="compressed")
+        return mechanism.design, mechanism.certificate
+
+    writer = FolderWriter(out, rows, rows.column(output), engine, say_note, output, noise.resolution, device, show)
+    contents = writer.write(design, begun, lambda: task() == begun)
     certificate, seconds = contents.certificate, time.monotonic() - began
-    if json:
-        as_json(
-            {
-                "release": str(out),
-                "holds": certificate.holds,
-                "rows": len(rows),
-                "resolution": contents.resolution,
-                "seconds": seconds,
-                "certificate": certificate.as_dict(),
-            }
-        )
+    if files.json:
+        made = {"release": out, "holds": certificate.holds, "rows": len(rows), "resolution": contents.resolution}
+        as_json({**made, "seconds": seconds, "certificate": certificate.as_dict()})
         return
-    show_certificate(certificate, f"{options.output}, protected where {where.in_words(tuple(options.inputs))}")
-    typer.echo(f"\nWritten: {out}{os.sep}, {len(rows)} rows in {seconds:.1f} s ({rows_a_second(len(rows), seconds)})")
+    show_certificate(certificate, f"{output}, protected where {where.in_words(tuple(asked.columns))}")
+    speed = rows_a_second(len(rows), seconds)
+    say_written(f"{out}{os.sep}, {len(rows)} rows in {seconds:.1f} s ({speed})")
     if replaced:
-        typer.echo("The old release was replaced. Publish one of them only: two of one secret can be averaged.")
+        say_replaced()
+
+
+def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions, large: Large) -> dict[str, Any]:
+    """What decides on a release, besides the data: a run is taken up again only with the same options."""
+    return {
+        "inputs": asked.columns,
+        "output": asked.output[0],
+        "region": asked.region[0],
+        **asked.promise,
+        **fit.settings(),
+        **noise.settings(),
+        "fit_outside": fit.fit_outside,
+        "fit_rows": large.fit_rows,
+        "resolution": noise.resolution,
+    }
 
 
 def _check_places(data: list[Path], files: list[Path], out: Path) -> None:
     """What is written must not be read, now or the next time."""
-    from ..errors import InputError
-
     target = out.resolve()
     for file in files:
         if target in file.parents:
@@ -122,47 +103,11 @@ def _check_places(data: list[Path], files: list[Path], out: Path) -> None:
             raise InputError(f"{out} is inside {path}, where the data are read from; give another folder.")
 
 
-def _design(
-    rows: StoredInputs, where: Region, options: StreamOptions, engine: Any, device: str, progress: bool
-) -> tuple[Design, Certificate]:
-    """Fit a prior to some of the rows, and find the noise for all of them."""
-    from ..design import protect
-    from ..models import fit_prior
-
-    few = rows_to_fit(rows, where, options.fit_rows, options.fit_outside)
-    prior = fit_prior(
-        rows.select(few),
-        rows.column(options.output).select(few),
-        kernel=options.kernel,
-        mean=options.mean,
-        noise=options.noise,
-        lengthscale=options.lengthscale,
-        progress=progress,
-    )
-    mechanism = protect(
-        prior,
-        rows,
-        where,
-        alpha=options.alpha,
-        floor=options.floor,
-        guarantee=cast("Guarantee", options.guarantee),
-        structure=cast("Structure", options.structure),
-        cover=cast("AskedCover", options.cover),
-        method="compressed",
-        accuracy=options.accuracy,
-        engine=engine,
-        device=device,
-        progress=progress,
-    )
-    return mechanism.design, mechanism.certificate
-
-
 def rows_to_fit(rows: StoredInputs, where: Region, count: int, outside: bool) -> Index:
     """The places of ``count`` rows that are spread evenly over all of them, or over those outside the region."""
     import numpy as np
 
     from ..data import SAMPLE
-    from ..errors import InputError
 
     if count < 2:
         raise InputError(f"--fit-rows is {count}; give at least 2.")

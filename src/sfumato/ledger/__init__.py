@@ -5,7 +5,7 @@ certificates of all releases together, and what is left.
 """
 
 from .chained_file import Chain
-from .ledger import SHARE, Ledger
+from .ledger import Ledger
 from .past import Published
 from .promises import promises_of
 from .remaining import Remaining

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ..cli import Json, as_json, examples, show_warnings_as_notes, speaking
+from ..cli import Json, OutFolder, add_command, as_json, check_folder_name
+from ..errors import InputError
 
 if TYPE_CHECKING:
     from .reproduce import Settings
@@ -27,7 +28,7 @@ def reproduce(
     what: Annotated[
         str, typer.Argument(help="example, satellite, zero-mean, joint, census, or all of them.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("reproduced"),
+    out: OutFolder = Path("reproduced"),
     settings: Annotated[
         str, typer.Option(help="paper: what its text says; authors: what its scripts did; both: side by side.")
     ] = "both",
@@ -38,13 +39,10 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """Compute and draw what the paper shows: its tables, with certificates, and its figures."""
-    from ..errors import InputError
-
     kinds = {"paper": ("paper",), "authors": ("authors",), "both": ("paper", "authors")}
     if settings not in kinds:
         raise InputError(f"--settings is {settings!r}; choose paper, authors or both.")
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is not a folder; give the name of one.")
+    check_folder_name(out)
     from ..progress import progress
     from .reproduce import STUDIES, minutes
     from .reproduce import reproduce as run
@@ -58,12 +56,12 @@ def reproduce(
         typer.echo(
             f"This takes about {about:.0f} minutes on two cores." if about > 1 else "This takes a minute.", err=True
         )
-    with show_warnings_as_notes(), progress(not json) as step:
+    with progress(not json) as step:
         made = run(studies, out, chosen, quick, census, step)
     if json:
         as_json(
             {
-                "files": [str(path) for path in made.files],
+                "files": made.files,
                 "lines": [asdict(line) for line in made.lines],
                 "notes": made.notes,
             }
@@ -84,12 +82,9 @@ def prepare_data(
     json: Json = False,
 ) -> None:
     """Read a public data set and write the rows that the paper used."""
-    from ..errors import InputError
-
     if what != "census":
         raise InputError(f"{what!r} is no data set that sfumato knows; choose census.")
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is not a folder; give the name of one.")
+    check_folder_name(out)
     from ..data import write_table
     from .census_data import inside, paper_split, read_pums
 
@@ -100,7 +95,7 @@ def prepare_data(
         write_table(table.assign(PINCP=incomes), out / f"{name}.csv")
         counts[name] = {"rows": len(table), "sensitive": int(inside(table, rows.bounds).sum())}
     if json:
-        as_json({"source": rows.source, **counts, "out": str(out)})
+        as_json({"source": rows.source, **counts, "out": out})
         return
     for name, count in counts.items():
         typer.echo(
@@ -110,5 +105,5 @@ def prepare_data(
 
 def add_commands(app: typer.Typer) -> None:
     """Give ``app`` the commands ``reproduce`` and ``data``."""
-    app.command(epilog=examples(*REPRODUCE_EXAMPLES))(speaking(reproduce))
-    app.command(name="data", epilog=examples(*DATA_EXAMPLES))(speaking(prepare_data))
+    add_command(app, reproduce, REPRODUCE_EXAMPLES)
+    add_command(app, prepare_data, DATA_EXAMPLES, name="data")

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ..errors import GuaranteeWarning
+from ..errors import FindingWarning
 
 Severity: TypeAlias = Literal["high", "medium", "low", "note"]
 Verdict: TypeAlias = Literal["publish", "publish with care", "do not publish"]
@@ -99,7 +99,7 @@ def verdict_in_words(holds: bool, findings: Iterable[Finding]) -> str:
 
 
 def warn_of(findings: Iterable[Finding], stacklevel: int = 2) -> None:
-    """A ``GuaranteeWarning`` for each alarming finding."""
+    """A ``FindingWarning``, which is a ``GuaranteeWarning``, for each alarming finding."""
     for one in findings:
         if one.severity in ALARMING:
-            warnings.warn(str(one), GuaranteeWarning, stacklevel=stacklevel + 1)
+            warnings.warn(str(one), FindingWarning, stacklevel=stacklevel + 1)

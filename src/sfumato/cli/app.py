@@ -1,0 +1,57 @@
+"""The command ``sfumato``: all commands but those of the paper, in the order in which the help shows them.
+
+PyTorch and pandas are imported inside the commands, so that ``sfumato --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..version import __version__
+from .audit import AUDIT_EXAMPLES, audit
+from .certify import CERTIFY_EXAMPLES, certify
+from .command import add_command
+from .demo import DEMO_EXAMPLES, demo
+from .ledger import ledger_app
+from .predict import PREDICT_EXAMPLES, predict
+from .protect import PROTECT_EXAMPLES, protect
+from .report import REPORT_EXAMPLES, report
+from .tradeoff import TRADEOFF_EXAMPLES, tradeoff
+
+app = typer.Typer(
+    name="sfumato",
+    help="Publish data with exactly the noise that a privacy promise needs, and a proof that it is kept.",
+    epilog="Try first:  sfumato demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"sfumato {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", metavar="", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+add_command(app, demo, DEMO_EXAMPLES)
+add_command(app, protect, PROTECT_EXAMPLES)
+add_command(app, predict, PREDICT_EXAMPLES)
+add_command(app, certify, CERTIFY_EXAMPLES)
+add_command(app, report, REPORT_EXAMPLES)
+add_command(app, audit, AUDIT_EXAMPLES)
+add_command(app, tradeoff, TRADEOFF_EXAMPLES)
+app.add_typer(ledger_app)

@@ -1,0 +1,105 @@
+"""From a function to a command: option groups become options, examples end the help, errors become exit codes.
+
+A command is a function whose parameters are options, or groups of options: frozen dataclasses with an option a field
+and a ``panel``, the title that the help shows above them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import MISSING, fields, is_dataclass
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, ParamSpec, get_args, get_type_hints
+
+import typer
+
+from ..errors import BudgetError, GuaranteeError, SfumatoError
+from .printing import show_warnings_as_notes
+
+P = ParamSpec("P")
+
+#: Exit codes beside 0, done: do not publish, or nothing is left of a promise; wrong use; a bug of ours.
+DO_NOT_PUBLISH, WRONG_USE, OUR_FAULT = 1, 2, 3
+
+
+def add_command(app: typer.Typer, run: Callable[..., None], examples: Sequence[str], name: str | None = None) -> None:
+    """Make ``run`` a command of ``app``; its docstring is the help, and ``examples`` stand at the end."""
+    shown = "[bold]Examples[/bold]\n\n" + "\n\n".join(f"[cyan]{line}[/cyan]" for line in examples)
+    app.command(name=name or run.__name__, epilog=shown)(_with_plain_options(_with_exit_codes(run)))
+
+
+def _with_plain_options(run: Callable[..., None]) -> Callable[..., None]:
+    """``run`` for Typer, which knows no groups: the fields of each group are parameters by themselves."""
+    hints = get_type_hints(run, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+    parameters: list[Parameter] = []
+    for parameter in signature(run).parameters.values():
+        if parameter.name in groups:
+            parameters += _parameters_of(groups[parameter.name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY))
+
+    def command(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        run(**given)
+
+    command.__doc__ = run.__doc__
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def _parameters_of(group: Any) -> list[Parameter]:
+    """The fields of a group of options as parameters, each under the group's title in the help."""
+    hints, found = get_type_hints(group, include_extras=True), []
+    for field in fields(group):
+        kind, option = get_args(hints[field.name])
+        option = copy(option)
+        option.rich_help_panel = group.panel
+        default: Any = Parameter.empty
+        if field.default is not MISSING:
+            default = field.default
+        elif field.default_factory is not MISSING:
+            default = field.default_factory()
+        found.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]))
+    return found
+
+
+def _with_exit_codes(run: Callable[P, None]) -> Callable[P, None]:
+    """``run`` with errors as one paragraph on stderr and an exit code, and warnings as notes on stderr."""
+
+    @functools.wraps(run)
+    def safe(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            with show_warnings_as_notes():
+                run(*args, **kwargs)
+        except (BudgetError, GuaranteeError) as error:
+            _fail(str(error), DO_NOT_PUBLISH)
+        except SfumatoError as error:
+            _fail(str(error), WRONG_USE)
+        except BrokenPipeError:
+            # The reader of our pipe has gone, as in `sfumato predict … | head`; that is no error.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except OSError as error:
+            _fail(f"{error.filename or 'a file'}: {error.strerror or error}", WRONG_USE)
+        except MemoryError:
+            _fail("there is not enough memory for a table of this size; take fewer rows.", WRONG_USE)
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get("SFUMATO_TRACEBACK"):
+                raise
+            bug = f"this is a bug in sfumato ({type(error).__name__}: {error}). SFUMATO_TRACEBACK=1 shows where."
+            _fail(bug, OUR_FAULT)
+
+    return safe
+
+
+def _fail(message: str, code: int) -> None:
+    typer.echo(f"error: {message.strip()}", err=True)
+    raise typer.Exit(code)

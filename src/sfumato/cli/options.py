@@ -1,0 +1,265 @@
+"""Options, each declared once; those that belong together are a group (see ``command``), with what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from ..errors import InputError
+from .outputs import AskedOutputs, asked_outputs, numbers
+
+if TYPE_CHECKING:
+    from ..ledger import Ledger
+
+
+def option(what: str, help: str, *names: str) -> Any:
+    """An option that takes a value; ``what`` says in a word what kind of value, for the help."""
+    return typer.Option(*names, metavar=what, help=help)
+
+
+def flag(name: str, help: str) -> Any:
+    """An option that takes no value."""
+    return typer.Option(name, metavar="", help=help)
+
+
+# ---------------------------------------------------------------------------------------- of several commands
+
+ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file or folder.")]
+Table = Annotated[Path, typer.Argument(metavar="DATA", help="Your table, .csv or .parquet, with the secret values.")]
+Inputs = Annotated[list[str], option("COLUMN", "Input columns, comma separated or repeated; they are published.")]
+Cover = Annotated[
+    str,
+    option(
+        "WORD",
+        "Where in the region the promise is kept: auto, greedy or exchange, at all its inputs; rows, at the "
+        "inputs of the rows only.",
+    ),
+]
+TruthColumn = Annotated[str | None, option("COLUMN", "The column with the secret values, if not called as released.")]
+LedgerFile = Annotated[Path | None, option("FILE", "The ledger that accounts for all releases of these values.")]
+Figure = Annotated[Path | None, option("FILE", "Draw the result: .png, .pdf or .svg.")]
+OutFolder = Annotated[Path, option("FOLDER", "The folder to write to.")]
+DropMissing = Annotated[bool, flag("--drop-missing", "Leave out rows with missing values.")]
+Json = Annotated[bool, flag("--json", "Print one JSON object instead of text.")]
+
+
+def column_names(inputs: list[str]) -> list[str]:
+    """The columns that ``--inputs`` names."""
+    columns = [name.strip() for entry in inputs for name in entry.split(",") if name.strip()]
+    if not columns:
+        raise InputError("--inputs names no column; give at least one, for example --inputs t.")
+    return columns
+
+
+def number_or_word(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """How the prior is found."""
+
+    panel: ClassVar[str] = "The prior, which is published"
+
+    kernel: Annotated[str, option("WORD", "rbf, matern12, matern32 or matern52.")] = "rbf"
+    lengthscale: Annotated[float | None, option("NUMBER", "Fix the lengthscale; else it is learnt.")] = None
+    mean: Annotated[str, option("WORD", "constant, zero or a number.")] = "constant"
+    noise: Annotated[str, option("WORD", "The variance of the errors in your data: learn, or a number.")] = "learn"
+    fit_outside: Annotated[
+        bool, flag("--fit-outside", "Fit to rows outside the region only, so that it tells nothing.")
+    ] = False
+
+    def settings(self) -> dict[str, Any]:
+        """What ``fit_prior`` is told, besides the rows."""
+        return {
+            "kernel": self.kernel,
+            "mean": number_or_word(self.mean),
+            "noise": number_or_word(self.noise),
+            "lengthscale": self.lengthscale,
+        }
+
+
+# ----------------------------------------------------------------------------------------------- of protect
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is to be protected, and how well."""
+
+    panel: ClassVar[str] = "What is protected"
+
+    inputs: Inputs
+    output: Annotated[
+        list[str], option("COLUMN", "The output column; it is published with noise. Repeat it for several.")
+    ]
+    region: Annotated[
+        list[str],
+        option(
+            "TEXT",
+            'Where outputs are sensitive, as in "1 <= t <= 2"; for one of several outputs "v: 1 <= t <= 2"; for a '
+            'quantity without inputs "m". Repeat it for more.',
+        ),
+    ]
+    alpha: Annotated[
+        list[str],
+        option(
+            "NUMBER", "The share of the prior variance that readers may learn: 0.1 is strong; v=0.1 for one output."
+        ),
+    ] = field(default_factory=list)
+    floor: Annotated[
+        list[str],
+        option(
+            "NUMBER", "Or: the standard deviation that every reader keeps, in units of the output; v=20 for one output."
+        ),
+    ] = field(default_factory=list)
+    relation: Annotated[
+        list[str],
+        option(
+            "TEXT",
+            'How an output, or a quantity that is never released, follows from another: "v = d(r)/d(t)", '
+            '"m = mean(r where 1 <= t <= 2)", "q = integral(r from 0 to 1)". Repeat it for more.',
+        ),
+    ] = field(default_factory=list)
+    output_noise: Annotated[
+        list[str],
+        option(
+            "NUMBER",
+            "The variance of the errors of one of several outputs, as in v=0.01; a derivative has none if not said.",
+        ),
+    ] = field(default_factory=list)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        return column_names(self.inputs)
+
+    @cached_property
+    def outputs(self) -> AskedOutputs:
+        return asked_outputs(self.output, self.relation, self.columns)
+
+    @cached_property
+    def promise(self) -> dict[str, Any]:
+        """``alpha`` and ``floor``, one of them None."""
+        if bool(self.alpha) == bool(self.floor):
+            given = "both" if self.alpha else "neither"
+            raise InputError(
+                f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1 (strong privacy)."
+            )
+        return {
+            "alpha": numbers("--alpha", self.alpha, self.outputs),
+            "floor": numbers("--floor", self.floor, self.outputs),
+        }
+
+    @cached_property
+    def own_noise(self) -> dict[str, float]:
+        """The variance of the errors of the outputs that were named."""
+        if self.output_noise and not self.outputs.several:
+            raise InputError("--output-noise is for several outputs; give --noise, the noise variance of the only one.")
+        found = numbers("--output-noise", self.output_noise, self.outputs)
+        if isinstance(found, float):
+            raise InputError(f"--output-noise is {found:g}; say of which output, as in {self.outputs.names[-1]}=0.01.")
+        return found or {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseOptions:
+    """Which noise is sought, and how."""
+
+    panel: ClassVar[str] = "The noise"
+
+    guarantee: Annotated[
+        str, option("WORD", "joint: averages of sensitive values are protected too; pointwise: each value by itself.")
+    ] = "joint"
+    structure: Annotated[
+        str, option("WORD", "full: correlated noise, the least there is; diagonal: every row by itself.")
+    ] = "full"
+    weights: Annotated[
+        str | None, option("COLUMN", "A column of positive weights: rows with large ones get less noise.")
+    ] = None
+    cover: Cover = "auto"
+    method: Annotated[
+        str,
+        option("WORD", "auto chooses by size; eigh and subspace are exact; compressed takes any number of rows; sign."),
+    ] = "auto"
+    accuracy: Annotated[
+        float | None, option("NUMBER", "How far above the least the noise may be, as a share (subspace, compressed).")
+    ] = None
+    device: Annotated[str | None, option("WORD", "cuda works on a GPU.")] = None
+    resolution: Annotated[float | None, option("NUMBER", "Round published outputs to multiples of this.")] = None
+
+    def settings(self) -> dict[str, Any]:
+        """What ``protect`` is told for tables of every size."""
+        return {
+            "guarantee": self.guarantee,
+            "structure": self.structure,
+            "cover": self.cover,
+            "accuracy": self.accuracy,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """The ledger that a release is written into."""
+
+    panel: ClassVar[str] = "Several releases of one secret"
+
+    ledger: Annotated[
+        Path | None,
+        option("FILE", "Keep the promise for all releases in this ledger together, and add this one to it."),
+    ] = None
+    share: Annotated[
+        float | None, option("NUMBER", "How much of what is left this release may use (0.5 if not said).")
+    ] = None
+    remeasured: Annotated[bool, flag("--remeasured", "The values were measured anew, with new errors.")] = False
+
+    @cached_property
+    def book(self) -> Ledger | None:
+        from ..ledger import Ledger
+
+        return None if self.ledger is None else Ledger(self.ledger)
+
+    def check(self) -> None:
+        if self.ledger is None and (self.share is not None or self.remeasured):
+            option = "--share" if self.share is not None else "--remeasured"
+            raise InputError(
+                f"{option} is about the releases of a ledger; name it with --ledger FILE, or leave it out."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Large:
+    """For Parquet data of any size."""
+
+    panel: ClassVar[str] = "Parquet data of any size (--out is a folder)"
+
+    fit_rows: Annotated[int, option("NUMBER", "Fit the prior to this many rows, spread evenly over all of them.")] = (
+        2000
+    )
+    dask: Annotated[str | None, option("ADDRESS", "A Dask scheduler whose workers do the work.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """What is written."""
+
+    panel: ClassVar[str] = "What is written"
+
+    out: Annotated[
+        str,
+        option(
+            "FILE",
+            "The release file; or a folder (end it with /) for Parquet data of any size. A run into a folder that "
+            "was interrupted goes on when it is started again.",
+        ),
+    ]
+    csv: Annotated[Path | None, option("FILE", "Also the published data as a table, .csv or .parquet.")] = None
+    report: Annotated[
+        Path | None, option("FILE", "Also a page for the person who signs off the publication, .html.")
+    ] = None
+    json: Json = False

@@ -1,0 +1,116 @@
+"""What commands print: tables and verdicts on stdout, or one JSON object; notes on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..errors import FindingWarning, FitWarning, GuaranteeWarning
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..ledger import Remaining
+    from ..proof import Certificate
+
+
+@contextmanager
+def show_warnings_as_notes() -> Iterator[None]:
+    """Warnings that a person should act on appear as notes on stderr; those of other libraries do not appear."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for category in (FitWarning, GuaranteeWarning, RuntimeWarning):
+            warnings.simplefilter("default", category)
+        warnings.showwarning = lambda message, *_, **__: say_note(" ".join(str(message).split()))
+        yield
+
+
+@contextmanager
+def findings_are_shown_later() -> Iterator[None]:
+    """No notes for the findings of a certificate, because it is going to be shown with them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FindingWarning)
+        yield
+
+
+def say_note(text: str) -> None:
+    typer.echo(f"note: {text}", err=True)
+
+
+def console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def new_table(title: str) -> Table:
+    """A table with a header and a line under it, to be filled."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(
+        title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+
+
+def show_certificate(certificate: Certificate, title: str) -> None:
+    """The certificate as a table, and under it the verdict in plain words."""
+    from rich.table import Table
+
+    from ..promise import verdict_in_words
+
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in certificate.rows():
+        table.add_row(name, value)
+    screen = console()
+    screen.print(table)
+    colour = {"publish": "green", "publish with care": "yellow", "do not publish": "red"}[certificate.verdict]
+    screen.print(f"[bold {colour}]{verdict_in_words(certificate.holds, certificate.findings)}.[/]")
+
+
+def say_written(*files: Path | str | None) -> None:
+    """Which files were written; nothing where none was."""
+    given = [str(file) for file in files if file is not None]
+    if given:
+        typer.echo(f"\nWritten: {' and '.join(given)}")
+
+
+def say_replaced(in_ledger: bool = False) -> None:
+    """A release was written over another one, which may be out already."""
+    then = "If it is out and not in the ledger, the promise is void."
+    alone = "Publish one of them only: two of one secret can be averaged."
+    typer.echo(f"The old release was replaced. {then if in_ledger else alone}")
+
+
+def say_what_is_left(left: Remaining) -> None:
+    """A paragraph for each promise, with the outputs that it is about."""
+    for one in left.promises:
+        typer.echo(f"{', '.join(one.promise.speech.outputs)}: {one}")
+
+
+def as_json(value: dict[str, Any]) -> None:
+    """Print one JSON object to stdout; paths become texts."""
+    typer.echo(json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def plain(value: Any) -> Any:
+    """Numbers, strings, lists and dictionaries only; JSON has no infinity and no NaN, so these become null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
