@@ -190,9 +190,9 @@ def test_another_region_keeps_the_first_one_too(ledger):
 
 def ledger_with(ledger, mechanism, region):
     """The promise about ``region`` if ``mechanism`` released beside the ledger."""
-    from sfumato.promise.composition import Disclosure
+    from sfumato.promise.composition import Revealed
 
-    releases = (*ledger.releases, Disclosure(mechanism.design))
+    releases = (*ledger.releases, Revealed(mechanism.design))
     return ledger.promises(region)[0].kept_by(releases)[0]
 
 
@@ -427,12 +427,12 @@ def test_a_velocity_after_a_position_keeps_the_position_hidden(ledger):
     from sfumato.ledger.problem import translated
 
     first, second = ledger.promises()
-    carried = translated(first, second.prior, second.speech)
+    carried = translated(first, second.prior, second.layout)
     assert carried.kept_by(ledger.releases)[0].holds
     alone = sf.protect(joint, GRID, {"v": REGION}, alpha=0.5, released=["v"])
-    from sfumato.promise.composition import Disclosure
+    from sfumato.promise.composition import Revealed
 
-    leaked = carried.kept_by((ledger.releases[0], Disclosure(alone.design)))[0]
+    leaked = carried.kept_by((ledger.releases[0], Revealed(alone.design)))[0]
     assert not leaked.holds
 
 

@@ -95,7 +95,7 @@ def say_replaced(in_ledger: bool = False) -> None:
 def say_what_is_left(left: Remaining) -> None:
     """A paragraph for each promise, with the outputs that it is about."""
     for one in left.promises:
-        typer.echo(f"{', '.join(one.promise.speech.outputs)}: {one}")
+        typer.echo(f"{', '.join(one.promise.layout.outputs)}: {one}")
 
 
 def as_json(value: dict[str, Any]) -> None:

@@ -196,7 +196,7 @@ def judged_inputs(design: Design) -> Array:
 
 def between_rows(design: Design) -> Array:
     """Inputs of the region that need not be rows."""
-    places = design.region.probes(MOST_INPUTS // 2, design.lookout, batch=_TURN)
+    places = design.region.probes(MOST_INPUTS // 2, design.representatives, batch=_TURN)
     if isinstance(design.tolerance, TabulatedFloor):
         # a floor that varies is known from the file only where it was written down
         places = design.tolerance.inputs

@@ -15,7 +15,7 @@ from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
 from ..models import JointPrior, OutputsKernel, Prior
 from ..noise import SecretKey, no_noise
 from ..progress import progress as show_progress
-from ..promise import Disclosure, warn_of
+from ..promise import Revealed, warn_of
 from ..proof import Certificate, one_by_one
 from ..regions import OutputRegion, Points, Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
@@ -69,7 +69,7 @@ class Ledger:
     def verify(self, head: str | None = None) -> Chain:
         """Check every line, and that an earlier ``head`` that was kept elsewhere is among their hashes."""
         chain = self._records.chain(head)
-        self._records.disclosed(chain)
+        self._records.revealed(chain)
         return chain
 
     @property
@@ -83,9 +83,9 @@ class Ledger:
         return self.chain().torn is not None
 
     @property
-    def releases(self) -> tuple[Disclosure, ...]:
+    def releases(self) -> tuple[Revealed, ...]:
         """What each recorded release revealed, the first one first."""
-        return self._records.disclosed(self.chain())
+        return self._records.revealed(self.chain())
 
     def __len__(self) -> int:
         return len(self.chain().entries)
@@ -121,11 +121,11 @@ class Ledger:
         if not asked.inputs.outputs.numbered and (not isinstance(output_name, str) or not output_name):
             raise InputError(f"output_name is {output_name!r}; give the name of what is released.")
         chain = self.chain()
-        disclosed = self._records.disclosed(chain)
+        revealed = self._records.revealed(chain)
         with show_progress(progress) as step:
             step.stage("what is left")
             try:
-                problem = NextRelease.of(asked, cover, output_name, bool(remeasured), disclosed, share)
+                problem = NextRelease.of(asked, cover, output_name, bool(remeasured), revealed, share)
                 problem.check_budget()
                 design, certificate = certified_design(problem.in_units(), cover, problem.examine, step.stage)
             except NoCover as error:
@@ -138,15 +138,15 @@ class Ledger:
                     "nothing is left of some combination of the sensitive values, or they tell almost the same: "
                     f"{error}. Publish nothing more about it."
                 ) from error
-        if not certificate.holds and disclosed:
+        if not certificate.holds and revealed:
             raise BudgetError(
                 f"too little is left for another release: {problem.left_in_words()} No noise was found that keeps the "
                 f"promise of all together (joint ratio {certificate.joint_ratio:.6g}, floor ratio "
                 f"{certificate.promised_ratio:.6g}). Publish nothing more about it."
             )
-        certificate = certificate.with_findings(*one_by_one(asked.prior, asked.inputs, output_name, disclosed))
+        certificate = certificate.with_findings(*one_by_one(asked.prior, asked.inputs, output_name, revealed))
         warn_of(certificate.findings)
-        following = Disclosure(design, output_name, bool(remeasured))
+        following = Revealed(design, output_name, bool(remeasured))
         name = None if asked.inputs.outputs.numbered else output_name
 
         def recorder(release: Release) -> None:
@@ -166,7 +166,7 @@ class Ledger:
         if release.unsafe:
             # anyone can take its noise off
             design = replace(design, noise=no_noise(len(design.inputs)), structure="full", weights=None, witness=None)
-        made = Disclosure(design, release.output_name, bool(remeasured))
+        made = Revealed(design, release.output_name, bool(remeasured))
         promises_of(made)
         self._commit(release, made, None)
         certificate = self._worst(distinct_promises(promises_of(made)))
@@ -212,7 +212,7 @@ class Ledger:
         worst = min(results, key=lambda one: (one.holds, one.promised_ratio, -one.joint_ratio))
         return worst.with_findings(about_all(len(releases)))
 
-    def _commit(self, release: Release, made: Disclosure, head: str | None) -> None:
+    def _commit(self, release: Release, made: Revealed, head: str | None) -> None:
         """Append ``made``; where the ledger has moved on from ``head``, only if all promises are kept with it."""
 
         def check(chain: Chain) -> None:
@@ -223,8 +223,8 @@ class Ledger:
 
         self._records.append(made, digest_outputs(np.asarray(release.outputs)), check)
 
-    def _check_again(self, chain: Chain, made: Disclosure) -> None:
-        together = (*self._records.disclosed(chain), made)
+    def _check_again(self, chain: Chain, made: Revealed) -> None:
+        together = (*self._records.revealed(chain), made)
         for promise in distinct_promises([promise for one in together for promise in promises_of(one)]):
             certificate, _ = promise.kept_by(together)
             if not certificate.holds:
@@ -236,7 +236,7 @@ class Ledger:
     def __str__(self) -> str:
         chain = self.chain()
         lines = [f"Ledger {str(self.path)!r}: {len(chain.entries)} release(s), head {chain.head[:16]}…"]
-        for entry, one in zip(chain.entries, self._records.disclosed(chain), strict=True):
+        for entry, one in zip(chain.entries, self._records.revealed(chain), strict=True):
             outputs = ", ".join(one.outputs)
             lines.append(
                 f"  {entry.number}  {entry.body['record']['when']}  {outputs}: {len(one.design.inputs)} rows, noise "

@@ -23,10 +23,10 @@ from ..linalg import as_array, units
 from ..models import Prior
 from ..promise import (
     Composition,
-    Disclosure,
     Past,
     Reader,
-    Speech,
+    Revealed,
+    RowLayout,
     Tolerance,
     Uncertain,
     compose,
@@ -51,10 +51,10 @@ class Published:
     composition: Composition
 
     @classmethod
-    def by(cls, prior: Prior, speech: Speech, disclosures: Sequence[Disclosure]) -> Published:
-        """What ``disclosures`` tell readers with ``prior``, composed in whichever way round-off allows."""
+    def by(cls, prior: Prior, layout: RowLayout, releases: Sequence[Revealed]) -> Published:
+        """What ``releases`` tell readers with ``prior``, composed in whichever way round-off allows."""
         for taken_together in (True, False):
-            published = cls(compose(prior, speech, disclosures, taken_together))
+            published = cls(compose(prior, layout, releases, taken_together))
             if not len(published.composition) or published._root is not None:
                 return published
         raise BudgetError(
@@ -111,13 +111,11 @@ class EarlierReleases(Past):
     errors: Array
 
     @classmethod
-    def of(
-        cls, prior: Prior, speech: Speech, disclosures: Sequence[Disclosure], following: Disclosure
-    ) -> EarlierReleases:
+    def of(cls, prior: Prior, layout: RowLayout, releases: Sequence[Revealed], following: Revealed) -> EarlierReleases:
         """``following`` is the next release; its noise is of no account."""
-        rows, which = speech.rows_of(following)
-        errors = error_variances(prior, speech, following)[which]
-        published = Published.by(prior, speech, disclosures)
+        rows, which = layout.rows_of(following)
+        errors = error_variances(prior, layout, following)[which]
+        published = Published.by(prior, layout, releases)
         measurements = published.composition.measurements
         again = measurements.known(rows)
         if following.remeasured:
@@ -222,12 +220,12 @@ class Commitment:
     tolerance: RemainingTolerance
 
     @classmethod
-    def of(cls, promise: Promise, disclosed: Sequence[Disclosure], following: Disclosure, share: float) -> Commitment:
-        """To a reader who has seen what is ``disclosed``, when ``following`` may use ``share`` of what is left."""
-        past, design = EarlierReleases.of(promise.prior, promise.speech, disclosed, following), promise.design
+    def of(cls, promise: Promise, revealed: Sequence[Revealed], following: Revealed, share: float) -> Commitment:
+        """To a reader who has seen what is ``revealed``, when ``following`` may use ``share`` of what is left."""
+        past, design = EarlierReleases.of(promise.prior, promise.layout, revealed, following), promise.design
         reader = Reader(replace(promise.prior, noise=past.errors), past)
         left = RemainingTolerance(design.tolerance, design.region, reader, share)
-        inputs = promise.speech.stacked(past.rows)
+        inputs = promise.layout.stacked(past.rows)
         return cls(promise, RowsExposure(reader, inputs, left, design.guarantee == "joint"), left)
 
     def most_told(self, points: Array) -> float:

@@ -17,12 +17,12 @@ from ..noise import no_noise
 from ..promise import (
     Cover,
     Design,
-    Disclosure,
     KernelTolerance,
     MatrixTolerance,
     OutputTolerance,
-    Speech,
-    readings,
+    Revealed,
+    RowLayout,
+    interpretations,
     rows_in_reach,
 )
 from ..proof import Certificate, findings_on_design
@@ -42,7 +42,7 @@ PROBES = 512
 
 @dataclass(frozen=True, eq=False)
 class NextRelease:
-    """The rows of the problem ``asked``, for readers of all that is ``disclosed``: a back end of designs.
+    """The rows of the problem ``asked``, for readers of all that is ``revealed``: a back end of designs.
 
     ``following`` is what it would reveal. The first of ``promises`` is that of ``asked`` itself, for everything that is
     published together; no noise is designed for those that are only ``watched``. ``problem`` is ``asked`` in the region
@@ -51,8 +51,8 @@ class NextRelease:
 
     problem: Problem
     asked: Problem
-    following: Disclosure
-    disclosed: tuple[Disclosure, ...]
+    following: Revealed
+    revealed: tuple[Revealed, ...]
     promises: tuple[Promise, ...]
     watched: tuple[Promise, ...]
     share: float
@@ -64,15 +64,15 @@ class NextRelease:
         cover: AskedCover,
         name: str,
         remeasured: bool,
-        disclosed: Sequence[Disclosure],
+        revealed: Sequence[Revealed],
         share: float,
     ) -> NextRelease:
         kind: Cover = "rows" if cover == "rows" else "points" if asked.region.points is not None else "exchange"
         design = asked.published(kind, asked.inputs.values[:0], Solution(no_noise(len(asked.inputs))))
         check_composable(design)
-        following = Disclosure(design, name, remeasured)
+        following = Revealed(design, name, remeasured)
         made = promises_of(following)
-        earlier = distinct_promises([promise for one in disclosed for promise in promises_of(one)])
+        earlier = distinct_promises([promise for one in revealed for promise in promises_of(one)])
         known = {promise.key: promise for promise in earlier}
         keys = {promise.key for promise in made}
         new = [_with_sensitive(promise, known.get(promise.key)) for promise in made]
@@ -81,7 +81,7 @@ class NextRelease:
         def tells_of(promise: Promise) -> bool:
             """Whether this release could tell anything about what was promised, even without noise."""
             points = _probes(promise, following)
-            return any(one.most_told(points) > NOTHING for one in commitments(promise, disclosed, following, share))
+            return any(one.most_told(points) > NOTHING for one in commitments(promise, revealed, following, share))
 
         kept = [promise for promise in distinct_promises(binding) if promise.key not in keys and tells_of(promise)]
         # those, too, that no noise is designed for: their readers may see some of the rows
@@ -89,36 +89,36 @@ class NextRelease:
             promise
             for promise in earlier
             if promise.key not in keys
-            and len(promise.speech.rows_of(following)[1])
-            and (tells_of(promise) or promise.kept_by(disclosed)[0].holds)
+            and len(promise.layout.rows_of(following)[1])
+            and (tells_of(promise) or promise.kept_by(revealed)[0].holds)
         ]
         region = new[0].design.region
         for promise in (*new[1:], *kept):
             if promise.design.region != region:
                 region = region | promise.design.region
         problem = replace(asked, region=region)
-        return cls(problem, asked, following, tuple(disclosed), (*new, *kept), tuple(watched), share)
+        return cls(problem, asked, following, tuple(revealed), (*new, *kept), tuple(watched), share)
 
     def in_units(self) -> BackEnd:
         """The same problem in units that suit the outputs; itself where they have the same ones."""
         found = rescaled(self.asked)
         if found is None:
             return self
-        disclosed = []
-        for one in self.disclosed:
+        revealed = []
+        for one in self.revealed:
             design = design_in(found.unit, one.design, one.name)
             if design is None:
                 return self
-            disclosed.append(replace(one, design=design))
+            revealed.append(replace(one, design=design))
         cover: AskedCover = "rows" if self.following.design.cover == "rows" else "auto"
         following = self.following
-        inner = NextRelease.of(found.problem, cover, following.name, following.remeasured, disclosed, self.share)
+        inner = NextRelease.of(found.problem, cover, following.name, following.remeasured, revealed, self.share)
         return InUnits(inner, replace(self, asked=found.owner), found.rows)
 
     @cached_property
     def commitments(self) -> tuple[Commitment, ...]:
         """What binds this release: each promise, to each reader to whom it was made."""
-        made = (commitments(promise, self.disclosed, self.following, self.share) for promise in self.promises)
+        made = (commitments(promise, self.revealed, self.following, self.share) for promise in self.promises)
         return tuple(one for each in made for one in each)
 
     @property
@@ -160,7 +160,7 @@ class NextRelease:
     def examine(self, design: Design) -> tuple[Certificate, Array]:
         """The certificate of everything that is then published: of the new promise, if all others are kept too."""
         following = replace(self.following, design=design)
-        together, made = (*self.disclosed, following), promises_of(following)
+        together, made = (*self.revealed, following), promises_of(following)
         made = [replace(promise, earlier=self.promises[place].earlier) for place, promise in enumerate(made)]
         results = [promise.kept_by(together) for promise in (*made, *self.promises[len(made) :])]
         main, short = results[0][0], [found for _, found in results]
@@ -175,11 +175,9 @@ class NextRelease:
         return certificate, np.vstack(short)
 
 
-def commitments(
-    promise: Promise, disclosed: Sequence[Disclosure], following: Disclosure, share: float
-) -> list[Commitment]:
+def commitments(promise: Promise, revealed: Sequence[Revealed], following: Revealed, share: float) -> list[Commitment]:
     """``promise`` to readers who think that rows were measured anew, and to those who do not."""
-    return [Commitment.of(promise, past, last, share) for *past, last in readings((*disclosed, following))]
+    return [Commitment.of(promise, past, last, share) for *past, last in interpretations((*revealed, following))]
 
 
 def _with_sensitive(promise: Promise, known: Promise | None) -> Promise:
@@ -190,78 +188,78 @@ def _with_sensitive(promise: Promise, known: Promise | None) -> Promise:
     return replace(promise, design=design, earlier=known.earlier)
 
 
-def _probes(promise: Promise, following: Disclosure) -> Array:
+def _probes(promise: Promise, following: Revealed) -> Array:
     """Inputs of a promise's region, those next to the rows of the next release among them."""
     region, rows = promise.design.region, promise.design.inputs
     if region.points is not None:
         return np.vstack([region.points, promise.design.sensitive])
-    new = promise.speech.stacked(promise.speech.rows_of(following)[0])
+    new = promise.layout.stacked(promise.layout.rows_of(following)[0])
     near = rows_in_reach(region, new) if len(new) else new.values
     return np.vstack([region.probes(PROBES, rows, batch=0), near, promise.design.sensitive])
 
 
-def binding_on(promise: Promise, new: Promise, following: Disclosure) -> Promise | None:
+def binding_on(promise: Promise, new: Promise, following: Revealed) -> Promise | None:
     """An earlier promise as it bears on the next release; None where they have nothing to do with each other.
 
     Its own prior is that of its readers, if it speaks of rows as the new one does; else it is kept for readers with
     the new one, which must know of its outputs.
     """
-    if (promise.speech.outputs, promise.speech.joint) == (new.speech.outputs, new.speech.joint):
+    if (promise.layout.outputs, promise.layout.joint) == (new.layout.outputs, new.layout.joint):
         return promise
     sensitive = sensitive_outputs(promise)
-    if all(name in new.speech.outputs for name in sensitive):
-        return translated(promise, new.prior, new.speech)
-    if not len(promise.speech.rows_of(following)[1]):
+    if all(name in new.layout.outputs for name in sensitive):
+        return translated(promise, new.prior, new.layout)
+    if not len(promise.layout.rows_of(following)[1]):
         return None
-    missing = next(name for name in sensitive if name not in new.speech.outputs)
+    missing = next(name for name in sensitive if name not in new.layout.outputs)
     raise InputError(
         f"prior knows nothing of {missing!r}, about which the ledger has a promise that this release bears on; give a "
-        f"sf.JointPrior with the outputs {', '.join(dict.fromkeys((*new.speech.outputs, *sensitive)))}."
+        f"sf.JointPrior with the outputs {', '.join(dict.fromkeys((*new.layout.outputs, *sensitive)))}."
     )
 
 
 def sensitive_outputs(promise: Promise) -> tuple[str, ...]:
     region = promise.design.region
     if isinstance(region, OutputRegion):
-        return tuple(promise.speech.outputs[number] for number in region.sensitive)
-    if promise.speech.joint:
+        return tuple(promise.layout.outputs[number] for number in region.sensitive)
+    if promise.layout.joint:
         if region.points is None:
-            return promise.speech.outputs
-        return tuple(promise.speech.outputs[int(number)] for number in np.unique(region.points[:, -1]))
-    return promise.speech.outputs
+            return promise.layout.outputs
+        return tuple(promise.layout.outputs[int(number)] for number in np.unique(region.points[:, -1]))
+    return promise.layout.outputs
 
 
-def translated(promise: Promise, prior: Prior, speech: Speech) -> Promise:
+def translated(promise: Promise, prior: Prior, layout: RowLayout) -> Promise:
     """The same promise to readers with another prior, which knows more outputs."""
-    design, old = promise.design, promise.speech
-    number = {place: speech.outputs.index(name) for place, name in enumerate(old.outputs) if name in speech.outputs}
+    design, old = promise.design, promise.layout
+    number = {place: layout.outputs.index(name) for place, name in enumerate(old.outputs) if name in layout.outputs}
     region, tolerance = design.region, design.tolerance
     if isinstance(tolerance, OutputTolerance):
         parts = tuple((number[place], part) for place, part in tolerance.parts)
-        tolerance = OutputTolerance(parts, tolerance.common) if speech.joint else parts[0][1]
+        tolerance = OutputTolerance(parts, tolerance.common) if layout.joint else parts[0][1]
     elif isinstance(tolerance, MatrixTolerance) and tolerance.points is not None:
-        tolerance = MatrixTolerance(tolerance.delta, _renumbered(tolerance.points, old, speech, number))
+        tolerance = MatrixTolerance(tolerance.delta, _renumbered(tolerance.points, old, layout, number))
     elif isinstance(tolerance, KernelTolerance):
         raise InputError("a promise with a tolerance kernel cannot be carried over to a prior with other outputs.")
     if region.points is not None:
-        region = bound_points(_renumbered(region.points, old, speech, number), speech.inputs.columns)
+        region = bound_points(_renumbered(region.points, old, layout, number), layout.inputs.columns)
     elif isinstance(region, OutputRegion):
         parts_of_region = {number[place]: part for place, part in region.parts}
-        region = OutputRegion(parts_of_region, speech.outputs) if speech.joint else parts_of_region[0]
+        region = OutputRegion(parts_of_region, layout.outputs) if layout.joint else parts_of_region[0]
     else:
-        region = OutputRegion({number[0]: region}, speech.outputs)
+        region = OutputRegion({number[0]: region}, layout.outputs)
     carried = replace(
         design,
         prior=prior,
-        inputs=Inputs(speech.inputs.values, speech.inputs.columns, speech.inputs.outputs),
+        inputs=Inputs(layout.inputs.values, layout.inputs.columns, layout.inputs.outputs),
         region=region,
         tolerance=tolerance,
-        sensitive=_renumbered(design.sensitive, old, speech, number),
+        sensitive=_renumbered(design.sensitive, old, layout, number),
     )
-    earlier = tuple(_renumbered(one, old, speech, number) for one in promise.earlier)
-    return Promise(carried, prior, speech, earlier, promise.asked)
+    earlier = tuple(_renumbered(one, old, layout, number) for one in promise.earlier)
+    return Promise(carried, prior, layout, earlier, promise.asked)
 
 
-def _renumbered(points: Array, old: Speech, new: Speech, number: dict[int, int]) -> Array:
+def _renumbered(points: Array, old: RowLayout, new: RowLayout, number: dict[int, int]) -> Array:
     theirs, ours = old.inputs.outputs, new.inputs.outputs
     return ours.rows(theirs.plain(points), np.array([number[place] for place in theirs.numbers(points)], dtype=np.intp))

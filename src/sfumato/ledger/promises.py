@@ -14,7 +14,17 @@ from ..data import Inputs, among
 from ..errors import InputError
 from ..models import Prior
 from ..noise import Noise
-from ..promise import Design, Disclosure, Finding, FloorTolerance, Reader, Speech, TabulatedFloor, compose, readings
+from ..promise import (
+    Design,
+    Finding,
+    FloorTolerance,
+    Reader,
+    Revealed,
+    RowLayout,
+    TabulatedFloor,
+    compose,
+    interpretations,
+)
 from ..proof import TOLERANCE, Certificate, ExactKnowledge, examine
 from ..regions import Box, Everywhere, Intersection, OutputRegion, Points, Region, Union
 from ..release import describe_prior, describe_tolerance
@@ -35,7 +45,7 @@ class Promise:
 
     design: Design
     prior: Prior
-    speech: Speech
+    layout: RowLayout
     earlier: tuple[Array, ...] = ()
     asked: Region | None = None
 
@@ -45,30 +55,30 @@ class Promise:
         design = self.design
         tolerance, arrays = describe_tolerance(design)
         region = region_key(design.region, design.inputs.dimension)
-        parts = [describe_prior(self.prior), region, tolerance, design.guarantee, self.speech.outputs]
+        parts = [describe_prior(self.prior), region, tolerance, design.guarantee, self.layout.outputs]
         listed = {name: array.tolist() for name, array in arrays.items()}
         noise = None if isinstance(self.prior.noise, float) else self.prior.noise.tolist()
         return json.dumps([parts, listed, noise], sort_keys=True)
 
-    def kept_by(self, disclosures: Sequence[Disclosure]) -> tuple[Certificate, Array]:
-        """Whether all of ``disclosures`` together keep it, and the inputs where they do not.
+    def kept_by(self, releases: Sequence[Revealed]) -> tuple[Certificate, Array]:
+        """Whether all of ``releases`` together keep it, and the inputs where they do not.
 
         Guarantee: the certificate is that of certificate.py, for all published values as one set of data, and the
-        worst one where it matters whether rows were measured anew (``readings``).
+        worst one where it matters whether rows were measured anew (``interpretations``).
         """
-        results = [self._read_as(reading) for reading in readings(disclosures)]
+        results = [self._read_as(reading) for reading in interpretations(releases)]
         worst = min(results, key=lambda one: (one[0].holds, one[0].promised_ratio))
         joint = max(certificate.joint_ratio for certificate, _ in results)
         return replace(worst[0], joint_ratio=joint), np.vstack([short for _, short in results])
 
-    def _read_as(self, disclosures: Sequence[Disclosure]) -> tuple[Certificate, Array]:
-        together = self._kept_by(disclosures, taken_together=True)
+    def _read_as(self, releases: Sequence[Revealed]) -> tuple[Certificate, Array]:
+        together = self._kept_by(releases, taken_together=True)
         if together[0].holds or np.isfinite(together[0].joint_ratio):
             return together
-        return self._kept_by(disclosures, taken_together=False)
+        return self._kept_by(releases, taken_together=False)
 
-    def _kept_by(self, disclosures: Sequence[Disclosure], taken_together: bool) -> tuple[Certificate, Array]:
-        composed = compose(self.prior, self.speech, disclosures, taken_together)
+    def _kept_by(self, releases: Sequence[Revealed], taken_together: bool) -> tuple[Certificate, Array]:
+        composed = compose(self.prior, self.layout, releases, taken_together)
         if not len(composed):
             raise InputError("the ledger has no release that this promise is about.")
         whole = replace(
@@ -94,16 +104,16 @@ class Promise:
         return certificate, short
 
 
-def promises_of(disclosure: Disclosure) -> list[Promise]:
+def promises_of(release: Revealed) -> list[Promise]:
     """The promises that a release came with: one for each prior that readers may hold."""
-    design, asked = disclosure.design, disclosure.design.region
+    design, asked = release.design, release.design.region
     check_composable(design)
     if design.cover == "rows":
         # between the rows nothing was promised
         rows = design.region.promised_at_rows(design.inputs.values)
         points = Points(Inputs(rows, design.inputs.columns))
         design = replace(design, region=points.on_columns_of(design.inputs), cover="points")
-    return [Promise(design, prior, Speech.of(disclosure), (), asked) for prior in design.priors]
+    return [Promise(design, prior, RowLayout.of(release), (), asked) for prior in design.priors]
 
 
 def check_composable(design: Design) -> None:

@@ -22,7 +22,7 @@ from .. import tree_checks as check
 from ..arrays import Array
 from ..data import LARGEST_NUMBER
 from ..errors import FormatError, InputError
-from ..promise import Design, Disclosure
+from ..promise import Design, Revealed
 from ..release import (
     LONGEST_NAME,
     Shapes,
@@ -65,7 +65,7 @@ class Records:
 
     file: ChainedFile
     _head: str = ROOT
-    _disclosed: tuple[str, tuple[Disclosure, ...]] = (ROOT, ())
+    _disclosed: tuple[str, tuple[Revealed, ...]] = (ROOT, ())
 
     def chain(self, head: str | None = None) -> Chain:
         """All lines, checked; an earlier ``head`` that was kept elsewhere must be among their hashes."""
@@ -73,13 +73,13 @@ class Records:
         self._remember(chain)
         return chain
 
-    def disclosed(self, chain: Chain) -> tuple[Disclosure, ...]:
+    def revealed(self, chain: Chain) -> tuple[Revealed, ...]:
         """What each release revealed, the first one first."""
         if self._disclosed[0] != chain.head:
-            self._disclosed = chain.head, tuple(_disclosure(entry.body) for entry in chain.entries)
+            self._disclosed = chain.head, tuple(_what_it_revealed(entry.body) for entry in chain.entries)
         return self._disclosed[1]
 
-    def append(self, made: Disclosure, outputs_digest: str, check_chain: Callable[[Chain], None]) -> None:
+    def append(self, made: Revealed, outputs_digest: str, check_chain: Callable[[Chain], None]) -> None:
         """Write down what was ``made``, unless it is there already or ``check_chain`` refuses it."""
         when = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         record = describe_record(made.design, name=made.name, outputs_digest=outputs_digest, when=when)
@@ -109,10 +109,10 @@ class _AlreadyThere(Exception):  # noqa: N818
     """The release is in the ledger already."""
 
 
-def _disclosure(body: Any) -> Disclosure:
+def _what_it_revealed(body: Any) -> Revealed:
     if not isinstance(body, dict) or body.keys() != {"record", "remeasured"} or type(body["remeasured"]) is not bool:
         raise FormatError("an entry of the ledger is not that of a release; it was written by something else.")
-    return Disclosure(record_design(body["record"]), body["record"]["name"], body["remeasured"])
+    return Revealed(record_design(body["record"]), body["record"]["name"], body["remeasured"])
 
 
 def describe_record(design: Design, *, name: str, outputs_digest: str, when: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import BudgetError
-from ..promise import Disclosure, readings
+from ..promise import Revealed, interpretations
 from ..proof import Certificate
 from ..views import pictures
 from .past import LEAST_LEFT, Published, most_used
@@ -106,15 +106,15 @@ class Remaining:
         return "\n".join(str(one) for one in self.promises)
 
 
-def left_of(promise: Promise, disclosures: Sequence[Disclosure]) -> Left:
-    """What ``disclosures`` have left of ``promise``."""
-    certificate, _ = promise.kept_by(disclosures)
+def left_of(promise: Promise, releases: Sequence[Revealed]) -> Left:
+    """What ``releases`` have left of ``promise``."""
+    certificate, _ = promise.kept_by(releases)
     design, prior = promise.design, promise.prior
     region = design.region
     points = region.points if region.points is not None else region.probes(LOOKS, design.inputs, batch=0)
     points = np.vstack([points, certificate.worst_input[None]])
     worst: tuple[float, tuple[float, ...], Array] | None = None
-    for reading in readings(disclosures):
+    for reading in interpretations(releases):
         history, explained = _used(promise, reading, points)
         if worst is None or history[-1] > worst[0]:
             worst = history[-1], history, explained
@@ -123,14 +123,14 @@ def left_of(promise: Promise, disclosures: Sequence[Disclosure]) -> Left:
     return Left(promise, certificate, worst[1], points, deviations, design.tolerance.floor(prior, points))
 
 
-def _used(promise: Promise, disclosures: Sequence[Disclosure], points: Array) -> tuple[tuple[float, ...], Array]:
+def _used(promise: Promise, releases: Sequence[Revealed], points: Array) -> tuple[tuple[float, ...], Array]:
     """The share that was used after each release, and what is explained at ``points`` after all of them."""
     design, prior = promise.design, promise.prior
     budgets = design.tolerance.budget(prior, points)
     history, explained = [], np.zeros(len(points))
-    for count in range(1, len(disclosures) + 1):
+    for count in range(1, len(releases) + 1):
         try:
-            published = Published.by(prior, promise.speech, disclosures[:count])
+            published = Published.by(prior, promise.layout, releases[:count])
         except BudgetError:
             # some of it has no noise at all
             history.append(np.inf)

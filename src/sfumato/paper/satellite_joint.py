@@ -17,7 +17,7 @@ from ..design import Mechanism, protect
 from ..ledger import Published
 from ..models import Derivative, JointPrior, Prior, Value
 from ..progress import Progress
-from ..promise import Design, Disclosure, Speech
+from ..promise import Design, Revealed, RowLayout
 from ..proof import Certificate
 from ..show import FLOOR, PUBLISHED, READER
 from .satellite_figures import dress, one_legend
@@ -85,14 +85,14 @@ def satellite_joint(alphas: Sequence[float] = ALPHAS, step: Progress | None = No
             state: protect(_alone(joint, state), X, REGION, alpha=alpha, cover="rows", progress=False).design
             for state in STATES
         }
-        together = Disclosure(mechanism.design)
-        speech, prior = Speech.of(together), mechanism.prior
-        separate = [Disclosure(design, state) for state, design in alone.items()]
+        together = Revealed(mechanism.design)
+        layout, prior = RowLayout.of(together), mechanism.prior
+        separate = [Revealed(design, state) for state, design in alone.items()]
         found.append(
             Both(
                 alpha,
-                _left(prior, speech, separate),
-                _left(prior, speech, [together]),
+                _left(prior, layout, separate),
+                _left(prior, layout, [together]),
                 {state: _noise(design) for state, design in alone.items()},
                 _noises(mechanism.design),
                 mechanism.certificate,
@@ -111,11 +111,11 @@ def _alone(joint: JointPrior, state: str) -> Prior:
     return Prior(kernel)
 
 
-def _left(prior: Prior, speech: Speech, disclosures: Sequence[Disclosure]) -> dict[str, Array]:
+def _left(prior: Prior, layout: RowLayout, releases: Sequence[Revealed]) -> dict[str, Array]:
     """The share of each state's prior variance that readers with ``prior`` keep, from the safe side."""
-    published = Published.by(prior, speech, disclosures)
+    published = Published.by(prior, layout, releases)
     left = {}
-    for number, state in enumerate(speech.outputs):
+    for number, state in enumerate(layout.outputs):
         points = np.column_stack([SHOWN, np.full(len(SHOWN), float(number))])
         left[state] = 1.0 - np.sum(published.about(points) ** 2, axis=0) / prior.variance(points)
     return left

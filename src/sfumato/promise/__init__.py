@@ -7,11 +7,11 @@ changes.
 from .composition import (
     ComposedNoise,
     Composition,
-    Disclosure,
-    Speech,
+    Revealed,
+    RowLayout,
     compose,
     error_variances,
-    readings,
+    interpretations,
     same_measurement,
 )
 from .design import Cover, Design, Guarantee, Structure, rows_in_reach

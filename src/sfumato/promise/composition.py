@@ -172,7 +172,7 @@ def same_measurement(first: Index, second: Index) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Disclosure:
+class Revealed:
     """What one release revealed. ``name`` is its output's, where it has one; ``remeasured``: its rows are all new."""
 
     design: Design
@@ -193,26 +193,26 @@ class Disclosure:
 
 
 @dataclass(frozen=True, eq=False)
-class Speech:
+class RowLayout:
     """How a prior speaks of rows: with ``inputs`` of which kind, and which outputs it knows."""
 
     inputs: Inputs
     outputs: tuple[str, ...]
 
     @classmethod
-    def of(cls, disclosure: Disclosure) -> Speech:
-        return cls(disclosure.design.inputs, disclosure.outputs)
+    def of(cls, release: Revealed) -> RowLayout:
+        return cls(release.design.inputs, release.outputs)
 
     @property
     def joint(self) -> bool:
         """Whether the last column of a row is the number of its output."""
         return self.inputs.outputs.numbered
 
-    def rows_of(self, disclosure: Disclosure) -> tuple[Array, Index]:
+    def rows_of(self, release: Revealed) -> tuple[Array, Index]:
         """The rows of a release as this prior speaks of them, and which they are; it is silent about other outputs."""
-        theirs = disclosure.design.inputs
+        theirs = release.design.inputs
         plain, numbers = self._in_order(theirs.plain), theirs.outputs.numbers(theirs.values)
-        ours = np.array([self.outputs.index(name) if name in self.outputs else -1 for name in disclosure.outputs])
+        ours = np.array([self.outputs.index(name) if name in self.outputs else -1 for name in release.outputs])
         own = ours[numbers]
         kept = np.flatnonzero(own >= 0)
         return self.inputs.outputs.rows(plain[kept], own[kept]), kept
@@ -258,42 +258,40 @@ class Composition:
         return len(self.inputs)
 
 
-def compose(
-    prior: Prior, speech: Speech, disclosures: Sequence[Disclosure], taken_together: bool = True
-) -> Composition:
-    """What readers with ``prior`` see of ``disclosures`` together.
+def compose(prior: Prior, layout: RowLayout, releases: Sequence[Revealed], taken_together: bool = True) -> Composition:
+    """What readers with ``prior`` see of ``releases`` together.
 
     Releases of the very same measurements are ``taken_together`` first: to a reader they are one release, with the
     parallel sum of their noises. That is quicker, but where one noise is far larger than another its round-off may
     hide the smaller one.
     """
-    measurements = Measurements(speech.inputs.dimension)
+    measurements = Measurements(layout.inputs.dimension)
     levels: dict[int, float] = {}
     shown: dict[Any, Shown] = {}
     total = 0.0
-    for disclosure in disclosures:
-        own, which = speech.rows_of(disclosure)
+    for release in releases:
+        own, which = layout.rows_of(release)
         if not len(which):
             continue
-        numbers = measurements.record(own, disclosure.remeasured)
-        for number, level in zip(numbers.tolist(), error_variances(prior, speech, disclosure)[which], strict=True):
+        numbers = measurements.record(own, release.remeasured)
+        for number, level in zip(numbers.tolist(), error_variances(prior, layout, release)[which], strict=True):
             # what is smaller hides less
             levels[number] = min(float(level), levels.get(number, np.inf))
-        part = Shown(numbers, disclosure.design.noise.restricted(which))
+        part = Shown(numbers, release.design.noise.restricted(which))
         key = frozenset(numbers.tolist()) if taken_together else len(shown)
         shown[key] = part if key not in shown else shown[key].again(part)
-        total += disclosure.design.noise.trace
+        total += release.design.noise.trace
     noise = ComposedNoise(tuple(shown.values()), np.array([levels[k] for k in range(len(levels))]), total)
-    inputs = speech.stacked(measurements.rows[noise.measurements])
+    inputs = layout.stacked(measurements.rows[noise.measurements])
     return Composition(replace(prior, noise=0.0), inputs, noise, measurements)
 
 
-def readings(disclosures: Sequence[Disclosure]) -> list[tuple[Disclosure, ...]]:
+def interpretations(releases: Sequence[Revealed]) -> list[tuple[Revealed, ...]]:
     """What may be true: that rows were measured anew where it was said, and that they were not.
 
     Guarantee: a promise that is kept under all of them does not depend on whether that was said rightly.
     """
-    as_said = tuple(disclosures)
+    as_said = tuple(releases)
     if not any(one.remeasured for one in as_said):
         return [as_said]
     return [as_said, tuple(replace(one, remeasured=False) for one in as_said)]
@@ -303,21 +301,21 @@ def _unnamed(inputs: Inputs) -> bool:
     return inputs.names == default_names(inputs.dimension)
 
 
-def error_variances(prior: Prior, speech: Speech, disclosure: Disclosure) -> Array:
+def error_variances(prior: Prior, layout: RowLayout, release: Revealed) -> Array:
     """V at the rows of a release, as readers with ``prior`` take it to be.
 
     That is the prior's own, where it is one number, and at the rows that the prior was given for. Elsewhere it is
     what was recorded, or the least of the prior's own for that output, if that is less: it hides less.
     """
-    if isinstance(prior.noise, float) and not speech.joint:
-        return np.full(len(disclosure.design.inputs), prior.noise)
-    recorded = np.array(disclosure.design.prior.noise_variance(len(disclosure.design.inputs)))
-    own = prior.noise_variance(len(speech.inputs))
-    known = dict(zip(row_names(speech.inputs.values), own, strict=True))
-    outputs = speech.inputs.outputs
-    about = outputs.numbers(speech.inputs.values)
+    if isinstance(prior.noise, float) and not layout.joint:
+        return np.full(len(release.design.inputs), prior.noise)
+    recorded = np.array(release.design.prior.noise_variance(len(release.design.inputs)))
+    own = prior.noise_variance(len(layout.inputs))
+    known = dict(zip(row_names(layout.inputs.values), own, strict=True))
+    outputs = layout.inputs.outputs
+    about = outputs.numbers(layout.inputs.values)
     least = {number: float(np.min(own[about == number])) for number in np.unique(about)}
-    rows, which = speech.rows_of(disclosure)
+    rows, which = layout.rows_of(release)
     for place, name, number in zip(which, row_names(rows), outputs.numbers(rows), strict=True):
         recorded[place] = known.get(name, min(recorded[place], least.get(number, np.inf)))
     return recorded

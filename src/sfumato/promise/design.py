@@ -73,7 +73,7 @@ class Design:
         return (self.prior, *self.others)
 
     @property
-    def lookout(self) -> Inputs:
+    def representatives(self) -> Inputs:
         """The rows that stand for all of them where inputs of the region are looked for."""
         return self.inputs.sample if self.noise.compressed else self.inputs
 
@@ -91,7 +91,7 @@ class Design:
 
     def rows_in_reach(self) -> Array:
         """The inputs of the region next to the rows of the data."""
-        return rows_in_reach(self.region, self.lookout)
+        return rows_in_reach(self.region, self.representatives)
 
     def digest(self) -> bytes:
         """A fingerprint of all that decides how outputs are blurred."""

@@ -270,7 +270,7 @@ def _rows_of_region(design: Design, moved: bool) -> Iterator[Array]:
     """The rows of the data inside the region, some at a time; ``moved``: all of them, each moved into it."""
     for part in parts_of(design.inputs):
         rows = part.inputs()
-        rows = np.asarray(design.region.project(rows, design.lookout) if moved else rows)
+        rows = np.asarray(design.region.project(rows, design.representatives) if moved else rows)
         rows = design.region.promised_at_rows(rows)
         for start in range(0, len(rows), ROWS_AT_ONCE):
             yield rows[start : start + ROWS_AT_ONCE]
@@ -307,7 +307,7 @@ def _dense_inputs(design: Design) -> Array:
     """The points of a finite region; else a dense set of the region, the inputs of it next to the rows, and between."""
     if design.region.points is not None:
         return design.region.points
-    rows = design.lookout
+    rows = design.representatives
     count = 4001 * len(rows.outputs) if rows.features == 1 else int(np.clip(2_500_000 // len(rows), 2048, 8192))
     dense = design.region.probes(count, rows, batch=FRESH_TURN)
     if design.inputs.features == 1:
@@ -333,13 +333,13 @@ def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Call
     if moving.size == 0 or not np.any(np.ptp(points[:, moving], axis=0) > 0):
         return points[:0]
     promised = _promises_region(design)
-    many = int(np.clip(WALKS // len(design.lookout), *WALKERS)) if promised else WALKERS[0]
+    many = int(np.clip(WALKS // len(design.representatives), *WALKERS)) if promised else WALKERS[0]
     low = np.flatnonzero(ratios <= max(1.1, 1.1 * float(np.min(ratios))))
     here = points[low[starts(design.prior, points[low], -ratios[low], many)]]
     return walk(
         lambda places: -ratios_at(places),
         design.prior,
-        design.lookout,
+        design.representatives,
         design.region,
         here,
         LONG if promised else SHORT,
@@ -347,7 +347,7 @@ def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Call
 
 
 def _spill(design: Design) -> float:
-    rows, noise = design.lookout.values, design.noise
+    rows, noise = design.representatives.values, design.noise
     variance = noise.variance_at(rows)
     if design.inputs.outputs.numbered and design.weights is not None and design.weights.ndim == 1:
         variance = variance * design.weights  # outputs in different units

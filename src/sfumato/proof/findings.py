@@ -82,7 +82,11 @@ def findings_on_check(
             f"{better if joint_ratio > 1 + TOLERANCE else not_better}.",
             'Use guarantee="joint" (--guarantee joint) where totals are sensitive too.',
         )
-    promised = design.region.promised_at_rows(design.lookout.values) if design.cover == "rows" else design.region.points
+    promised = (
+        design.region.promised_at_rows(design.representatives.values)
+        if design.cover == "rows"
+        else design.region.points
+    )
     if design.guarantee == "joint" and promised is not None and 0 < len(design.sensitive) < len(promised):
         undetermined = max(reader.undetermined(promised) for reader in readers)
         yield Finding(
@@ -96,7 +100,7 @@ def findings_on_check(
 def findings_on_compression(design: Design, summary: Summary, cost: float) -> Iterator[Finding]:
     """What a reader of the certificate of functional noise should know."""
     left_out = max(
-        summary.residual(place, weighted=False) / float(np.mean(prior.variance(design.lookout.values)))
+        summary.residual(place, weighted=False) / float(np.mean(prior.variance(design.representatives.values)))
         for place, prior in enumerate(design.priors)
     )
     yield Finding(
@@ -106,12 +110,12 @@ def findings_on_compression(design: Design, summary: Summary, cost: float) -> It
         f"leave out of f ({left_out / summary.rows:.1e} of the variance of a row), so standard deviations are lower "
         f"bounds. That costs at most {cost:.1e} of the noise.",
     )
-    if len(design.lookout) < summary.rows:
+    if len(design.representatives) < summary.rows:
         yield Finding(
             "searched-around-a-sample",
             "low",
             f"Could readers come closest to the floor at an unusual input? Worse inputs were looked for around "
-            f"{len(design.lookout):,} of the {summary.rows:,} rows; every row in the region was checked.",
+            f"{len(design.representatives):,} of the {summary.rows:,} rows; every row in the region was checked.",
             'Use method="subspace" where the rows fit into memory.',
         )
 
@@ -162,8 +166,8 @@ def _on_parameters(design: Design) -> Iterator[Finding]:
             remedy,
         )
         return
-    inside = int(np.sum(design.region.contains_for_any_output(design.lookout.values)))
-    whole = len(design.lookout) == len(design.inputs)
+    inside = int(np.sum(design.region.contains_for_any_output(design.representatives.values)))
+    whole = len(design.representatives) == len(design.inputs)
     if report.rows_excluded < (inside if whole else min(inside, 1)):
         used = "all rows" if report.rows_excluded == 0 else "rows inside the region too"
         yield Finding(
@@ -220,7 +224,7 @@ def _ends_of_data(design: Design) -> list[str]:
     lower, upper = design.region.bounding_box(design.inputs.dimension)
     found = []
     for place, name in enumerate(design.inputs.names[: design.inputs.features]):
-        values = design.lookout.values[:, place]
+        values = design.representatives.values[:, place]
         if np.isfinite(upper[place]) and upper[place] == values.max():
             found.append(f"{name} above {upper[place]:.6g}")
         if np.isfinite(lower[place]) and lower[place] == values.min():

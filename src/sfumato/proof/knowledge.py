@@ -174,7 +174,7 @@ def promised_values(design: Design, reader: Reader) -> PromisedValues | None:
         return None
     if design.guarantee == "pointwise":
         # an estimate should not depend on which inputs the owner names
-        spread = region.points if region.points is not None else region.probes(64, design.lookout, batch=1)
+        spread = region.points if region.points is not None else region.probes(64, design.representatives, batch=1)
         sensitive = np.unique(np.vstack([sensitive, spread]), axis=0)
     variance = function.variance(sensitive)
     scale = units(variance)

@@ -12,7 +12,7 @@ from ..arrays import Array
 from ..data import Inputs
 from ..errors import InputError
 from ..models import OutputsKernel, Prior, kernel_jet
-from ..promise import Design, Disclosure, Finding
+from ..promise import Design, Finding, Revealed
 
 #: Two priors are the same if their covariances differ by less than this share; one looks like that of the other's
 #: derivative if they are as alike as this, and their variances differ by at most this factor.
@@ -56,16 +56,16 @@ def findings_on_outputs(design: Design) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def one_by_one(prior: Prior, inputs: Inputs, name: str, disclosed: Sequence[Disclosure]) -> tuple[Finding, ...]:
+def one_by_one(prior: Prior, inputs: Inputs, name: str, revealed: Sequence[Revealed]) -> tuple[Finding, ...]:
     """One for each output of a ledger that the prior of the next release knows nothing of."""
     known = {*inputs.outputs.called(name)}
     found = []
-    for disclosure in disclosed:
-        for other in disclosure.outputs:
+    for release in revealed:
+        for other in release.outputs:
             if other in known:
                 continue
             known.add(other)
-            shared = ", but they share a prior" if _same_kernel(prior, disclosure.design.prior, inputs) else ""
+            shared = ", but they share a prior" if _same_kernel(prior, release.design.prior, inputs) else ""
             found.append(
                 _protected_one_by_one(
                     f"This output and {other!r} are protected one by one: the ledger has releases of {other!r}, and "

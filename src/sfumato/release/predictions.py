@@ -105,7 +105,9 @@ class CompressedPosterior:
         rounded = replace(prior, noise=prior.noise + resolution**2 / 12)
         least = float(np.min(rounded.noise))
         wanted = SHARE_LEFT_OUT * least / len(design.inputs)
-        chosen = choose_centres(prior, design.lookout, design.region, wanted, MOST, noise.centres[0], device, 0.0)
+        chosen = choose_centres(
+            prior, design.representatives, design.region, wanted, MOST, noise.centres[0], device, 0.0
+        )
         own = Features.around(rounded, _first(chosen.places, noise.centres[0]))
         others = [
             Features.around(other, places) for other, places in zip(noise.priors[1:], noise.centres[1:], strict=True)

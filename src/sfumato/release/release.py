@@ -82,7 +82,9 @@ def resolution_for(design: Design, asked: Any) -> Resolution:
     """The step to round to, from public things only; ``asked`` may be a dict with one for each of several outputs."""
     outputs = design.inputs.outputs
     if not outputs.numbered:  # one number, as files have it; the noise may be a function of the inputs
-        return _resolution_of(design, asked, design.lookout, design.noise.rms, float(np.mean(design.prior.noise)))
+        return _resolution_of(
+            design, asked, design.representatives, design.noise.rms, float(np.mean(design.prior.noise))
+        )
     given = asked if isinstance(asked, Mapping) else dict.fromkeys(outputs, asked)
     for name in given:
         outputs.number(name, "resolution")

@@ -113,7 +113,7 @@ class Facts:
             return design.region.points
         if design.cover == "rows":
             return design.rows_inside()
-        found = np.vstack([design.region.probes(LOOKS, design.lookout), design.sensitive])
+        found = np.vstack([design.region.probes(LOOKS, design.representatives), design.sensitive])
         return np.asarray(found[design.region.contains(found)])
 
     @cached_property
@@ -160,7 +160,7 @@ class Facts:
     def blurs(self) -> tuple[Blur, ...]:
         """The noise on the rows inside and outside the region, of each output; of many rows, a sample."""
         design = self.design
-        rows, noise = design.lookout.values, design.noise
+        rows, noise = design.representatives.values, design.noise
         variances = noise.variance_at(rows)
         inside = design.region.contains_for_any_output(rows)
         found = []

@@ -322,7 +322,11 @@ def cost_section(facts: Facts) -> list[Html]:
         ]
         for blur in facts.blurs
     ]
-    sample = "" if len(facts.design.lookout) >= facts.rows else f", from a sample of {len(facts.design.lookout):,} rows"
+    sample = (
+        ""
+        if len(facts.design.representatives) >= facts.rows
+        else f", from a sample of {len(facts.design.representatives):,} rows"
+    )
     saved = "How far that is from the least possible is not known"
     if found.gap == found.gap:
         saved = f"At most {share(max(found.gap, 0.0))} of it could be saved if this were the only promise to keep"
@@ -491,7 +495,7 @@ def ledger_section(account: Account) -> list[Html]:
         found = one.certificate
         rows.append(
             [
-                f"{listed(one.promise.speech.outputs, 4)}: {one.promise.design.region.in_words(found.columns)}",
+                f"{listed(one.promise.layout.outputs, 4)}: {one.promise.design.region.in_words(found.columns)}",
                 "yes" if found.holds else "NO",
                 share(max(one.left, 0.0)),
                 f"± {number(found.worst_std)} at {found.worst_place}; floor ± {number(found.worst_floor)}",
