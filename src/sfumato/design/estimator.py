@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..arrays import Array, Mask
 from ..data import Inputs, as_inputs, in_row_order
 from ..errors import GuaranteeWarning, InputError
-from ..models import ColumnMap, Prior, fit_prior, fitted_map, in_original_units
+from ..models import Prior, fit_prior
 from ..noise import SecretKey
 from ..regions import Everywhere, Region, parse_region
 from ..release import Release, digest_outputs
 from .mechanism import protect
+from .preprocess import fitted_map
 
 #: What is promised where nothing at all is said: everywhere, readers learn at most half of the variance.
 DEFAULT_ALPHA = 0.5
@@ -202,7 +203,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
                 f"fit_outside is True, but {int(keep.sum())} of {len(rows)} rows lie outside the region; give a "
                 "smaller region, or fit_outside=False."
             )
-        scaling: ColumnMap = fitted_map(self.preprocess, rows)
+        scaling = fitted_map(self.preprocess, rows)
         scaled = scaling.apply(rows.values)
         names = [rows.names[place] for place in scaling.sources]
         one_a_row = np.ndim(noise) == 1 and len(noise) == len(rows)
@@ -215,7 +216,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             noise[keep] if one_a_row else noise,
             lengthscale=self.lengthscale,
         )
-        prior = in_original_units(prior, scaling, rows.dimension)
+        prior = prior.before(scaling, rows.dimension)
         # The report of the fit has a likelihood of y in it: what is kept must be publishable.
         return Prior(prior.kernel, prior.mean, noise if one_a_row else prior.noise)
 

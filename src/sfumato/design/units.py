@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import Array
 from ..data import Inputs
 from ..linalg import units
-from ..models import OutputsKernel, Prior, Term, build_kernel, describe_kernel
+from ..models import OutputsKernel, Prior, multiplied_kernel
 from ..promise import Cover, Design, FloorTolerance, FractionTolerance, MatrixTolerance, OutputTolerance, Tolerance
 from .problem import BackEnd, DenseRows, Exposure, Problem, Solution
 
@@ -46,17 +46,8 @@ def _by_number(unit: Mapping[str, float], inputs: Inputs, name: str = "y") -> Ar
 def prior_in(unit: Mapping[str, float], prior: Prior, inputs: Inputs, rows: Array) -> Prior:
     """``prior`` in other units; its mean, which designs do not need, is left behind."""
     noise = prior.noise_variance(len(inputs)) / rows**2
-    kernel = prior.kernel
-    if isinstance(kernel, OutputsKernel):
-        by_number = _by_number(unit, inputs)
-        terms = [
-            Term(term.kernel, term.entries, term.mixing / by_number[[number for number, _ in term.entries]][:, None])
-            for term in kernel.terms
-        ]
-        kernel = OutputsKernel(terms)
-    elif np.any(rows != 1.0):
-        tree = {"kind": "scale", "variance": 1.0 / float(rows[0]) ** 2, "kernel": describe_kernel(kernel)}
-        kernel = build_kernel(tree)
+    several = isinstance(prior.kernel, OutputsKernel)
+    kernel = multiplied_kernel(prior.kernel, 1.0 / (_by_number(unit, inputs) if several else rows[:1]))
     return Prior(kernel, "zero", float(noise[0]) if np.ptp(noise) == 0 else noise)
 
 

@@ -10,10 +10,10 @@ from .functionals import Average, Derivative, Functional, Integral, Value
 from .joint_prior import JointPrior
 from .kernel_terms import RADIAL, ProductTerm, kernel_terms, proportion, scale_between
 from .kernel_values import kernel_diagonal, kernel_jet, kernel_matrix, require_features
-from .outputs import OutputsKernel, Term
+from .outputs import OutputsKernel
 from .prior import GaussianProcess, Posterior, Prior
 from .relations import Relation, parse_relation
-from .scaled_columns import ColumnMap, fitted_map, in_original_units
 from .spectra import group_gram
-from .to_others import ReleasedGP, as_regressor
+from .to_others import as_gpytorch, as_regressor
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
+from .units import ColumnMap, multiplied_kernel

@@ -1,8 +1,7 @@
 """The kernel, the mean and the noise of a GPyTorch or BoTorch model, in the units of the user's data.
 
-BoTorch fits its models to normalised inputs and standardised outputs. Lengthscales and periods become longer by the
-range of their column, variances larger by the squared scale of y; what such a change of units does not keep
-(a linear kernel has its zero at a certain place) is refused.
+BoTorch fits its models to normalised inputs and standardised outputs; a model of ``(x − offset) / scale`` and of
+``(y − shift) / factor`` is a model of x and y in other units (see units.py).
 """
 
 from __future__ import annotations
@@ -22,59 +21,56 @@ from botorch.models.transforms.input import (
     Normalize,
 )
 from botorch.models.transforms.outcome import ChainedOutcomeTransform, OutcomeTransform, Standardize
-from gpytorch.kernels import Kernel, ScaleKernel
+from gpytorch.kernels import Kernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
-from gpytorch.likelihoods.gaussian_likelihood import _GaussianLikelihoodBase
-from gpytorch.likelihoods.noise_models import Noise
 from gpytorch.means import Mean
-from linear_operator import to_linear_operator
-from linear_operator.operators import DiagLinearOperator, LinearOperator
 
 from ..arrays import Array
 from ..errors import InputError
+from .full_noise import FullNoiseLikelihood
 from .kernel_values import kernel_matrix, require_features
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
-
-# What BoTorch does to inputs and outputs before its model sees them, as long as it is affine.
-#
-# A model of ``z = (x − offset) / scale`` and of ``(y − shift) / factor`` is a model of x and y in other units.
+from .units import ColumnMap, kernel_before, mean_before, multiplied_kernel
 
 
 @dataclass(frozen=True)
 class Units:
-    """Inputs are seen as ``(x − offset) / scale``, column by column, and outputs as ``(y − shift) / factor``."""
+    """Inputs are seen as ``columns`` says, and outputs as ``(y − shift) / factor``."""
 
-    offset: Array
-    scale: Array
+    columns: ColumnMap
     shift: float = 0.0
     factor: float = 1.0
 
     @property
     def same_inputs(self) -> bool:
         """Whether inputs are seen as they are."""
-        return not np.any(self.offset) and bool(np.all(self.scale == 1.0))
+        return self.columns.is_identity(self.columns.width)
+
+    @property
+    def same_outputs(self) -> bool:
+        return (self.shift, self.factor) == (0.0, 1.0)
 
 
 def units_of(inputs: InputTransform | None, outputs: OutcomeTransform | None, columns: int) -> Units:
     """The units in which a model with these transforms sees inputs of so many ``columns``, and their outputs."""
-    offset, scale = _seen_inputs(inputs, np.zeros(columns), np.ones(columns))
-    shift, factor = _seen_outputs(outputs, 0.0, 1.0)
-    if not (np.all(np.isfinite(offset)) and np.all(np.isfinite(scale)) and np.all(scale != 0)):
+    seen = _seen_inputs(inputs, columns)
+    shift, factor = _seen_outputs(outputs)
+    if not np.all(np.isfinite(seen.offsets + seen.scales)) or 0.0 in seen.scales:
         raise InputError(
-            f"model.input_transform has offsets {offset} and scales {scale}, which cannot be undone; give it bounds "
-            "between which each column varies, and fit the model again."
+            f"model.input_transform has offsets {seen.offsets} and scales {seen.scales}, which cannot be undone; give "
+            "it bounds between which each column varies, and fit the model again."
         )
-    return Units(offset, scale, shift, factor)
+    return Units(seen, shift, factor)
 
 
-def _seen_inputs(transform: Any, offset: Array, scale: Array) -> tuple[Array, Array]:
-    """What ``transform`` makes of inputs that are already seen with ``offset`` and ``scale``."""
+def _seen_inputs(transform: Any, columns: int) -> ColumnMap:
+    seen = ColumnMap.identity(columns)
     if transform is None:
-        return offset, scale
+        return seen
     if type(transform) is ChainedInputTransform:
         for part in transform.values():
-            offset, scale = _seen_inputs(part, offset, scale)
-        return offset, scale
+            seen = seen.then(_seen_inputs(part, columns))
+        return seen
     if type(transform) not in (AffineInputTransform, Normalize, InputStandardize):
         raise InputError(
             f"model.input_transform is of class {type(transform).__name__}, which is not a change of units; use "
@@ -87,21 +83,24 @@ def _seen_inputs(transform: Any, offset: Array, scale: Array) -> tuple[Array, Ar
         )
     if transform.coefficient.dim() > 2 or transform.offset.dim() > 2:
         raise InputError("model.input_transform has a batch shape; give a model of one output without batches.")
-    moved, widened = np.zeros(len(scale)), np.ones(len(scale))
-    chosen = np.arange(len(scale)) if getattr(transform, "indices", None) is None else transform.indices.cpu().numpy()
-    moved[chosen] = transform.offset.detach().double().cpu().numpy().reshape(-1)
-    widened[chosen] = transform.coefficient.detach().double().cpu().numpy().reshape(-1)
+    offsets, scales = np.zeros(columns), np.ones(columns)
+    chosen = np.arange(columns) if getattr(transform, "indices", None) is None else transform.indices.cpu().numpy()
+    offsets[chosen] = transform.offset.detach().double().cpu().numpy().reshape(-1)
+    scales[chosen] = transform.coefficient.detach().double().cpu().numpy().reshape(-1)
     if transform.reverse:
-        moved, widened = -moved / widened, 1.0 / widened
-    return offset + scale * moved, scale * widened
+        offsets, scales = -offsets / scales, 1.0 / scales
+    return ColumnMap(seen.sources, tuple(offsets.tolist()), tuple(scales.tolist()))
 
 
-def _seen_outputs(transform: Any, shift: float, factor: float) -> tuple[float, float]:
+def _seen_outputs(transform: Any) -> tuple[float, float]:
+    """The shift and the factor of outputs."""
     if transform is None:
-        return shift, factor
+        return 0.0, 1.0
     if type(transform) is ChainedOutcomeTransform:
+        shift, factor = 0.0, 1.0
         for part in transform.values():
-            shift, factor = _seen_outputs(part, shift, factor)
+            own_shift, own_factor = _seen_outputs(part)
+            shift, factor = shift + factor * own_shift, factor * own_factor
         return shift, factor
     if type(transform) is not Standardize:
         raise InputError(
@@ -112,98 +111,7 @@ def _seen_outputs(transform: Any, shift: float, factor: float) -> tuple[float, f
         raise InputError(
             f"model.outcome_transform is for {transform.means.numel()} outputs or batches; give a model of one output."
         )
-    own_shift, own_factor = float(transform.means.double()), float(transform.stdvs.double())
-    return shift + factor * own_shift, factor * own_factor
-
-
-# A GPyTorch likelihood whose noise is a full covariance matrix over the rows that were published.
-#
-# GPyTorch's own Gaussian likelihoods know one variance, or one a row. Noise that protects a region is correlated, and
-# a model that is told its diagonal alone draws wrong conclusions.
-
-
-class FullNoise(Noise):
-    """The noise covariance ``covariance`` at the published ``inputs``, and V (``own``) at any others.
-
-    GPyTorch and BoTorch hand over the inputs of their data as a list, and inputs at which they ask for a new
-    measurement as a tensor: a new measurement at a published input has the noise V.
-    """
-
-    def __init__(self, inputs: torch.Tensor, covariance: torch.Tensor, own: torch.Tensor) -> None:
-        super().__init__()
-        self.register_buffer("inputs", inputs)
-        self.register_buffer("covariance", covariance)
-        self.register_buffer("own", own)
-        #: The variances of rows that were added later, and whether rows were added with V.
-        self.later: torch.Tensor | None = None
-        self.added = False
-
-    def forward(self, *params: Any, shape: torch.Size, noise: torch.Tensor | None = None, **_: Any) -> LinearOperator:
-        if noise is not None:
-            return DiagLinearOperator(noise.expand(shape))
-        if not self._is_data(params, shape):
-            return DiagLinearOperator(self._at_new_inputs(shape))
-        rows, later = len(self.covariance), self.later
-        matrix = self.covariance.new_zeros(*shape, shape[-1])
-        matrix[..., :rows, :rows] = self.covariance
-        if later is not None:
-            matrix.diagonal(dim1=-2, dim2=-1)[..., rows : rows + later.shape[-1]] = later
-            rows += later.shape[-1]
-        if rows < shape[-1]:
-            rest = torch.Size((*shape[:-1], shape[-1] - rows))
-            matrix.diagonal(dim1=-2, dim2=-1)[..., rows:] = self._at_new_inputs(rest)
-        return to_linear_operator(matrix)
-
-    def _is_data(self, params: tuple[Any, ...], shape: torch.Size) -> bool:
-        """Whether this is asked about the published rows, with rows below them that were added later."""
-        rows = len(self.covariance)
-        if not params:
-            return bool(self.training) and shape[-1] == rows
-        listed = isinstance(params[0], (list, tuple))
-        asked = params[0][0] if listed else params[0]
-        if not (listed or self.training) or asked.shape[-2] < rows or asked.shape[-1] != self.inputs.shape[-1]:
-            return False
-        return bool((asked[..., :rows, :] == self.inputs).all())
-
-    def _at_new_inputs(self, shape: torch.Size) -> torch.Tensor:
-        if self.own.dim() > 0:
-            raise InputError(
-                f"the noise of a new measurement is not known: the prior has one variance for each of its "
-                f"{len(self.own)} rows. Leave observation_noise out, or give noise= (a variance for each new input)."
-            )
-        own: torch.Tensor = self.own.expand(shape)
-        return own
-
-    def with_rows(self, noise: torch.Tensor | None) -> FullNoise:
-        """This noise with more rows below the published ones, of variances ``noise`` or of V."""
-        more = copy.deepcopy(self)
-        if noise is None:
-            more.added = True
-            return more
-        if self.added:
-            raise InputError("noise is given for these rows, but was left out for rows before; give it for all.")
-        if self.later is not None:
-            noise = torch.cat([self.later.expand(*noise.shape[:-1], -1), noise], dim=-1)
-        more.later = noise
-        return more
-
-
-class FullNoiseLikelihood(_GaussianLikelihoodBase):
-    """``y = f(X) + e`` with ``e ~ N(0, covariance)`` at the published rows, V at new inputs."""
-
-    def __init__(self, inputs: torch.Tensor, covariance: torch.Tensor, own: torch.Tensor) -> None:
-        super().__init__(noise_covar=FullNoise(inputs, covariance, own))
-
-    @property
-    def noise(self) -> torch.Tensor:
-        """V: one variance, or one for each published row; without what was added to protect them."""
-        own: torch.Tensor = self.noise_covar.own
-        return own
-
-    def get_fantasy_likelihood(self, noise: torch.Tensor | None = None, **_: Any) -> FullNoiseLikelihood:
-        more = copy.copy(self)
-        more._modules = {**self._modules, "noise_covar": self.noise_covar.with_rows(noise)}
-        return more
+    return float(transform.means.double()), float(transform.stdvs.double())
 
 
 #: At how many of its own rows a model is asked whether it is what its parts say.
@@ -303,17 +211,17 @@ def _mean(mean: Mean, units: Units) -> Mean:
         tree = describe_mean(mean)
     except InputError:
         own = copy.deepcopy(mean)
-        return own if units.same_inputs and (units.shift, units.factor) == (0.0, 1.0) else RescaledMean(own, units)
-    if tree["kind"] == "zero":
-        tree = tree if units.shift == 0.0 else {"kind": "constant", "value": units.shift}
+        return own if units.same_inputs and units.same_outputs else RescaledMean(own, units)
+    if tree["kind"] == "linear" and not (units.same_inputs and units.same_outputs):
+        if units.columns.width != len(tree["weights"]):
+            return RescaledMean(copy.deepcopy(mean), units)
+        tree = mean_before(tree, units.columns, units.columns.width)
+        tree["weights"] = [units.factor * weight for weight in tree["weights"]]
+        tree["bias"] = units.shift + units.factor * tree["bias"]
     elif tree["kind"] == "constant":
         tree["value"] = units.shift + units.factor * tree["value"]
-    elif not units.same_inputs or (units.shift, units.factor) != (0.0, 1.0):
-        if len(units.scale) != len(tree["weights"]):
-            return RescaledMean(copy.deepcopy(mean), units)
-        weights = units.factor * np.array(tree["weights"]) / units.scale
-        tree["weights"] = weights.tolist()
-        tree["bias"] = float(units.shift + units.factor * tree.get("bias", 0.0) - weights @ units.offset)
+    elif tree["kind"] == "zero" and units.shift != 0.0:
+        tree = {"kind": "constant", "value": units.shift}
     return build_mean(tree)
 
 
@@ -323,73 +231,27 @@ class RescaledMean(Mean):
     def __init__(self, mean: Mean, units: Units) -> None:
         super().__init__()
         self.own, self.shift, self.factor = mean, units.shift, units.factor
-        self.register_buffer("offset", torch.from_numpy(np.array(units.offset)))
-        self.register_buffer("scale", torch.from_numpy(np.array(units.scale)))
+        self.register_buffer("offsets", torch.tensor(units.columns.offsets, dtype=torch.float64))
+        self.register_buffer("scales", torch.tensor(units.columns.scales, dtype=torch.float64))
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
-        scaled = X if len(self.scale) == 0 else (X - self.offset) / self.scale
+        scaled = X if len(self.scales) == 0 else (X - self.offsets) / self.scales
         values: torch.Tensor = self.own(scaled) * self.factor + self.shift
         return values
 
 
 def _kernel(kernel: Kernel, units: Units) -> Kernel:
-    try:
-        tree = describe_kernel(kernel)
-    except InputError as error:
-        if not units.same_inputs:
+    own = copy.deepcopy(kernel)
+    if not units.same_inputs:
+        require_features(kernel, units.columns.width)
+        try:
+            own = build_kernel(kernel_before(describe_kernel(kernel), units.columns, units.columns.width))
+        except InputError as error:
             raise InputError(
                 f"model.covar_module cannot be carried over from transformed inputs: {error} Or fit a model without "
                 "input_transform."
             ) from None
-        own = copy.deepcopy(kernel)
-        if units.factor == 1.0:
-            return own
-        scaled = ScaleKernel(own).double()
-        scaled.outputscale = torch.tensor(units.factor**2, dtype=torch.float64)
-        return scaled
-    if not units.same_inputs:
-        require_features(kernel, len(units.scale))
-        tree = _in_units(tree, units.offset, units.scale)
-    if units.factor != 1.0 and tree["kind"] == "scale":
-        tree["variance"] *= units.factor**2
-    elif units.factor != 1.0:
-        tree = {"kind": "scale", "variance": units.factor**2, "kernel": tree}
-    return build_kernel(tree)
-
-
-def _in_units(tree: dict[str, Any], offset: Array, scale: Array) -> dict[str, Any]:
-    """The tree of ``k((x − offset)/scale, (x′ − offset)/scale)`` as a kernel of x."""
-    if "active_dims" in tree:
-        offset, scale = offset[tree["active_dims"]], scale[tree["active_dims"]]
-    kind, scale = tree["kind"], np.abs(scale)
-    if kind in ("sum", "product"):
-        return tree | {"kernels": [_in_units(part, offset, scale) for part in tree["kernels"]]}
-    if kind == "scale":
-        return tree | {"kernel": _in_units(tree["kernel"], offset, scale)}
-    if kind in ("rbf", "matern", "rational_quadratic"):
-        return tree | {"lengthscale": _stretched(tree["lengthscale"], scale)}
-    if kind == "periodic":
-        period = _stretched(tree["period_length"], scale)
-        # one value a column for both, or for none
-        each = np.broadcast_to(tree["lengthscale"], len(scale)).tolist() if isinstance(period, list) else None
-        return tree | {"period_length": period, "lengthscale": tree["lengthscale"] if each is None else each}
-    if kind == "constant":
-        return tree
-    if kind == "cosine" and np.all(scale == scale[0]):
-        return tree | {"period_length": tree["period_length"] * float(scale[0])}
-    if kind == "linear" and not np.any(offset):
-        return tree | {"variance": _stretched(tree["variance"], scale**-2)}
-    raise InputError(
-        f"model.covar_module has a {kind} kernel, which changes when input_transform moves or stretches its columns; "
-        "fit a model without input_transform, or one with other kernels."
-    )
-
-
-def _stretched(values: float | list[float], by: Array) -> float | list[float]:
-    """One value a column, or one value where all columns are stretched alike."""
-    if isinstance(values, float) and np.all(by == by[0]):
-        return values * float(by[0])
-    return [float(value) for value in np.broadcast_to(values, len(by)) * by]
+    return multiplied_kernel(own, [units.factor])
 
 
 # ---------------------------------------------------------------- whether they are all there is
@@ -399,7 +261,7 @@ def _check_forward(model: Any, rows: torch.Tensor, units: Units, kernel: Kernel,
     """A model may do more in ``forward`` than its parts say: what it computes there must be what we carry over."""
     x = rows.detach()
     plain = x.double().cpu()
-    seen = ((plain - torch.from_numpy(units.offset)) / torch.from_numpy(units.scale)).to(x)
+    seen = torch.from_numpy(units.columns.apply(plain.numpy())).to(x)
     training = model.training
     try:
         # while it trains, a BoTorch model would transform these rows again, and learn the transform from them

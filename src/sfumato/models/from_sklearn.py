@@ -12,8 +12,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 from ..arrays import Array
 from ..errors import FormatError, InputError
-from .kernel_kinds import SMOOTHNESS
-from .trees import build_kernel
+from .kernel_kinds import KINDS, SMOOTHNESS
+from .trees import Tree, build_kernel, fold
 
 SUPPORTED = (
     "RBF, Matern (nu 0.5, 1.5, 2.5, inf), RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel, WhiteKernel, "
@@ -63,7 +63,7 @@ def read_regressor(regressor: Any) -> SklearnModel:
 class _Part:
     """A part of a kernel: the tree of what is a function (None: nothing), and the variance of white noise."""
 
-    tree: dict[str, Any] | None
+    tree: Tree | None
     white: float = 0.0
 
 
@@ -81,7 +81,7 @@ def _read(kernel: Any, columns: int) -> _Part:
     return _Part(_leaf(kernel, columns))
 
 
-def _leaf(kernel: Any, columns: int) -> dict[str, Any]:
+def _leaf(kernel: Any, columns: int) -> Tree:
     kind = type(kernel)
     if kind is kernels.ConstantKernel:
         return {"kind": "constant", "constant": float(kernel.constant_value)}
@@ -156,25 +156,23 @@ def _times(a: _Part, b: _Part, whole: Any) -> _Part:
     return _Part(tree if variance == 1.0 else {"kind": "scale", "variance": variance, "kernel": tree}, white)
 
 
-def _split(tree: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+def _split(tree: Tree) -> tuple[float, Tree]:
     """A tree as a variance and what it scales (nothing, for a constant)."""
     if tree["kind"] == "scale":
         return tree["variance"], tree["kernel"]
     return (tree["constant"], {}) if tree["kind"] == "constant" else (1.0, tree)
 
 
-def _diagonal(tree: dict[str, Any]) -> float | None:
+def _diagonal(tree: Tree) -> float | None:
     """k(x, x) where it is the same at every x."""
-    kind = tree["kind"]
-    if kind == "scale":
-        below = _diagonal(tree["kernel"])
-        return None if below is None else float(tree["variance"] * below)
-    if kind in ("sum", "product"):
-        each = [_diagonal(part) for part in tree["kernels"]]
-        known = [level for level in each if level is not None]
-        if len(known) < len(each):
-            return None
-        return float(np.sum(known) if kind == "sum" else np.prod(known))
-    if kind == "constant":
-        return float(tree["constant"])
-    return None if kind in ("linear", "polynomial") else 1.0
+
+    def join(kind: str, levels: list[float]) -> float:
+        return float(np.sum(levels) if kind == "sum" else np.prod(levels))
+
+    def leaf(tree: Tree, columns: list[int]) -> float:
+        if tree["kind"] == "constant":
+            return float(tree["constant"])
+        return 1.0 if KINDS[tree["kind"]].stationary else np.nan
+
+    level = fold(tree, (), leaf, lambda variance, below: variance * below, join)
+    return None if np.isnan(level) else level

@@ -11,7 +11,7 @@ import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import gpytorch
@@ -25,6 +25,8 @@ from ..data import ONE_OUTPUT, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
 from .kernel_values import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
 from .kernel_words import kernel_in_words
+from .trees import build_kernel, build_mean, describe_kernel, describe_mean
+from .units import ColumnMap, kernel_before, mean_before
 
 
 class GaussianProcess(ABC):
@@ -118,6 +120,17 @@ class Prior(GaussianProcess):
         from .from_gpytorch import parts_of_model
 
         return cls(*parts_of_model(model))
+
+    def before(self, scaling: ColumnMap, columns: int) -> Prior:
+        """The prior over ``columns`` columns that says of x what this one says of ``scaling.apply(x)``."""
+        if scaling.is_identity(columns):
+            return self
+        try:
+            kernel = kernel_before(describe_kernel(self.kernel), scaling, columns)
+        except InputError as error:
+            raise InputError(f"{error} Or leave preprocess out and give the kernel in the units of X.") from None
+        mean = mean_before(describe_mean(self.mean), scaling, columns)
+        return replace(self, kernel=build_kernel(kernel, columns), mean=build_mean(mean, columns))
 
     def mean_at(self, A: Any) -> Array:
         """The prior mean at the rows of ``A``."""

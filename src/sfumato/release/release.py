@@ -304,9 +304,9 @@ class Release:
                 "this release has several outputs that know of each other, and a GPyTorch model of one of them would "
                 "forget what the others tell; use release.predict(X, output=...) instead."
             )
-        from ..models import ReleasedGP
+        from ..models import as_gpytorch
 
-        return ReleasedGP(self.prior, self.inputs, np.asarray(self.outputs), self._blur())
+        return as_gpytorch(self.prior, self.inputs, np.asarray(self.outputs), self._blur())
 
     def to_sklearn(self) -> Any:
         """A plain fitted scikit-learn ``GaussianProcessRegressor`` that predicts what ``predict`` does.

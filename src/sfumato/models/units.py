@@ -1,0 +1,129 @@
+"""The same model in other units: its columns before they were moved and scaled, its outputs multiplied.
+
+A kernel of differences has lengths in the units of its columns: where a column was divided by a, they grow by |a|. What
+such a change does not keep (a linear kernel has its zero at a certain place) is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from gpytorch.kernels import Kernel, ScaleKernel
+
+from ..arrays import Array
+from ..errors import InputError
+from .kernel_kinds import KINDS
+from .outputs import OutputsKernel, Term
+from .trees import Tree, build_kernel, describe_kernel, fold
+
+
+@dataclass(frozen=True)
+class ColumnMap:
+    """Column j of what comes out is ``(x − offsets[j]) / scales[j]``, x being column ``sources[j]`` of what goes in."""
+
+    sources: tuple[int, ...]
+    offsets: tuple[float, ...]
+    scales: tuple[float, ...]
+
+    @classmethod
+    def identity(cls, columns: int) -> ColumnMap:
+        return cls(tuple(range(columns)), (0.0,) * columns, (1.0,) * columns)
+
+    @property
+    def width(self) -> int:
+        return len(self.sources)
+
+    def is_identity(self, columns: int) -> bool:
+        """Whether these ``columns`` columns come out as they went in."""
+        return self == ColumnMap.identity(columns)
+
+    def apply(self, X: Array) -> Array:
+        return np.asarray((X[:, list(self.sources)] - np.array(self.offsets)) / np.array(self.scales))
+
+    def then(self, later: ColumnMap) -> ColumnMap:
+        """This map and ``later`` after it."""
+        before = [(self.sources[j], self.offsets[j], self.scales[j]) for j in later.sources]
+        offsets = tuple(o + s * offset for (_, o, s), offset in zip(before, later.offsets, strict=True))
+        scales = tuple(s * scale for (_, _, s), scale in zip(before, later.scales, strict=True))
+        return ColumnMap(tuple(source for source, _, _ in before), offsets, scales)
+
+
+def kernel_before(tree: Tree, scaling: ColumnMap, columns: int) -> Tree:
+    """The tree of ``k(scaling.apply(x), scaling.apply(x′))`` as a kernel of x with ``columns`` columns."""
+
+    def leaf(tree: Tree, seen: list[int]) -> Tree:
+        kind = KINDS[tree["kind"]]
+        before = {name: value for name, value in tree.items() if name != "active_dims"}
+        if kind.name == "constant":
+            return before
+        sources = [scaling.sources[j] for j in seen]
+        if sources != list(range(columns)):
+            before["active_dims"] = sources
+        offsets, scales = np.array(scaling.offsets)[seen], np.abs(np.array(scaling.scales)[seen])
+        if kind.name == "linear" and not np.any(offsets):
+            return before | {"variance": _stretched(tree["variance"], scales**-2)}
+        one_number = set(kind.lengths) & set(kind.numbers)
+        if not kind.lengths or (one_number and np.ptp(scales) > 0):
+            raise InputError(
+                f"kernel has a {kind.name} part, which does not stay one when its columns are moved or stretched; use "
+                "another kernel."
+            )
+        before |= {name: _stretched(tree[name], scales) for name in kind.lengths}
+        if any(isinstance(before[name], list) for name in kind.per_column):  # then all are one value a column
+            before |= {name: np.broadcast_to(before[name], len(seen)).tolist() for name in kind.per_column}
+        return before
+
+    return fold(
+        tree,
+        range(scaling.width),
+        leaf,
+        lambda variance, kernel: {"kind": "scale", "variance": variance, "kernel": kernel},
+        lambda kind, parts: {"kind": kind, "kernels": parts},
+    )
+
+
+def _stretched(values: float | list[float], by: Array) -> float | list[float]:
+    """One value a column, or one value where all columns are stretched alike."""
+    if isinstance(values, float) and np.all(by == by[0]):
+        return values * float(by[0])
+    return [float(value) for value in np.broadcast_to(values, len(by)) * by]
+
+
+def mean_before(tree: Tree, scaling: ColumnMap, columns: int) -> Tree:
+    """The tree of ``m(scaling.apply(x))`` as a mean of x with ``columns`` columns."""
+    if tree["kind"] != "linear":
+        return tree
+    slopes = np.array(tree["weights"]) / np.array(scaling.scales)
+    weights = np.zeros(columns)
+    weights[list(scaling.sources)] = slopes
+    bias = float(tree.get("bias", 0.0) - slopes @ np.array(scaling.offsets))
+    return {"kind": "linear", "weights": weights.tolist(), "bias": bias}
+
+
+def multiplied_kernel(kernel: Kernel, factors: Sequence[float] | Array) -> Kernel:
+    """The kernel of ``factors · f``, one factor for each output of f."""
+    by = np.asarray(factors, dtype=np.float64)
+    if np.all(by == 1.0):
+        return kernel
+    if isinstance(kernel, OutputsKernel):
+        return OutputsKernel(
+            [
+                Term(term.kernel, term.entries, term.mixing * by[[output for output, _ in term.entries]][:, None])
+                for term in kernel.terms
+            ]
+        )
+    variance = float(by[0]) ** 2
+    try:
+        tree: dict[str, Any] = describe_kernel(kernel)
+    except InputError:  # a class of the user's own
+        scaled = ScaleKernel(copy.deepcopy(kernel)).double()
+        scaled.outputscale = torch.tensor(variance, dtype=torch.float64)
+        return scaled
+    if tree["kind"] == "scale":
+        return build_kernel(tree | {"variance": tree["variance"] * variance})
+    return build_kernel({"kind": "scale", "variance": variance, "kernel": tree})
