@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ import torch
 import sfumato as sf
 from kernels import matern, rbf
 from sfumato.data.inputs import as_inputs
+from sfumato.design.plan import Asked, exact_plan
 from sfumato.design.problem import DenseRows, Problem, Solver
 from sfumato.linalg.tensors import as_array, as_tensor, cholesky_in_place, inverse_norm
 from sfumato.noise.noise import CorrelatedNoise, IndependentNoise
@@ -41,11 +44,8 @@ def problem(device=None, method="auto", weights=None, rows=300, noise=0.01, accu
         region.bind(inputs),
         FractionTolerance(0.3),
         weights,
-        method=method,
-        device=device,
-        accuracy=accuracy,
     )
-    return Solver(DenseRows(asked))
+    return Solver(DenseRows(replace(asked, plan=exact_plan(asked.size, Asked(method, accuracy, device)))))
 
 
 def sensitive(count=9):
@@ -246,12 +246,6 @@ def test_few_rows_or_a_singular_covariance_take_an_eigensolver():
     for task in (problem(rows=300), problem(rows=1100, noise=0.0)):
         task.program(sensitive()).solve(1.0)
         assert "_subspace" not in task.closed_form.__dict__ or task.closed_form._subspace is None
-
-
-def test_rows_are_not_solved_as_if_they_were_compressed():
-    task = problem(method="compressed")
-    with pytest.raises(sf.InputError, match="compress"):
-        task.program(sensitive()).solve(1.0)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,8 +15,17 @@ import sfumato.machine
 from kernels import matern, rbf
 from sfumato.data.inputs import as_inputs
 from sfumato.data.parts import Here
-from sfumato.design.compression import Compression
-from sfumato.design.plan import FEW, WORTH, Plan, check_memory, choose_method, compressed_plan, exact_plan
+from sfumato.design.compression import Compression, check_compressible
+from sfumato.design.plan import (
+    FEW_ROWS,
+    WORTH_COMPRESSING,
+    Asked,
+    Plan,
+    check_memory,
+    compressed_plan,
+    decide,
+    exact_plan,
+)
 from sfumato.design.problem import Problem
 from sfumato.machine import GIB, free_memory, product_rate
 from sfumato.noise.noise import FunctionalNoise
@@ -36,38 +47,47 @@ def never():
 
 
 def guess(asked):
-    return Compression(asked, "auto", 1e-6, Here(), None, Progress()).guess
+    return Compression(asked, "auto", Asked(accuracy=1e-6), Here(), Progress()).guess
+
+
+def method(asked, centres, in_memory=True):
+    """What the plan for a problem says, where nothing was asked for."""
+    size = replace(asked.size, in_memory=in_memory)
+    return decide(size, Asked(), lambda: check_compressible(asked), centres).method
 
 
 # which method --------------------------------------------------------------------------------------------------------
 
 
 def test_few_rows_are_done_exactly_without_a_second_thought():
-    assert choose_method(problem(MANY[:FEW]), None, False, never) == "auto"
+    assert method(problem(MANY[:FEW_ROWS]), never) == "subspace"
+    assert method(problem(MANY[:999]), never) == "eigh"
 
 
 def test_many_rows_under_a_smooth_prior_are_compressed():
     asked = problem()
     assert guess(asked)() <= 40
-    assert choose_method(asked, None, False, guess(asked)) == "compressed"
+    assert method(asked, guess(asked)) == "compressed"
 
 
 def test_many_rows_under_a_rough_prior_are_done_exactly_where_memory_allows(monkeypatch):
     asked = problem()
     monkeypatch.setattr(sfumato.design.plan, "free_memory", lambda device: 1e15)
-    assert choose_method(asked, None, False, lambda: int(WORTH * 6000)) == "compressed"
-    assert choose_method(asked, None, False, lambda: int(WORTH * 6000) + 1) == "auto"
-    monkeypatch.setattr(sfumato.design.plan, "free_memory", lambda device: 1e6)
-    assert choose_method(asked, None, False, lambda: 6000) == "compressed"
+    assert method(asked, lambda: int(WORTH_COMPRESSING * 6000)) == "compressed"
+    assert method(asked, lambda: int(WORTH_COMPRESSING * 6000) + 1) == "subspace"
+    needed = compressed_plan(asked.size, 1500, Asked()).bytes
+    assert needed < exact_plan(asked.size).bytes
+    monkeypatch.setattr(sfumato.design.plan, "free_memory", lambda device: needed)
+    assert method(asked, lambda: 1500) == "compressed"
 
 
 def test_a_rough_prior_is_known_by_its_centres():
     asked = problem(np.random.default_rng(1).random((4500, 3)), matern([0.1] * 3, 1.0, 0.5))
-    assert guess(asked)() > WORTH * 4500
+    assert guess(asked)() > WORTH_COMPRESSING * 4500
 
 
 def test_rows_that_are_not_in_memory_are_compressed_however_few():
-    assert choose_method(problem(MANY[:50]), None, True, never) == "compressed"
+    assert method(problem(MANY[:50]), lambda: 10, in_memory=False) == "compressed"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +100,7 @@ def test_rows_that_are_not_in_memory_are_compressed_however_few():
     ],
 )
 def test_what_cannot_be_compressed_is_done_exactly(options):
-    assert choose_method(problem(**options), None, False, never) == "auto"
+    assert method(problem(**options), never) in ("eigh", "subspace")
 
 
 def test_protect_takes_the_method_by_itself():
@@ -96,9 +116,9 @@ def test_protect_takes_the_method_by_itself():
 
 
 def test_the_text_names_method_rows_time_and_memory():
-    text = str(Plan("compressed", 300.0, 2.5 * GIB, 12_000_000, 640))
+    text = str(Plan("compressed", 12_000_000, seconds=300.0, bytes=2.5 * GIB, centres=640))
     assert text == '12,000,000 rows: method="compressed", 640 centres, about 5 min and 2.5 GiB of memory'
-    text = str(exact_plan(problem(), None))
+    text = str(exact_plan(problem().size))
     assert text.startswith('6,000 rows: method="subspace", about ')
     assert text.endswith(" GiB of memory")
 
@@ -107,27 +127,30 @@ def test_the_text_names_method_rows_time_and_memory():
     ("seconds", "words"), [(0.1, "a second"), (50.0, "50 s"), (600.0, "10 min"), (9000.0, "2.5 h")]
 )
 def test_times_are_said_as_people_say_them(seconds, words):
-    assert f"about {words} and" in str(Plan("eigh", seconds, GIB, 10))
+    assert f"about {words} and" in str(Plan("eigh", 10, seconds=seconds, bytes=GIB))
 
 
 def test_an_exact_design_needs_memory_for_square_matrices():
-    one, two = exact_plan(problem(MANY[:3000]), None), exact_plan(problem(MANY), None)
+    one, two = exact_plan(problem(MANY[:3000]).size), exact_plan(problem(MANY).size)
     assert one.bytes >= 8 * 3000**2
     assert 2 < two.bytes / one.bytes <= 4
     assert 4 < two.seconds / one.seconds <= 8.5
-    assert exact_plan(problem(method="eigh"), None).method == "eigh"
-    assert exact_plan(problem(MANY[:100]), None).method == "eigh"
-    pointwise = exact_plan(problem(guarantee="pointwise"), None)
+    assert exact_plan(problem().size, Asked("eigh")).method == "eigh"
+    assert exact_plan(problem(MANY[:100]).size).method == "eigh"
+    pointwise = exact_plan(problem(guarantee="pointwise").size)
     assert pointwise.bytes > two.bytes
 
 
 def test_compression_needs_no_more_memory_for_more_rows():
-    one, two = compressed_plan(problem(MANY[:3000]), 500, None), compressed_plan(problem(MANY), 500, None)
-    assert one.bytes == two.bytes < exact_plan(problem(), None).bytes
+    one, two = (
+        compressed_plan(problem(MANY[:3000]).size, 500, Asked()),
+        compressed_plan(problem(MANY).size, 500, Asked()),
+    )
+    assert one.bytes == two.bytes < exact_plan(problem().size).bytes
     assert one.seconds < two.seconds
     assert (two.centres, two.rows, two.method) == (500, 6000, "compressed")
     other = sf.Prior(kernel=rbf(0.3), noise=0.01)
-    robust = compressed_plan(problem(others=(other,)), 500, None)
+    robust = compressed_plan(problem(others=(other,)).size, 500, Asked())
     assert robust.bytes > two.bytes
     assert robust.centres == 1000
 
@@ -137,9 +160,9 @@ def test_compression_needs_no_more_memory_for_more_rows():
 
 def test_too_little_memory_is_said_with_what_is_needed_and_what_there_is(monkeypatch):
     monkeypatch.setattr(sfumato.design.plan, "free_memory", lambda device: 0.5 * GIB)
-    check_memory(Plan("eigh", 1.0, 0.4 * GIB, 100), None)
+    check_memory(Plan("eigh", 100, bytes=0.4 * GIB))
     with pytest.raises(sf.InputError) as refusal:
-        check_memory(Plan("eigh", 1.0, 12.0 * GIB, 20_000), None)
+        check_memory(Plan("eigh", 20_000, bytes=12.0 * GIB))
     for words in (
         'method is "eigh"',
         "12 GiB",
@@ -149,7 +172,7 @@ def test_too_little_memory_is_said_with_what_is_needed_and_what_there_is(monkeyp
     ):
         assert words in str(refusal.value)
     with pytest.raises(sf.InputError) as refusal:
-        check_memory(Plan("compressed", 1.0, 12.0 * GIB, 20_000, 2000), "cuda:1")
+        check_memory(Plan("compressed", 20_000, "cuda:1", bytes=12.0 * GIB, centres=2000))
     assert "needs far less" not in str(refusal.value)
     assert "on cuda:1" in str(refusal.value)
 

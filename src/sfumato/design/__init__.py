@@ -7,7 +7,7 @@ In come a prior, inputs, a region and a tolerance; ``y`` comes in through ``Mech
 from .arguments import asked_problem, check_choice, check_prior
 from .estimator import PrivateGPRegressor
 from .mechanism import Mechanism, protect
-from .plan import FEW
+from .plan import FEW_ROWS, exact_plan
 from .problem import BackEnd, Exposure, Problem, RowsExposure, Solution
 from .search import AskedCover, NoCover, certified_design
 from .units import InUnits, design_in, rescaled

@@ -25,7 +25,7 @@ from ..promise import (
 )
 from ..regions import Everywhere, OutputRegion, Points, Region
 from ..release import MOST_PRIORS, SMALLEST_WEIGHT
-from .closed_form import Method
+from .plan import Asked, Method
 from .problem import Problem
 
 # What ``protect`` is given where several outputs are one process: which are released where, and which are sensitive.
@@ -178,14 +178,10 @@ def asked_problem(
     structure: Structure = "full",
     priors: Any = (),
     weights: Any = None,
-    method: Method = "auto",
-    accuracy: float | None = None,
-    device: str | None = None,
 ) -> Problem:
     """The problem that ``protect`` is to solve, with everything checked."""
     check_choice("guarantee", guarantee, get_args(Guarantee))
     check_choice("structure", structure, get_args(Structure))
-    check_choice("method", method, get_args(Method))
     if isinstance(prior, JointPrior):
         task = joint_task(prior, X, region, released, _listed(priors))
         joint, prior, others, inputs, region = prior, task.prior, task.others, task.inputs, task.region
@@ -218,11 +214,12 @@ def asked_problem(
         guarantee,
         structure,
         others,
-        method,
-        device,
-        accuracy,
     )
-    check_program(problem)
+    if isinstance(bound, Everywhere) and not problem.joint:
+        raise InputError(
+            'guarantee is "pointwise" and region is sf.Everywhere(), where nobody can look at every input; use '
+            'guarantee="joint", which promises it everywhere by a formula, or bound the region.'
+        )
     check_tolerance(problem)
     return problem
 
@@ -268,21 +265,6 @@ def other_priors(prior: Prior, priors: Any) -> tuple[Prior, ...]:
     if len(others) >= MOST_PRIORS:
         raise InputError(f"priors has {len(others)} entries; give fewer than {MOST_PRIORS}.")
     return tuple(one for one in others if one is not prior)
-
-
-def check_program(problem: Problem) -> None:
-    """Refuse combinations that mean nothing."""
-    closed = problem.joint and problem.structure == "full" and not problem.others
-    if problem.method not in ("auto", "compressed") and not closed:
-        raise InputError(
-            f"method is {problem.method!r}, which computes the positive part of the joint program; leave it out with "
-            'guarantee="pointwise", structure="diagonal" or priors=[…].'
-        )
-    if isinstance(problem.region, Everywhere) and not problem.joint:
-        raise InputError(
-            'guarantee is "pointwise" and region is sf.Everywhere(), where nobody can look at every input; use '
-            'guarantee="joint", which promises it everywhere by a formula, or bound the region.'
-        )
 
 
 def check_tolerance(problem: Problem) -> None:
@@ -361,8 +343,9 @@ def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}.")
 
 
-def check_where(method: str, accuracy: Any, device: Any, engine: Any) -> None:
-    """Refuse an accuracy that is none, a device that is not there, and an engine where it would do nothing."""
+def asked_work(method: Any, accuracy: Any, device: Any, engine: Any) -> Asked:
+    """How it is to be worked out; refuses an accuracy that is none and a device that is not there."""
+    check_choice("method", method, get_args(Method))
     if accuracy is not None and (
         isinstance(accuracy, bool) or not isinstance(accuracy, (int, float)) or not 0.0 < accuracy < 1.0
     ):
@@ -380,3 +363,4 @@ def check_where(method: str, accuracy: Any, device: Any, engine: Any) -> None:
         raise InputError(
             f'engine is given, but method is {method!r}, which works on this machine only; use method="compressed".'
         )
+    return Asked(method, accuracy, device)

@@ -1,9 +1,9 @@
-"""The closed form of the joint program for one reader, by whichever method is quickest, again and again."""
+"""The closed form of the joint program for one reader, as a plan has it, again and again."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -20,14 +20,7 @@ from ..linalg import (
 )
 from ..noise import CorrelatedNoise
 from ..programs import joint_noise_factor
-
-Method = Literal["auto", "eigh", "subspace", "compressed", "sign"]
-
-#: The subspace method is taken by itself from so many rows on, for at most one sensitive input to so many rows.
-MANY_ROWS, ROWS_A_COLUMN = 1000, 10
-
-#: It stops when its noise is certainly within this share of the least.
-SUBSPACE_ACCURACY = 1e-8
+from .plan import Plan
 
 
 class DataCovariance(Protocol):
@@ -53,27 +46,22 @@ class ClosedForm:
     """The least Σ ⪰ U Uᵀ − A for any U (programs/joint.py).
 
     Guarantee: every method covers all positive directions of ``U Uᵀ − A``; "subspace" (linalg/subspace.py) has a trace
-    that may be larger than the least by the share ``accuracy``. Its basis serves all U of a search, and where it gave
-    up an eigensolver takes over, for all U with as many columns. The subspace method needs the Cholesky factor of the
-    data and no other n × n matrix, but one of its own where there are weights; eigensolvers need A and about three
+    that may be larger than the least by the share ``plan.accuracy``. Its basis serves all U of a search, and where it
+    gave up an eigensolver takes over, for all U with as many columns. The subspace method needs the Cholesky factor of
+    the data and no other n × n matrix, but one of its own where there are weights; eigensolvers need A and about three
     more while they run.
     """
 
-    def __init__(self, data: DataCovariance, weights: Array | None, method: Method, accuracy: float | None) -> None:
-        self.data, self.weights, self.method, self.accuracy = (
-            data,
-            weights,
-            method,
-            accuracy or SUBSPACE_ACCURACY,
-        )
-        #: with so many columns the subspace method gave up
-        self.too_many = data.size + 1
+    def __init__(self, data: DataCovariance, weights: Array | None, plan: Plan) -> None:
+        self.data, self.weights, self.plan = data, weights, plan
+        #: the subspace method is used for at most so many columns; fewer once it has given up
+        self.most_columns = plan.most_sensitive
 
     def noise(self, root: Array, level: float, shift: float) -> CorrelatedNoise:
         """Σ for ``root`` = U. ``level`` is the round-off in B and ``shift`` a noise that is added where it matters."""
-        if self.method == "sign":
+        if self.plan.method == "sign":
             return self._by_sign(root, shift)
-        factor = self._by_subspace(root) if shift == 0 and self._subspace_pays(root) else None
+        factor = self._by_subspace(root) if shift == 0 else None
         if factor is None:
             factor = self._by_eigenvalues(root)
         if shift > 0:
@@ -84,12 +72,6 @@ class ClosedForm:
     @cached_property
     def weighting(self) -> Weighting:
         return Weighting(self.weights)
-
-    def _subspace_pays(self, root: Array) -> bool:
-        columns = root.shape[1]
-        if self.method == "eigh" or columns >= self.too_many:
-            return False
-        return self.method == "subspace" or self.data.size >= max(MANY_ROWS, ROWS_A_COLUMN * columns)
 
     @cached_property
     def _subspace(self) -> FeasibleSubspace | None:
@@ -104,11 +86,11 @@ class ClosedForm:
         return FeasibleSubspace(None, lower * self._there(np.sqrt(self.weights))[:, None])
 
     def _by_subspace(self, root: Array) -> Array | None:
-        if self._subspace is None:
+        if root.shape[1] > self.most_columns or self._subspace is None:
             return None
-        result = self._subspace.positive_part(self._there(self.weighting.forward(root)), self.accuracy)
+        result = self._subspace.positive_part(self._there(self.weighting.forward(root)), self.plan.accuracy)
         if result is None:
-            self.too_many = root.shape[1]
+            self.most_columns = root.shape[1] - 1
             return None
         return self.weighting.backward(as_array(result.factor))
 

@@ -31,6 +31,7 @@ from ..proof import (
     summarise,
 )
 from ..regions import Everywhere
+from .plan import COMPRESSED_ACCURACY, Asked, exact_plan
 from .problem import LEAST_SPARE, Exposure, Problem, Solution
 from .search import AT_ONCE, GREEDY_LIMIT, LADDER, AskedCover, Margins, certified_design, greedy_order
 
@@ -129,11 +130,10 @@ class CompressedRows:
             others=tuple(_with_one_noise(prior) for prior in whole.others),
             inputs=whole.inputs.sample,
             weights=None,
-            method="auto",
-            device=None,
-            accuracy=None,
         )
-        return cls(problem, VirtualRows(summary), whole)
+        virtual = VirtualRows(summary)
+        plan = exact_plan(replace(problem.size, rows=len(virtual)))
+        return cls(replace(problem, plan=plan), virtual, whole)
 
     @cached_property
     def exposures(self) -> tuple[Exposure, ...]:
@@ -190,9 +190,6 @@ class CompressedRows:
         return replace(self, problem=replace(self.problem, guarantee="joint"))
 
 
-#: The gap that is aimed at where none is asked for.
-ACCURACY = 1e-6
-
 #: How often centres are added because the gap was not reached: each time costs a pass over the rows.
 PASSES = 3
 
@@ -212,10 +209,13 @@ class Compression:
 
     whole: Problem
     cover: AskedCover
-    accuracy: float
+    asked: Asked
     engine: Engine
-    device: str | None
     step: Progress
+
+    @property
+    def accuracy(self) -> float:
+        return self.asked.accuracy or COMPRESSED_ACCURACY
 
     @cached_property
     def first_centres(self) -> list[Centres]:
@@ -229,7 +229,6 @@ class Compression:
 
     def design(self) -> tuple[Design, Certificate]:
         """The design and its certificate; a gap above ``accuracy`` is said with the number of centres it would need."""
-        check_compressible(self.whole)
         mean, centres = self._first_mean, self.first_centres
         for turn in range(PASSES):
             if turn:
@@ -282,7 +281,7 @@ class Compression:
         least = SMALLEST if len(self.whole.priors) == 1 else 1e-3 * SMALLEST
         for prior in self.whole.priors:
             chosen.append(
-                choose_centres(prior, whole.inputs.sample, whole.region, mean, MOST, always, self.device, least)
+                choose_centres(prior, whole.inputs.sample, whole.region, mean, MOST, always, self.asked.device, least)
             )
         return chosen
 
@@ -295,7 +294,7 @@ class Compression:
             whole.inputs,
             whole.weights,
             self.engine,
-            self.device,
+            self.asked.device,
             self.step.counter(rows),
         )
 

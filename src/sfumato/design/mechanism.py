@@ -6,7 +6,8 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -23,17 +24,20 @@ from ..promise import Design, Guarantee, Structure, Tolerance, warn_of
 from ..proof import Certificate, examine, look_alike
 from ..regions import Region
 from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
-from .arguments import asked_problem, check_choice, check_where
-from .closed_form import Method
-from .compression import ACCURACY as COMPRESSED
+from .arguments import asked_problem, asked_work, check_choice
 from .compression import Compression, check_compressible
-from .plan import check_memory, choose_method, compressed_plan, exact_plan
+from .plan import Asked, Method, Plan, decide
 from .problem import Problem
 from .search import AskedCover, certified_design
 from .units import dense_rows
 
-#: What marks a release to a folder among those of a mechanism.
-FOLDER = b"to a folder "
+
+@dataclass
+class Published:
+    """What a mechanism has released: digests of the values, or the one folder that it releases to."""
+
+    digests: set[bytes] = field(default_factory=set)
+    folder: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +51,8 @@ class Mechanism:
     design: Design
     certificate: Certificate
     _key: SecretKey = field(repr=False)
-    _released: set[bytes] = field(default_factory=set, repr=False)
-    _device: str = field(default="cpu", repr=False)
+    plan: Plan = field(default_factory=Plan)
+    _published: Published = field(default_factory=Published, repr=False)
     _engine: Engine = field(default_factory=Here, repr=False)
     _recorder: Callable[[Release], None] | None = field(default=None, repr=False)
     _output_name: str | None = field(default=None, repr=False)
@@ -93,7 +97,7 @@ class Mechanism:
         the same values can be averaged. ``unsafe_seed`` is for experiments: the noise can be rebuilt by anyone who
         guesses it, and the release is marked. A mechanism of a ledger writes what it reveals into the ledger first.
         """
-        if any(mark.startswith(FOLDER) for mark in self._released):
+        if self._published.folder is not None:
             raise InputError("this mechanism has released values to a folder already; publish those, or protect again.")
         if self._recorder is not None and output_name not in (None, self._own_name()):
             raise InputError(
@@ -112,19 +116,20 @@ class Mechanism:
             output_name=self._own_name() if output_name is None else output_name,
             resolution=resolution,
             unsafe_seed=unsafe_seed,
-            device=self._device,
+            device=self.plan.device or "cpu",
         )
         warn_of(look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior))
         if self._recorder is not None:
             # before anybody sees it: what is interrupted now counts as published
             self._recorder(release)
         elif unsafe_seed is None:
-            known, digest = len(self._released), release_digest(self.design, y)
-            self._released.add(digest)
-            if 0 < known < len(self._released):
+            digests, digest = self._published.digests, release_digest(self.design, y)
+            new = digest not in digests
+            digests.add(digest)
+            if new and len(digests) > 1:
                 warnings.warn(
-                    f"this mechanism has now released {known + 1} different sets of values; publish one of them only: "
-                    "the noise of releases that are almost the same averages out",
+                    f"this mechanism has now released {len(digests)} different sets of values; publish one of them "
+                    "only: the noise of releases that are almost the same averages out",
                     GuaranteeWarning,
                     stacklevel=2,
                 )
@@ -158,11 +163,12 @@ class Mechanism:
                 "sf.rows_of_dask can be released to a folder."
             )
         task = {"mechanism": self.design.digest().hex(), "output": output, "name": output_name, "step": resolution}
-        mark = FOLDER + json.dumps([target, task], sort_keys=True).encode()
-        if self._released - {mark} or (mark in self._released and has_release(Path(folder))):
+        run, published = json.dumps([target, task], sort_keys=True), self._published
+        again = published.folder == run and not has_release(Path(folder))
+        if published.digests or (published.folder is not None and not again):
             raise InputError("this mechanism has released values already; publish those, or protect again.")
         # before anything can be seen: a run that fails is taken up in the same folder, or not at all
-        self._released.add(mark)
+        published.folder = run
         # the run's own key is drawn in the folder, so that an interrupted run could be taken up; ours stays unused
         writer = FolderWriter(
             Path(folder),
@@ -172,7 +178,7 @@ class Mechanism:
             lambda text: warnings.warn(text, GuaranteeWarning, stacklevel=4),
             output_name or output,
             resolution,
-            self._device,
+            self.plan.device or "cpu",
             progress,
         )
         writer.write(lambda: (self.design, self.certificate), task)
@@ -274,7 +280,7 @@ def protect(
     3.5456
     """
     check_choice("cover", cover, get_args(AskedCover))
-    check_where(method, accuracy, device, engine)
+    asked = asked_work(method, accuracy, device, engine)
     work = as_engine(engine)
     X = rows_of_dask(X, list(X.columns), engine=work) if is_dask_frame(X) else X
     problem = asked_problem(
@@ -289,45 +295,32 @@ def protect(
         structure=structure,
         priors=priors,
         weights=weights,
-        method=method,
-        accuracy=accuracy,
-        device=device,
     )
     with show_progress(progress) as step:
         try:
-            design, certificate = _designed(problem, cover, work, engine is not None, step)
+            plan, design, certificate = _designed(problem, cover, asked, work, engine is not None, step)
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
                 f"of them, or a rougher tolerance kernel: {error}."
             ) from error
     warn_of(certificate.findings)
-    return Mechanism(design, certificate, SecretKey.fresh(), set(), device or "cpu", work)
+    return Mechanism(design, certificate, SecretKey.fresh(), plan, _engine=work)
 
 
 def _designed(
-    problem: Problem, cover: AskedCover, engine: Engine, elsewhere: bool, step: Progress
-) -> tuple[Design, Certificate]:
-    """The design by the method that was asked for, or by the one that suits the size; ``elsewhere``: on an engine."""
-    back_end = dense_rows(problem)
-    problem = back_end.problem
-    device, method = problem.device, problem.method
-    compression = Compression(problem, cover, problem.accuracy or COMPRESSED, engine, device, step)
-    streamed = elsewhere or isinstance(problem.inputs, StoredInputs)
-    if method == "auto" and choose_method(problem, device, streamed, compression.guess) == "compressed":
-        method = "compressed"
-    if method == "compressed":
-        check_compressible(problem)
-        plan = compressed_plan(problem, compression.guess(), device)
-    elif streamed:
-        raise InputError(
-            f'method is {method!r}, which needs all rows in the memory of one machine; use method="compressed" with '
-            "engine, files and Dask."
-        )
-    else:
-        plan = exact_plan(problem, device)
-    check_memory(plan, device)
+    problem: Problem, cover: AskedCover, asked: Asked, engine: Engine, elsewhere: bool, step: Progress
+) -> tuple[Plan, Design, Certificate]:
+    """The plan, and the design that comes of it; ``elsewhere``: the rows are worked on by an engine."""
+
+    @cache
+    def compression() -> Compression:
+        return Compression(problem, cover, asked, engine, step)
+
+    size = replace(problem.size, in_memory=not elsewhere and not isinstance(problem.inputs, StoredInputs))
+    plan = decide(size, asked, lambda: check_compressible(problem), lambda: compression().guess())
     step.announce(str(plan), plan.seconds)
-    if method == "compressed":
-        return compression.design()
-    return certified_design(back_end, cover, lambda design: examine(design, None, device), step.stage)
+    if plan.method == "compressed":
+        return plan, *compression().design()
+    back_end = dense_rows(replace(problem, plan=plan))
+    return plan, *certified_design(back_end, cover, lambda design: examine(design, None, plan.device), step.stage)

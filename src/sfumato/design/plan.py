@@ -1,98 +1,171 @@
-"""Which method to use, and what it will take: said before long work begins, refused before memory runs out."""
+"""How a design is worked out, decided once: by which method, where, and with how much memory.
+
+``decide`` looks at the size of a problem and at what was asked for, before any long work. The plan that comes back is
+carried out as it stands (closed_form.py, compression.py) and can be printed; nobody else decides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from ..errors import InputError
 from ..machine import GIB, free_memory, product_rate
-from .closed_form import Method
-from .compression import check_compressible
-from .problem import Problem
 
-#: Up to this many rows everything is done exactly, without a second thought.
-FEW = 4000
+Method = Literal["auto", "eigh", "subspace", "compressed", "sign"]
+
+#: Up to this many rows designs are exact, without a second thought.
+FEW_ROWS = 4000
 
 #: Compression is taken by itself where centres are at most this share of the rows.
-WORTH = 0.2
+WORTH_COMPRESSING = 0.2
+
+#: The subspace method is taken by itself from so many rows on, while there are so many rows to a sensitive input.
+SUBSPACE_ROWS, ROWS_A_SENSITIVE_INPUT = 1000, 10
+
+#: The share of the least noise that a design may be above it, where nothing else is asked for.
+SUBSPACE_ACCURACY, COMPRESSED_ACCURACY = 1e-8, 1e-6
 
 #: n × n matrices that an exact design has at a time, those of its certificate included.
 MATRICES = {"subspace": 3.0, "eigh": 6.0, "sign": 7.0}
 
-#: How many inputs are watched at a time: exact designs keep a column of n numbers for each.
-WATCHED = 8192
+#: How many probes there are at a time: exact designs keep a column of n numbers for each.
+PROBES = 8192
 
-#: What a design costs beside its first factorisation: a search solves, looks and certifies several times.
-SEARCH = 30.0
+#: What a design costs in factorisations: a search solves, probes and certifies several times.
+FACTORISATIONS = 30.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """What decides how a problem is worked out. ``closed_form``: a joint promise to one reader, with correlated noise.
+
+    ``own_noise``: rows have noise variances of their own. ``in_memory``: all rows are in the memory of this machine.
+    """
+
+    rows: int
+    readers: int = 1
+    closed_form: bool = True
+    weighted: bool = False
+    own_noise: bool = False
+    in_memory: bool = True
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user says about the work; None and "auto" leave it to the plan."""
+
+    method: Method = "auto"
+    accuracy: float | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """``method``, and about how long (``seconds``) and how much memory (``bytes``) it takes."""
+    """``method`` on ``device`` (None: the CPU), to within ``accuracy`` of the least noise.
 
-    method: Method
-    seconds: float
-    bytes: float
-    rows: int
+    The subspace method is used for at most ``most_sensitive`` sensitive inputs, and an eigensolver beyond.
+    ``seconds`` and ``bytes`` are estimates, ``centres`` is how many compression is expected to take.
+    """
+
+    method: Literal["eigh", "subspace", "compressed", "sign"] = "eigh"
+    rows: int = 0
+    device: str | None = None
+    accuracy: float = SUBSPACE_ACCURACY
+    most_sensitive: int = -1
+    seconds: float = 0.0
+    bytes: float = 0.0
     centres: int | None = None
 
     def __str__(self) -> str:
         size = f", {self.centres} centres" if self.centres else ""
+        place = f" on {self.device}" if self.device else ""
         return (
-            f'{self.rows:,} rows: method="{self.method}"{size}, about {_time(self.seconds)} and '
+            f'{self.rows:,} rows: method="{self.method}"{size}{place}, about {_time(self.seconds)} and '
             f"{self.bytes / GIB:.2g} GiB of memory"
         )
 
 
-def choose_method(problem: Problem, device: str | None, streamed: bool, centres: Callable[[], int]) -> Method:
-    """What ``method="auto"`` does. ``centres`` says how many compression would take."""
-    rows = len(problem.inputs)
-    if not streamed and rows <= FEW:
-        return "auto"
+def decide(size: Size, asked: Asked, check_compressible: Callable[[], None], centres: Callable[[], int]) -> Plan:
+    """The plan for a problem of this size.
+
+    ``check_compressible`` raises ``InputError`` where compression cannot do what is asked, ``centres`` says how many it
+    would take; both are called only where it matters. Raises ``InputError`` where the memory would not suffice.
+    """
+    if asked.method not in ("auto", "compressed") and not size.closed_form:
+        raise InputError(
+            f"method is {asked.method!r}, which computes the positive part of the joint program; leave it out with "
+            'guarantee="pointwise", structure="diagonal" or priors=[…].'
+        )
+    by_itself = asked.method == "auto" and _compresses(size, asked, check_compressible, centres)
+    if by_itself or asked.method == "compressed":
+        check_compressible()
+        plan = compressed_plan(size, centres(), asked)
+    elif not size.in_memory:
+        raise InputError(
+            f'method is {asked.method!r}, which needs all rows in the memory of one machine; use method="compressed" '
+            "with engine, files and Dask."
+        )
+    else:
+        plan = exact_plan(size, asked)
+    check_memory(plan)
+    return plan
+
+
+def _compresses(size: Size, asked: Asked, check_compressible: Callable[[], None], centres: Callable[[], int]) -> bool:
+    """Whether ``method="auto"`` compresses."""
+    if size.in_memory and size.rows <= FEW_ROWS:
+        return False
     try:
-        check_compressible(problem)
+        check_compressible()
     except InputError:
-        return "auto"
-    if streamed or centres() <= WORTH * rows or exact_plan(problem, device).bytes > free_memory(device):
-        return "compressed"
-    return "auto"
+        return False
+    if not size.in_memory or centres() <= WORTH_COMPRESSING * size.rows:
+        return True
+    return exact_plan(size, asked).bytes > free_memory(asked.device)
 
 
-def exact_plan(problem: Problem, device: str | None) -> Plan:
-    """What the exact methods take."""
-    rows = float(len(problem.inputs))
-    closed = problem.joint and problem.structure == "full" and not problem.others
-    method: Method = problem.method
-    if method == "auto":
-        method = "subspace" if closed and rows >= 1000 else "eigh"
-    matrices = MATRICES[method] + (2.0 if problem.weights is not None else 0.0) + 2.0 * len(problem.others)
-    if not closed:
-        matrices += 4.0
-    work = rows**3 * (SEARCH / 3.0 if method == "subspace" else SEARCH)
-    taken = 8.0 * (matrices * rows**2 + 2.0 * WATCHED * rows)
-    return Plan(method, work / product_rate(device), taken, len(problem.inputs))
+def exact_plan(size: Size, asked: Asked | None = None) -> Plan:
+    """The plan of an exact design. Programs without a closed form have solvers of their own, in "eigh"'s memory."""
+    asked = asked or Asked()
+    rows = float(size.rows)
+    by_itself = size.closed_form and size.rows >= SUBSPACE_ROWS
+    method: Literal["eigh", "subspace", "sign"] = "eigh"
+    most = -1
+    if asked.method == "subspace" or (asked.method == "auto" and by_itself):
+        method = "subspace"
+        most = size.rows if asked.method == "subspace" else size.rows // ROWS_A_SENSITIVE_INPUT
+    elif asked.method == "sign":
+        method = "sign"
+    matrices = MATRICES[method] + 2.0 * size.weighted + 2.0 * (size.readers - 1) + 4.0 * (not size.closed_form)
+    work = rows**3 * (FACTORISATIONS / 3.0 if method == "subspace" else FACTORISATIONS)
+    taken = 8.0 * (matrices * rows**2 + 2.0 * PROBES * rows)
+    seconds = work / product_rate(asked.device) if size.rows > FEW_ROWS // 4 else 0.0
+    return Plan(method, size.rows, asked.device, asked.accuracy or SUBSPACE_ACCURACY, most, seconds, taken)
 
 
-def compressed_plan(problem: Problem, centres: int, device: str | None) -> Plan:
-    """What compression takes: O(n p²) time, O(p²) memory besides the rows."""
-    rows, size = float(len(problem.inputs)), float(centres * (1 + len(problem.others)))
-    grams = 1 + 2 * (problem.weights is not None) + 2 * (not isinstance(problem.prior.noise, float))
-    work = rows * size * ((1.0 + 1.25 * grams) * size + 100.0) + 3.0 * SEARCH * size**3
-    taken = 8.0 * (20.0 * size**2 + 2.0 * WATCHED * size + 4.0 * 4096 * size)
-    return Plan("compressed", 2.0 * work / product_rate(device), taken, len(problem.inputs), int(size))
+def compressed_plan(size: Size, centres: int, asked: Asked) -> Plan:
+    """The plan of a compressed design: O(n p²) time, O(p²) memory besides the rows."""
+    total = float(centres * size.readers)
+    grams = 1 + 2 * size.weighted + 2 * size.own_noise
+    work = float(size.rows) * total * ((1.0 + 1.25 * grams) * total + 100.0) + 3.0 * FACTORISATIONS * total**3
+    taken = 8.0 * (20.0 * total**2 + 2.0 * PROBES * total + 4.0 * 4096 * total)
+    seconds = 2.0 * work / product_rate(asked.device)
+    accuracy = asked.accuracy or COMPRESSED_ACCURACY
+    return Plan("compressed", size.rows, asked.device, accuracy, -1, seconds, taken, int(total))
 
 
-def check_memory(plan: Plan, device: str | None) -> None:
+def check_memory(plan: Plan) -> None:
     """Raise before the work starts where it would run out of memory."""
-    free = free_memory(device)
+    free = free_memory(plan.device)
     if plan.bytes <= free:
         return
     remedy = "" if plan.method == "compressed" else ' method="compressed" needs far less;'
     raise InputError(
         f'method is "{plan.method}", which needs about {plan.bytes / GIB:.2g} GiB of memory for {plan.rows:,} rows, '
-        f"but {free / GIB:.2g} GiB are free{f' on {device}' if device else ''};{remedy} otherwise give fewer rows, or "
-        "use a machine with more memory."
+        f"but {free / GIB:.2g} GiB are free{f' on {plan.device}' if plan.device else ''};{remedy} otherwise give fewer "
+        "rows, or use a machine with more memory."
     )
 
 

@@ -10,7 +10,7 @@ a share of what they may.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -20,7 +20,6 @@ import torch
 
 from ..arrays import Array, Mask
 from ..data import Inputs
-from ..errors import InputError
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, squared_norms
 from ..models import Prior
 from ..noise import CorrelatedNoise, IndependentNoise, Noise
@@ -28,7 +27,8 @@ from ..programs import Demand, correlated_noise, diagonal_noise, needed_everywhe
 from ..promise import Cover, Design, Guarantee, Reader, Structure, Tolerance
 from ..proof import objective
 from ..regions import Region
-from .closed_form import ClosedForm, DataCovariance, Method
+from .closed_form import ClosedForm, DataCovariance
+from .plan import Plan, Size
 
 #: Solving with A loses nothing that matters when its noise is above this share of its largest entry.
 WELL_CONDITIONED = 1e-7
@@ -52,8 +52,7 @@ class Solution:
 class Problem:
     """What is asked: the least noise on rows such that readers learn no more about a region than a tolerance allows.
 
-    ``method`` and ``accuracy`` say how the joint program is solved (closed_form.py), ``device`` where n × n matrices
-    live: None is the CPU. Other programs are always solved on the CPU.
+    ``plan`` says how it is worked out (plan.py).
     """
 
     prior: Prior
@@ -64,9 +63,7 @@ class Problem:
     guarantee: Guarantee = "joint"
     structure: Structure = "full"
     others: tuple[Prior, ...] = ()
-    method: Method = "auto"
-    device: str | None = None
-    accuracy: float | None = None
+    plan: Plan = field(default_factory=Plan)
 
     @property
     def priors(self) -> tuple[Prior, ...]:
@@ -76,6 +73,17 @@ class Problem:
     @property
     def joint(self) -> bool:
         return self.guarantee == "joint"
+
+    @property
+    def size(self) -> Size:
+        """What decides how it is worked out."""
+        return Size(
+            len(self.inputs),
+            len(self.priors),
+            self.joint and self.structure == "full" and not self.others,
+            self.weights is not None,
+            not isinstance(self.prior.noise, float),
+        )
 
     @cached_property
     def rows_inside(self) -> Array:
@@ -233,7 +241,7 @@ class DenseRows:
     def exposures(self) -> tuple[Exposure, ...]:
         asked = self.problem
         return tuple(
-            RowsExposure(Reader(prior), asked.inputs, asked.tolerance, asked.joint, asked.device)
+            RowsExposure(Reader(prior), asked.inputs, asked.tolerance, asked.joint, asked.plan.device)
             for prior in asked.priors
         )
 
@@ -323,7 +331,7 @@ class Solver:
     @cached_property
     def closed_form(self) -> ClosedForm:
         """Solves the joint program for the first reader; it remembers what a search may need again."""
-        return ClosedForm(self.exposures[0], self.problem.weights, self.problem.method, self.problem.accuracy)
+        return ClosedForm(self.exposures[0], self.problem.weights, self.problem.plan)
 
     def program(self, sensitive: Array) -> Program:
         """The program that keeps the promise at ``sensitive``."""
@@ -334,10 +342,10 @@ class Solver:
         problem, roots = self.problem, []
         for prior in problem.priors:
             needed = needed_everywhere(prior, problem.tolerance, problem.inputs)
-            if problem.device is None:
+            if problem.plan.device is None:
                 values, vectors = scipy.linalg.eigh(needed)
             else:
-                values, vectors = map(as_array, torch.linalg.eigh(as_tensor(needed, problem.device)))
+                values, vectors = map(as_array, torch.linalg.eigh(as_tensor(needed, problem.plan.device)))
             roots.append(vectors * np.sqrt(np.maximum(values, 0.0)))
         return Program(self, tuple(roots))
 
@@ -399,8 +407,6 @@ class Program:
         far above it and far below anything visible is then drawn and published with the rest.
         """
         problem, exposures = self.solver.problem, self.solver.exposures
-        if problem.method == "compressed":
-            raise InputError('method is "compressed", but these are the rows themselves; compress them first.')
         roots = [root / np.sqrt(tightening) for root in self.roots]
         largest = max(exposure.largest for exposure in exposures)
         for exposure, root in zip(exposures, roots, strict=True):

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ..arrays import Array
 from ..data import Inputs, StoredInputs, as_inputs, as_outputs
-from ..design import FEW, AskedCover, Mechanism, check_choice, check_prior, protect
+from ..design import FEW_ROWS, AskedCover, Mechanism, check_choice, check_prior, protect
 from ..errors import GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..progress import Progress
@@ -423,8 +423,8 @@ class _Comparison:
         return made
 
     def _protect(self, way: str, level: Level) -> Mechanism | None:
-        if way == "diagonal" and len(self.inputs) > FEW:
-            self.skipped.append((way, f"it cannot be compressed, so it is compared up to {FEW:,} rows only"))
+        if way == "diagonal" and len(self.inputs) > FEW_ROWS:
+            self.skipped.append((way, f"it cannot be compressed, so it is compared up to {FEW_ROWS:,} rows only"))
             return None
         how: dict[str, Any] = {"tolerance": level, "cover": self.cover, "progress": False, **PROMISES[way]}
         try:
@@ -471,8 +471,8 @@ class _Comparison:
         if not self.private.any():
             self.skipped.append(("cloaking", "no row lies in the region, so there is nothing that it would protect"))
             return []
-        if len(self.inputs) > FEW:
-            self.skipped.append(("cloaking", f"it is compared up to {FEW:,} rows only"))
+        if len(self.inputs) > FEW_ROWS:
+            self.skipped.append(("cloaking", f"it is compared up to {FEW_ROWS:,} rows only"))
             return []
         start = time.perf_counter()
         points, outside = self.places.all, len(self.places.outside)

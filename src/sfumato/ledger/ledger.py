@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from ..design import AskedCover, Mechanism, NoCover, asked_problem, certified_design, check_choice
+from ..design import AskedCover, Mechanism, NoCover, asked_problem, certified_design, check_choice, exact_plan
 from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
 from ..models import JointPrior, OutputsKernel, Prior
 from ..noise import SecretKey, no_noise
@@ -118,6 +118,7 @@ class Ledger:
         _check_share(share)
         _check_how(how)
         asked = asked_problem(prior, X, region, alpha, **how)
+        asked = replace(asked, plan=exact_plan(asked.size))
         if not asked.inputs.outputs.numbered and (not isinstance(output_name, str) or not output_name):
             raise InputError(f"output_name is {output_name!r}; give the name of what is released.")
         chain = self.chain()
@@ -291,7 +292,7 @@ def _check_share(share: Any) -> None:
 
 def _check_how(how: dict[str, Any]) -> None:
     for name in ("device", "engine", "accuracy"):
-        if how.get(name) is not None:
+        if how.pop(name, None) is not None:
             raise InputError(f"{name} is given, but releases of a ledger are designed on this machine; leave it out.")
-    if how.get("method", "auto") not in ("auto", "eigh"):
-        raise InputError(f'method is {how["method"]!r}; releases of a ledger are exact: use "auto" or "eigh".')
+    if (method := how.pop("method", "auto")) not in ("auto", "eigh"):
+        raise InputError(f'method is {method!r}; releases of a ledger are exact: use "auto" or "eigh".')
