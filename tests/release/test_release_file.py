@@ -38,7 +38,7 @@ from sfumato.promise.tolerance import (
 from sfumato.proof.certificate import Certificate, certify
 from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release import file as release_file
-from sfumato.release.container import LARGEST_HEADER, VERSION, container
+from sfumato.release.container import FORMAT, LARGEST_HEADER, VERSION, container, digest_of
 from sfumato.release.release import Release, load, make_release
 
 KEY = SecretKey.from_unsafe_seed(3)
@@ -87,7 +87,7 @@ def release_for(
 
 def encoded(release: Release) -> bytes:
     parts = (release.design, release.certificate, release.outputs, release.resolution, release.unsafe)
-    return b"".join(release_file.encode(release_file.Contents(*parts, release.output_name)))
+    return release_file.encode(release_file.Contents(*parts, release.output_name))
 
 
 POINTS = FRAME.to_numpy()[:3]
@@ -133,7 +133,7 @@ def parts_of(raw: bytes) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]
     """Header, manifest and tensors of a good file."""
     length = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8 : 8 + length])
-    return header, json.loads(header["__metadata__"]["manifest"]), safetensors.numpy.load(raw)
+    return header, json.loads(header["__metadata__"][FORMAT])["manifest"], safetensors.numpy.load(raw)
 
 
 def with_header(raw: bytes, header: Any) -> bytes:
@@ -177,7 +177,10 @@ def test_the_certificate_follows_from_the_file_alone(case: str, path: Path) -> N
         assert found.holds == expected.holds
         return
     for name, value in vars(expected).items():
-        np.testing.assert_equal(getattr(found, name), value)
+        if name != "findings":
+            np.testing.assert_equal(getattr(found, name), value)
+    # and what the owner admits to
+    assert set(expected.findings) < set(found.findings)
 
 
 def test_any_safetensors_reader_opens_the_file(path: Path) -> None:
@@ -188,8 +191,7 @@ def test_any_safetensors_reader_opens_the_file(path: Path) -> None:
     np.testing.assert_array_equal(tensors["outputs"], release.outputs)
     with safetensors.safe_open(path, "np") as file:
         about = file.metadata()
-    assert about["format"] == "sfumato-release"
-    manifest = json.loads(about["manifest"], parse_constant=pytest.fail)
+    manifest = json.loads(about[FORMAT], parse_constant=pytest.fail)["manifest"]
     assert manifest["columns"] == ["age", "größe, cm"]
     assert set(manifest["versions"]) == {"sfumato", "torch", "gpytorch", "numpy"}
 
@@ -232,7 +234,7 @@ def test_foreign_files_are_refused_and_not_run(path: Path, good: bytes) -> None:
     bomb = pickle.dumps(Bomb(marker))
     other = safetensors.numpy.save({"a": np.ones(3)}, metadata={"format": "pt"})
     header, _, _ = parts_of(good)
-    header["__metadata__"]["manifest"] = bomb.decode("latin-1")
+    header["__metadata__"][FORMAT] = bomb.decode("latin-1")
     for raw in (
         b"", b"{}", b"x,y\n1,2\n" * 9, b"\x00" * 100, b"\xff" * 100, bomb, bomb * 9, archive.getvalue(), other,
         len(bomb).to_bytes(8, "little") + bomb, b"#!/bin/sh\nmkdir " + bytes(marker), good[8:], good * 2,
@@ -246,7 +248,7 @@ def test_foreign_files_are_refused_and_not_run(path: Path, good: bytes) -> None:
 def test_another_version_is_named(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
     assert f"'99', but this sfumato reads versions '4' and '{VERSION}'" in refused(
-        b"".join(container(json.dumps(manifest), tensors, version="99")), path
+        (container(manifest, tensors, version="99")), path
     )
 
 
@@ -254,7 +256,9 @@ def test_a_file_of_version_4_opens_and_what_a_ledger_noted_in_it_still_counts(pa
     _, manifest, tensors = parts_of(good)
     del manifest["certificate"]["findings"]
     manifest["certificate"]["notes"] = ["rows were weighted", "PROTECTED ONE BY ONE: the ledger has releases of 'r'"]
-    path.write_bytes(b"".join(container(json.dumps(manifest), tensors, version="4")))
+    text = json.dumps(manifest)
+    about = {"digest": digest_of("4", text, tensors), "format": FORMAT, "manifest": text, "version": "4"}
+    path.write_bytes(safetensors.numpy.save(tensors, metadata=about))
     claimed = load(path).certificate
     assert [(one.code, one.severity) for one in claimed.findings] == [
         ("noted-by-version-4", "note"),
@@ -305,8 +309,9 @@ def test_json_bombs_are_refused(path: Path, good: bytes) -> None:
         assert refused(with_header(good, text.encode()), path)
         assert refused(with_header(good, b'{"x": ' + text.encode() + b"}"), path)
         bad = copy.deepcopy(header)
-        bad["__metadata__"]["manifest"] = text
-        assert refused(with_header(good, bad), path)
+        for about in (text, '{"digest": "", "manifest": ' + text + ', "version": "5"}'):
+            bad["__metadata__"][FORMAT] = about
+            assert refused(with_header(good, bad), path)
     assert refused(with_header(good, b'{"x": [' + b"[]," * 300_000 + b"[]]}"), path)
 
 
@@ -317,7 +322,7 @@ def test_json_bombs_are_refused(path: Path, good: bytes) -> None:
         ("shape", [12, -2]), ("shape", [12.0, 2]), ("shape", [True, 2]), ("shape", [2, 12]), ("shape", [24, 1]),
         ("shape", [2**62, 2**62]), ("shape", [2**40, 0]), ("shape", "12"), ("shape", {"0": 12}), ("shape", [12, 2, 1]),
         ("data_offsets", [0, 0]), ("data_offsets", [8, 200]), ("data_offsets", [192, 0]), ("data_offsets", [-8, 184]),
-        ("data_offsets", [0, 2**60]), ("data_offsets", [0, 192, 384]), ("data_offsets", None), ("extra", 1),
+        ("data_offsets", [0, 2**60]), ("data_offsets", [0, 192, 384]), ("data_offsets", None),
     ],
 )  # fmt: skip
 def test_wrong_types_shapes_and_places_are_refused(key: str, value: Any, path: Path, good: bytes) -> None:
@@ -334,19 +339,18 @@ def test_overlapping_missing_and_unknown_arrays_are_refused(path: Path, good: by
     header, manifest, tensors = parts_of(good)
     bad = copy.deepcopy(header)
     bad["outputs"]["data_offsets"] = [0, 96]
-    assert "overlap" in refused(with_header(good, bad), path)
-    text = json.dumps(manifest)
+    assert "invalid offset" in refused(with_header(good, bad), path)
     for name in tensors:
         rest = {key: value for key, value in tensors.items() if key != name}
-        assert refused(b"".join(container(text, rest)), path)
-    assert refused(b"".join(container(text, {**tensors, "pickle": np.ones(3)})), path)
-    assert refused(b"".join(container(text, {**tensors, "weights": -np.ones(12)})), path)
-    assert refused(b"".join(container(text, {**tensors, "noise_variance": np.ones(12)})), path)
+        assert refused(container(manifest, rest), path)
+    assert refused(container(manifest, {**tensors, "pickle": np.ones(3)}), path)
+    assert refused(container(manifest, {**tensors, "weights": -np.ones(12)}), path)
+    assert refused(container(manifest, {**tensors, "noise_variance": np.ones(12)}), path)
 
 
 def test_claimed_sizes_far_beyond_the_file_take_no_memory(path: Path) -> None:
     huge = {"dtype": "F64", "shape": [2**36, 2], "data_offsets": [0, 2**40]}
-    about = {"format": "sfumato-release", "version": VERSION, "manifest": "{}", "digest": "0" * 64}
+    about = {FORMAT: json.dumps({"version": VERSION, "manifest": {}, "digest": "0" * 64})}
     text = json.dumps({"__metadata__": about, "inputs": huge}).encode()
     raw = len(text).to_bytes(8, "little") + text
     assert "truncated" in refused(raw, path)
@@ -362,7 +366,7 @@ def test_values_that_are_not_finite_are_refused(name: str, value: float, path: P
     _, manifest, tensors = parts_of(good)
     tensors[name] = tensors[name].copy()
     tensors[name].flat[1] = value
-    assert "NaN or infinite" in refused(b"".join(container(json.dumps(manifest), tensors)), path)
+    assert "NaN or infinite" in refused(container(manifest, tensors), path)
 
 
 def test_an_edit_without_a_new_digest_is_found(path: Path, good: bytes) -> None:
@@ -406,8 +410,7 @@ def test_a_clever_forger_gets_a_format_error_or_a_release_that_works(case: str, 
             name = rng.choice(list(arrays))
             old = arrays[name]
             arrays[name] = rng.choice([-old, old[:0], old[:-1], np.full(old.shape, 1e300), old.T])
-        text = json.dumps(forged, sort_keys=True)
-        path.write_bytes(b"".join(container(text, arrays)))
+        path.write_bytes(container(forged, arrays))
         try:
             release = load(path)
         except FormatError:
@@ -436,7 +439,7 @@ def test_a_clever_forger_gets_a_format_error_or_a_release_that_works(case: str, 
 def test_impossible_claims_are_refused_even_with_a_right_digest(key: str, value: Any, path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
     manifest[key] = value
-    assert refused(b"".join(container(json.dumps(manifest), tensors)), path)
+    assert refused(container(manifest, tensors), path)
 
 
 def forged(raw: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
@@ -444,7 +447,7 @@ def forged(raw: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None])
     _, manifest, tensors = parts_of(raw)
     tensors = {name: np.array(value) for name, value in tensors.items()}
     change(manifest, tensors)
-    return b"".join(container(json.dumps(manifest), tensors))
+    return container(manifest, tensors)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ A file may come from anyone. Nothing in it is run, every part is checked, and no
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -64,8 +63,8 @@ def write_release(contents: Contents, path: str | os.PathLike[str]) -> None:
     write_checked(encode(contents), path)
 
 
-def write_checked(parts: list[bytes], path: str | os.PathLike[str], rows: StoredInputs | None = None) -> None:
-    """Write ``parts`` to ``path`` if they can be read back; ``rows`` are those of a folder."""
+def write_checked(content: bytes, path: str | os.PathLike[str], rows: StoredInputs | None = None) -> None:
+    """Write ``content`` to ``path`` if it can be read back; ``rows`` are those of a folder."""
 
     def check(written: str) -> None:
         try:
@@ -74,11 +73,11 @@ def write_checked(parts: list[bytes], path: str | os.PathLike[str], rows: Stored
             raise InputError(f"this release cannot be written to a file that others could read: {error}") from error
 
     with replacing(path, check) as file:
-        file.writelines(parts)
+        file.write(content)
 
 
-def encode(release: Contents, row_files: Sequence[RowFile] | None = None) -> list[bytes]:
-    """The file as a list of byte strings; with ``row_files``, which hold the rows, it is the manifest of a folder."""
+def encode(release: Contents, row_files: Sequence[RowFile] | None = None) -> bytes:
+    """The file; with ``row_files``, which hold the rows, it is the manifest of a folder."""
     design = release.design
     described, tensors = describe_design(design)
     if row_files is None:
@@ -96,7 +95,7 @@ def encode(release: Contents, row_files: Sequence[RowFile] | None = None) -> lis
     }
     if row_files is not None:
         manifest["row_files"] = [list(astuple(file)) for file in row_files]
-    return container(json.dumps(manifest, sort_keys=True, allow_nan=False), tensors)
+    return container(manifest, tensors)
 
 
 def _version_of(package: str) -> str:
@@ -129,8 +128,7 @@ def read_release(path: str | os.PathLike[str], rows: StoredInputs | None = None)
     if not os.path.isfile(path):
         raise InputError(f"path is {str(path)!r}, which is not a file; give the name of a release file.")
     try:
-        with open(path, "rb") as file:
-            manifest, tensors = read_container(file, os.fstat(file.fileno()).st_size, _check_shapes)
+        manifest, tensors = read_container(path, _check_shapes)
         return _build(manifest, tensors, Path(path).parent / ROW_FOLDER, rows)
     except PermissionError as error:
         raise InputError(f"path is {str(path)!r}, which cannot be opened: {error.strerror}.") from error

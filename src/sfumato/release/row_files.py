@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -31,7 +30,7 @@ from ..data import LARGEST_NUMBER, ROWS, StoredInputs, TablePart, scanned
 from ..errors import FormatError, InputError
 from ..files import TEMPORARY_NAME, replacing, sync_folder
 from ..progress import Progress
-from .container import FORMAT, LARGEST_HEADER
+from .container import is_folder_manifest
 
 # The row files of a release that is too large for one file: inputs and published outputs, as Parquet.
 #
@@ -182,7 +181,7 @@ def check_folder(folder: Path) -> None:
     if not folder.parent.is_dir():
         raise InputError(f"the folder {folder.parent} does not exist; make it first.")
     names = set(os.listdir(folder)) if folder.exists() else set()
-    ours = _is_manifest(folder / MANIFEST) if MANIFEST in names else RUN in names
+    ours = is_folder_manifest(folder / MANIFEST) if MANIFEST in names else RUN in names
     fit = _only(folder / ROW_FOLDER, _ROW_FILE) and _only(folder / RUN, _IN_RUN)
     if names and not (ours and fit):
         raise InputError(f"{folder} has things in it that are not a release of sfumato; give a new or an empty folder.")
@@ -193,15 +192,6 @@ def _only(folder: Path, names: re.Pattern[str]) -> bool:
     if not os.path.lexists(folder):
         return True
     return folder.is_dir() and not folder.is_symlink() and all(names.fullmatch(name) for name in os.listdir(folder))
-
-
-def _is_manifest(path: Path) -> bool:
-    """Whether ``path`` begins like the manifest of a release in a folder, of any version."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError), open(path, "rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        about = json.loads(file.read(min(length, LARGEST_HEADER)))["__metadata__"]
-        return about["format"] == FORMAT and json.loads(about["manifest"])["row_files"] is not None
-    return False
 
 
 @contextmanager
