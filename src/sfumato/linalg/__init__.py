@@ -33,3 +33,4 @@ from .tensors import (
     units,
 )
 from .weighting import Weighting
+from .whitening import Whitening

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 
 from ..arrays import Array, Mask
 from ..data import Inputs, as_inputs, as_outputs
 from ..errors import FitWarning, InputError
+from ..linalg import Whitening
 from ..progress import progress as progress_bar
 from .fit_search import MOST_STARTS, NUGGET, Adam, Question, Search
 from .prior import Prior
@@ -327,7 +326,7 @@ def _by_closed_form(question: Question) -> _Fitted:
     check_repeated_rows(question)
     y, n = question.y, len(question.y)
     correlation = Prior(_named_kernel(question.kernel, question.lengthscale, 1.0)).covariance(question.X)
-    whiten = _whitener(correlation)
+    whiten = Whitening.of(correlation)
     # Numbers near their mean lose fewer digits.
     centre = float(y.mean()) if question.mean == "constant" else float(question.mean)
     residual = y - centre
@@ -387,46 +386,10 @@ def _named_kernel(name: str, lengthscales: Array, variance: float) -> Kernel:
 # ---------------------------------------------------------------- likelihood
 
 
-@dataclass(frozen=True)
-class _Whitener:
-    """``apply`` is ``b ↦ R b`` with ``RᵀR = M⁻¹`` on the directions where M is more than rounding."""
-
-    apply: Callable[[Array], Array]
-    leftover: Callable[[Array], Array]
-    log_determinant: float
-    rank: int
-
-
-def _whitener(matrix: Array) -> _Whitener:
-    n = matrix.shape[0]
-    cutoff = n * np.finfo(float).eps
-    try:
-        lower = scipy.linalg.cholesky(matrix, lower=True, check_finite=False)
-        pivots = np.diag(lower)
-        if pivots.min() ** 2 > cutoff * np.max(np.diag(matrix)):
-            return _Whitener(
-                apply=lambda b: np.asarray(scipy.linalg.solve_triangular(lower, b, lower=True, check_finite=False)),
-                leftover=np.zeros_like,
-                log_determinant=2.0 * float(np.log(pivots).sum()),
-                rank=n,
-            )
-    except np.linalg.LinAlgError:
-        pass
-    values, vectors = scipy.linalg.eigh(matrix, check_finite=False)
-    keep = values > cutoff * values[-1]
-    root, kept = (vectors[:, keep] / np.sqrt(values[keep])).T, vectors[:, keep]
-    return _Whitener(
-        apply=lambda b: np.asarray(root @ b),
-        leftover=lambda b: np.asarray(b - kept @ (kept.T @ b)),
-        log_determinant=float(np.log(values[keep]).sum()),
-        rank=int(keep.sum()),
-    )
-
-
 def _log_likelihood(prior: Prior, question: Question) -> tuple[float, tuple[str, ...]]:
     """The log density of y under ``prior``, whose noise belongs to the fitted rows."""
     n = len(question.y)
-    whiten = _whitener(prior.covariance(question.X) + np.diag(prior.noise_variance(n)))
+    whiten = Whitening.of(prior.covariance(question.X) + np.diag(prior.noise_variance(n)))
     white = whiten.apply(question.y - prior.mean_at(question.X))
     density = -0.5 * (float(white @ white) + whiten.log_determinant + whiten.rank * math.log(2.0 * math.pi))
     note = (f"the log likelihood counts {whiten.rank} of {n} directions.",) if whiten.rank < n else ()

@@ -10,19 +10,19 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import gpytorch
 import numpy as np
 import pandas as pd
-import scipy.linalg
 import torch
 
 from ..arrays import Array
 from ..data import ONE_OUTPUT, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
+from ..linalg import Whitening
 from .kernel_values import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
 from .kernel_words import kernel_in_words
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
@@ -201,33 +201,34 @@ class Posterior(GaussianProcess):
     inputs: Inputs
     outputs: Array
     noise: Array
-    _solve_root: Callable[[Array], Array] = field(init=False, repr=False)
+    _whitening: Whitening = field(init=False, repr=False)
     _weights: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        total = self.process.covariance(self.inputs) + self.noise
-        solve_root = _root_solver(total)
+        whitening = _whitening(self.process.covariance(self.inputs) + self.noise)
         residual = self.outputs - self.process.mean_at(self.inputs)
-        object.__setattr__(self, "_solve_root", solve_root)
-        object.__setattr__(self, "_weights", solve_root(residual[:, None])[:, 0])
+        object.__setattr__(self, "_whitening", whitening)
+        object.__setattr__(self, "_weights", whitening.apply(residual[:, None])[:, 0])
 
     def mean_at(self, A: Any) -> Array:
         A = as_inputs(A, "A", like=self.inputs)
-        explained = self._solve_root(self.process.covariance(self.inputs, A))
-        return np.asarray(self.process.mean_at(A) + explained.T @ self._weights)
+        return np.asarray(self.process.mean_at(A) + self._explained(A).T @ self._weights)
+
+    def _explained(self, A: Inputs) -> Array:
+        """The covariance of the observed values with f(A), whitened."""
+        return self._whitening.apply(self.process.covariance(self.inputs, A))
 
     def covariance(self, A: Any, B: Any | None = None) -> Array:
         A = as_inputs(A, "A", like=self.inputs)
         B = None if B is None else as_inputs(B, "B", like=self.inputs)
-        first = self._solve_root(self.process.covariance(self.inputs, A))
+        first = self._explained(A)
         if B is None:
             return _symmetric(self.process.covariance(A) - first.T @ first)
-        second = self._solve_root(self.process.covariance(self.inputs, B))
-        return np.asarray(self.process.covariance(A, B) - first.T @ second)
+        return np.asarray(self.process.covariance(A, B) - first.T @ self._explained(B))
 
     def variance(self, A: Any) -> Array:
         A = as_inputs(A, "A", like=self.inputs)
-        explained = self._solve_root(self.process.covariance(self.inputs, A))
+        explained = self._explained(A)
         left = self.process.variance(A) - np.einsum("ij,ij->j", explained, explained)
         return np.asarray(np.maximum(left, 0.0))
 
@@ -252,26 +253,19 @@ def noise_matrix(noise: Any, rows: int) -> Array:
     return _symmetric(values)
 
 
-def _root_solver(total: Array) -> Callable[[Array], Array]:
-    """``b ↦ R b`` with ``RᵀR = total⁻¹``; singular directions that carry no information are left out."""
-    try:
-        lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
-        if np.min(np.diag(lower)) ** 2 > total.shape[0] * np.finfo(float).eps * np.max(np.diag(total)):
-            return lambda b: scipy.linalg.solve_triangular(lower, b, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        pass
-    values, vectors = scipy.linalg.eigh(total, check_finite=False)
-    keep = values > total.shape[0] * np.finfo(float).eps * max(values[-1], 0.0)
-    if not np.any(keep):
+def _whitening(total: Array) -> Whitening:
+    """By the covariance of observed values; singular directions, which carry no information, are left out."""
+    found = Whitening.of(total)
+    if found.rank == 0:
         raise InputError("the covariance of the observed values is zero; check the kernel and the noise.")
-    warnings.warn(
-        f"the covariance of the {total.shape[0]} observed values is singular to working precision; "
-        f"{int(np.sum(~keep))} directions are left out of the prediction",
-        RuntimeWarning,
-        stacklevel=4,
-    )
-    root = (vectors[:, keep] / np.sqrt(values[keep])).T
-    return lambda b: root @ b
+    if found.rank < found.size:
+        warnings.warn(
+            f"the covariance of the {found.size} observed values is singular to working precision; "
+            f"{found.size - found.rank} directions are left out of the prediction",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return found
 
 
 def _private_copy(kernel: gpytorch.kernels.Kernel) -> gpytorch.kernels.Kernel:

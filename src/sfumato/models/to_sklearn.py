@@ -11,8 +11,8 @@ import scipy.linalg
 from gpytorch.means import ConstantMean, ZeroMean
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
-from ..arrays import Array
 from ..errors import InputError
+from ..linalg import Whitening
 from .prior import Posterior, Prior
 from .trees import Tree, describe_kernel, fold
 
@@ -29,7 +29,12 @@ def regressor_of(posterior: Posterior) -> GaussianProcessRegressor:
     centre = float(prior.mean_at(rows.values[:1])[0])
     kernel = _as_sklearn(describe_kernel(prior.kernel), rows.dimension)
     total = prior.covariance(rows) + posterior.noise
-    lower = _cholesky(total)
+    lower = Whitening.of(total).lower
+    if lower is None:  # ours leaves directions out that it cannot tell from 0
+        raise InputError(
+            f"the covariance of the {len(total)} published values is singular to working precision, which scikit-learn "
+            f"cannot hold; {REMEDY}"
+        )
     residual = np.array(posterior.outputs) - centre
     regressor = GaussianProcessRegressor(kernel=kernel, alpha=np.diag(posterior.noise).copy(), optimizer=None)
     regressor.kernel_ = kernel
@@ -43,20 +48,6 @@ def regressor_of(posterior: Posterior) -> GaussianProcessRegressor:
     if rows.columns is not None:
         regressor.feature_names_in_ = np.array(rows.columns, dtype=object)
     return regressor
-
-
-def _cholesky(total: Array) -> Array:
-    """The factor, where it says as much as the covariance: ours leaves directions out that it cannot tell from 0."""
-    try:
-        lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
-        if np.min(np.diag(lower)) ** 2 > len(total) * np.finfo(float).eps * np.max(np.diag(total)):
-            return np.asarray(lower)
-    except np.linalg.LinAlgError:
-        pass
-    raise InputError(
-        f"the covariance of the {len(total)} published values is singular to working precision, which scikit-learn "
-        f"cannot hold; {REMEDY}"
-    )
 
 
 def _as_sklearn(tree: Tree, dimension: int) -> Any:
