@@ -10,69 +10,67 @@ in the second pass. ``region`` is ``sf.protect`` for the whole region, with its 
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
-import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 import sfumato as sf
-from sfumato.data.inputs import Inputs
-from sfumato.data.parts import StoredInputs
 
-from .sizes import ALPHA, GeneratedPart, box, machine, peak_memory, prior, rows, sensitive
+from .harness import Options, in_turn, parsed, peak_memory, run, timed
+from .problems import ALPHA, box, generated, prior, rows, sensitive
 
-RESULTS = Path(__file__).parent / "results"
 #: Rough kernels and more inputs, at 100,000 rows: the rank and the gap that they reach.
 HONESTY = (("matern52", 2, 0.1), ("matern32", 2, 0.1), ("rbf", 5, 1.0), ("rbf", 5, 0.4))
+
+#: Time over operations at the product rate, growth with the rows, gap of the design, memory beside the data.
 BARS = {"ratio": 2.5, "exponent": 1.05, "gap": 1e-6, "peak_gib": 4.0}
 
 
+#: Kernel, number of inputs and lengthscale that sizes are compared for.
+MAIN_CASE = ("rbf", 2, 0.1)
+
+#: Heads of the printed table, with their widths.
+HEADS = {"prior": 24, "rows": 15, "centres": 9, "gap": 10, "design s": 10, "noise s": 9, "region s": 10}
+HEADS |= {"ratio": 8, "peak GiB": 10, "holds": 7}
+
+
 def product_rate(device: str) -> float:
+    """Float64 operations a second of a large matrix product."""
     size = 4096 if device == "cpu" else 16384
     matrix = torch.ones(size, size, dtype=torch.float64, device=device)
-    times = []
-    for _ in range(4):
-        start = time.perf_counter()
-        float((matrix @ matrix)[0, 0])
-        times.append(time.perf_counter() - start)
-    return 2 * size**3 / sorted(times)[1]
+    times, _ = in_turn({"product": lambda: float((matrix @ matrix)[0, 0])}, 4, warm_up=False)
+    return 2 * size**3 / sorted(times["product"])[1]
 
 
-def generated(count: int, dimension: int, step: int = 1 << 22) -> StoredInputs:
-    """Rows that are made part after part, ``step`` at a time."""
-    parts = [GeneratedPart(start, min(step, count - start), dimension) for start in range(0, count, step)]
-    few = np.vstack([parts[0].inputs()[:8192], np.zeros(dimension), np.ones(dimension)])
-    return StoredInputs(parts, Inputs(few), np.zeros(dimension), np.ones(dimension))
-
-
-def measure(count: int, device: str, kernel: str, dimension: int, lengthscale: float, options: Any) -> dict[str, Any]:
-    rate, of = product_rate(device), prior(kernel, lengthscale)
+def measure_one(options: Options) -> dict[str, Any]:
+    """One size, in a process of its own: see ``in_a_process``."""
+    # a gap above the asked one is what is measured here
+    warnings.simplefilter("ignore", sf.GuaranteeWarning)
+    count, dimension, lengthscale = options.one, options.dimension, options.lengthscale
+    rate, of = product_rate(options.device), prior(options.kernel, lengthscale)
     X: Any = generated(count, dimension) if options.generated_rows else rows(count, dimension)
     before = peak_memory()
     points = sf.Points(sensitive(of, dimension))
-    warm = rows(5000, dimension)
-    sf.protect(of, warm, points, alpha=ALPHA, method="compressed", device=device, progress=False)
-    start = time.perf_counter()
-    made = sf.protect(of, X, points, alpha=ALPHA, method="compressed", device=device, progress=False)
-    design = time.perf_counter() - start
+
+    def design(inputs: Any, region: sf.Region) -> sf.Mechanism:
+        how: dict[str, Any] = {"method": "compressed", "device": options.device, "progress": False}
+        return sf.protect(of, inputs, region, alpha=ALPHA, **how)
+
+    design(rows(5000, dimension), points)  # to warm up
+    seconds, made = timed(lambda: design(X, points))
     noise = made.noise
-    start = time.perf_counter()
-    function = noise.function(np.ones(noise.normals_needed), device)
-    for part in noise.parts():
-        function.at(part.inputs())
-    second = time.perf_counter() - start
+    function = noise.function(np.ones(noise.normals_needed), options.device)
+    second, _ = timed(lambda: [function.at(part.inputs()) for part in noise.parts()])
     size = len(noise.mixing)
     operations = count * (2.25 * size**2 + 2.0 * size)
     result: dict[str, Any] = {
         "rows": count,
-        "kernel": kernel,
+        "kernel": options.kernel,
         "dimension": dimension,
         "lengthscale": lengthscale,
         "centres": size,
@@ -80,22 +78,21 @@ def measure(count: int, device: str, kernel: str, dimension: int, lengthscale: f
         "holds": made.certificate.holds,
         "gap": made.certificate.gap,
         "rate_gflops": rate / 1e9,
-        "design_seconds": design,
+        "design_seconds": seconds,
         "noise_seconds": second,
-        "ratio": (design + second) / (operations / rate),
+        "ratio": (seconds + second) / (operations / rate),
         "peak_gib": (peak_memory() - before) / 2**30,
     }
     if options.region:
-        start = time.perf_counter()
-        whole = sf.protect(of, X, box(dimension), alpha=ALPHA, method="compressed", device=device, progress=False)
-        result |= {"region_seconds": time.perf_counter() - start, "region_holds": whole.certificate.holds}
+        seconds, whole = timed(lambda: design(X, box(dimension)))
+        result |= {"region_seconds": seconds, "region_holds": whole.certificate.holds}
     return result
 
 
 def in_a_process(count: int, device: str, case: tuple[str, int, float], region: bool, made: bool) -> dict[str, Any]:
     kernel, dimension, lengthscale = case
     command = [sys.executable, "-m", "benchmarks.compressed", "--one", str(count), "--device", device]
-    command += ["--case", kernel, str(dimension), str(lengthscale)]
+    command += ["--kernel", kernel, "--dimension", str(dimension), "--lengthscale", str(lengthscale)]
     command += ["--region"] * region + ["--generated-rows"] * made
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -103,52 +100,43 @@ def in_a_process(count: int, device: str, case: tuple[str, int, float], region: 
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def line(result: dict[str, Any]) -> str:
-    name = f"{result['kernel']}, {result['dimension']}-D, ℓ = {result['lengthscale']:g}"
-    region = f"{result['region_seconds']:>10.1f}" if "region_seconds" in result else f"{'':>10}"
-    return (
-        f"{name:<24}{result['rows']:>15,}{result['centres']:>9}{result['gap']:>10.1e}{result['design_seconds']:>10.2f}"
-        f"{result['noise_seconds']:>9.2f}{region}{result['ratio']:>8.2f}{result['peak_gib']:>10.2f}{result['holds']!s:>7}"
-    )
+def line(found: dict[str, Any]) -> str:
+    name = f"{found['kernel']}, {found['dimension']}-D, ℓ = {found['lengthscale']:g}"
+    region = f"{found['region_seconds']:.1f}" if "region_seconds" in found else ""
+    cells = [name, f"{found['rows']:,}", found["centres"], f"{found['gap']:.1e}", f"{found['design_seconds']:.2f}"]
+    cells += [f"{found['noise_seconds']:.2f}", region, f"{found['ratio']:.2f}", f"{found['peak_gib']:.2f}"]
+    cells += [found["holds"]]
+    return "".join(str(cell).rjust(width) for cell, width in zip(cells, HEADS.values(), strict=True))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 1_000_000, 10_000_000])
-    parser.add_argument("--generated", type=int, nargs="*", default=[])
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--no-honesty", action="store_true", help="Leave out rough kernels and five inputs.")
-    parser.add_argument("--region", action="store_true", help="Also the whole region, with its search.")
-    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--case", nargs=3, default=["rbf", "2", "0.1"], help=argparse.SUPPRESS)
-    parser.add_argument("--generated-rows", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        # a gap above the asked one is what is measured here
-        warnings.simplefilter("ignore", sf.GuaranteeWarning)
-        kernel, dimension, lengthscale = options.case
-        print(json.dumps(measure(options.one, options.device, kernel, int(dimension), float(lengthscale), options)))
-        return
-    head = f"{'prior':<24}{'rows':>15}{'centres':>9}{'gap':>10}{'design s':>10}{'noise s':>9}{'region s':>10}"
-    print(f"{head}{'ratio':>8}{'peak GiB':>10}{'holds':>7}")
-    main_case, results = ("rbf", 2, 0.1), []
-    jobs = [(count, main_case, False) for count in options.rows]
-    jobs += [(count, main_case, True) for count in options.generated]
+def measure(options: Options) -> dict[str, Any]:
+    print("".join(head.rjust(width) for head, width in HEADS.items()))
+    jobs = [(count, MAIN_CASE, False) for count in options.rows]
+    jobs += [(count, MAIN_CASE, True) for count in options.generated]
     if not options.no_honesty:
         jobs += [(100_000, case, False) for case in HONESTY]
+    results = []
     for count, case, made in jobs:
         results.append(in_a_process(count, options.device, case, options.region and not made, made))
         print(line(results[-1]), flush=True)
-    sizes = [result for result in results if (result["kernel"], result["dimension"]) == main_case[:2]]
+    sizes = [found for found in results if (found["kernel"], found["dimension"]) == MAIN_CASE[:2]]
     exponent = None
     if len(sizes) > 1:
-        took = [result["design_seconds"] + result["noise_seconds"] for result in sizes]
-        exponent = float(np.polyfit(np.log([result["rows"] for result in sizes]), np.log(took), 1)[0])
+        took = [found["design_seconds"] + found["noise_seconds"] for found in sizes]
+        exponent = float(np.polyfit(np.log([found["rows"] for found in sizes]), np.log(took), 1)[0])
         print(f"time grows like n^{exponent:.3f} (bar {BARS['exponent']})")
-    RESULTS.mkdir(exist_ok=True)
-    report = {"results": results, "exponent": exponent, "bars": BARS, "machine": machine()}
-    (RESULTS / f"compressed-{options.device}.json").write_text(json.dumps(report, indent=2) + "\n")
+    return {"results": results, "exponent": exponent, "bars": BARS}
 
+
+#: ``no_honesty`` leaves out rough kernels and five inputs; ``region`` adds the whole region, with its search.
+OPTIONS: dict[str, Any] = {"rows": [100_000, 1_000_000, 10_000_000], "generated": [], "device": "cpu"}
+OPTIONS |= {"no_honesty": False, "region": False}
+
+#: What a process of its own is asked for.
+ONE: dict[str, Any] = {"one": 0, "kernel": "rbf", "dimension": 2, "lengthscale": 0.1, "generated_rows": False}
 
 if __name__ == "__main__":
-    main()
+    if "--one" in sys.argv:
+        print(json.dumps(measure_one(parsed(__doc__, **OPTIONS, **ONE))))
+    else:
+        run(__doc__, measure, "compressed-{device}", **OPTIONS)

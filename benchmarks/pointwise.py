@@ -11,22 +11,22 @@ kernel (RBF) and for a rough one (Matérn 3/2), which has many more points that 
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import statistics
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
-from benchmarks.design import RESULTS, timed
 from sfumato.programs.correlated import correlated_noise
 from sfumato.programs.demand import Demand
 
-BAR_SDP = 10.0
-BAR_EIGH = 200.0
+from .harness import Options, in_turn, medians, run, table, timed
+
+#: Times faster than the SDP solver, and in units of one eigh at a gap of 1e-3.
+BARS = {"times_faster_than_sdp": 10.0, "ratio_to_eigh": 200.0}
+
+#: Certified gaps that are asked for.
+GAPS = (1e-3, 1e-4)
 
 
 def rbf(gaps: np.ndarray) -> np.ndarray:
@@ -61,11 +61,10 @@ def sdp(demand: Demand) -> float:
 
 def solve(demand: Demand, accuracy: float) -> dict[str, Any]:
     rounds: list[str] = []
-    seconds, solution = timed(lambda: correlated_noise([demand], accuracy=accuracy, say=rounds.append))
+    solution = correlated_noise([demand], accuracy=accuracy, say=rounds.append)
     trace = float(np.sum(solution.factor**2))
     return {
         "asked": accuracy,
-        "seconds": seconds,
         "trace": trace,
         "gap": 1.0 - solution.lower / trace,
         "ratio": demand.ratio(solution.factor @ solution.factor.T),
@@ -74,68 +73,58 @@ def solve(demand: Demand, accuracy: float) -> dict[str, Any]:
     }
 
 
-def median_of(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    return {**runs[0], "seconds": statistics.median(run["seconds"] for run in runs)}
-
-
 def measure_small(repeat: int, with_sdp: bool) -> dict[str, Any]:
     demand = problem(40, 12, rbf, 0.3, 0.05)
-    solve(demand, 1e-6)
-    ours = median_of([solve(demand, 1e-6) for _ in range(repeat)])
-    result: dict[str, Any] = {"rows": 40, "points": 12, "ours": ours, "bar": BAR_SDP}
+    times, made = in_turn({"ours": lambda: solve(demand, 1e-6)}, repeat)
+    ours = {**made["ours"], "seconds": medians(times)["ours"]}
+    print(f"n = 40, 12 points: {ours['seconds']:.3f} s to a certified gap of {ours['gap']:.1e}")
+    result: dict[str, Any] = {"rows": 40, "points": 12, "ours": ours}
     if with_sdp:
         seconds, value = timed(lambda: sdp(demand))
         result["sdp"] = {"seconds": seconds, "trace": value}
         result["times_faster"] = seconds / ours["seconds"]
         result["difference"] = abs(ours["trace"] - value) / value
+        print(
+            f"    CVXPY with Clarabel {seconds:.1f} s: {result['times_faster']:.0f} times as long "
+            f"(bar {BARS['times_faster_than_sdp']:.0f}), traces differ by {result['difference']:.1e}"
+        )
     return result
 
 
-def measure_large(rows: int, points: int, repeat: int) -> dict[str, Any]:
-    result: dict[str, Any] = {"rows": rows, "points": points, "bar": BAR_EIGH, "kernels": {}}
-    eigh: list[float] = []
+def measure_large(rows: int, points: int, repeat: int) -> list[dict[str, Any]]:
+    found = []
     for name, kernel in (("RBF", rbf), ("Matérn 3/2", matern)):
         demand = problem(rows, points, kernel, 0.2, 0.01)
-        runs: dict[float, list[dict[str, Any]]] = {1e-3: [], 1e-4: []}
-        for _ in range(repeat):
-            eigh.append(timed(lambda A=demand.covariance: np.linalg.eigh(A))[0])
-            for accuracy, found in runs.items():
-                found.append(solve(demand, accuracy))
-        result["kernels"][name] = [median_of(found) for found in runs.values()]
-    result["eigh_seconds"] = statistics.median(eigh)
-    for found in result["kernels"].values():
-        for run in found:
-            run["ratio_to_eigh"] = run["seconds"] / result["eigh_seconds"]
-    return result
+        actions: dict[str, Any] = {"eigh": partial(np.linalg.eigh, demand.covariance)}
+        actions |= {f"{gap:.0e}": partial(solve, demand, gap) for gap in GAPS}
+        times, made = in_turn(actions, repeat, warm_up=False)
+        seconds = medians(times)
+        for gap in list(actions)[1:]:
+            ratio = seconds[gap] / seconds["eigh"]
+            found.append({"kernel": name, **made[gap], "seconds": seconds[gap], "ratio_to_eigh": ratio})
+    print(f"n = {rows}, {points} points (bar {BARS['ratio_to_eigh']:.0f} eigh at a gap of 1e-3)")
+    table(
+        ["kernel", "gap asked", "gap", "seconds", "/ eigh", "rounds", "rank"],
+        [
+            [
+                one["kernel"],
+                f"{one['asked']:.0e}",
+                f"{one['gap']:.1e}",
+                f"{one['seconds']:.2f}",
+                f"{one['ratio_to_eigh']:.1f}",
+                one["rounds"],
+                one["rank"],
+            ]
+            for one in found
+        ],
+    )
+    return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=1000)
-    parser.add_argument("--points", type=int, default=200)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--no-sdp", action="store_true", help="leave out CVXPY with Clarabel")
-    options = parser.parse_args()
+def measure(options: Options) -> dict[str, Any]:
     small = measure_small(options.repeat, not options.no_sdp)
-    print(f"n = 40, 12 points: {small['ours']['seconds']:.3f} s to a certified gap of {small['ours']['gap']:.1e}")
-    if "sdp" in small:
-        print(
-            f"    CVXPY with Clarabel {small['sdp']['seconds']:.1f} s: {small['times_faster']:.0f} times as long "
-            f"(bar {BAR_SDP:.0f}), traces differ by {small['difference']:.1e}"
-        )
-    large = measure_large(options.rows, options.points, options.repeat)
-    print(f"n = {large['rows']}, {large['points']} points: one float64 eigh takes {large['eigh_seconds']:.3f} s")
-    print(f"{'kernel':<12}{'gap asked':>10}{'gap':>10}{'seconds':>10}{'/ eigh':>10}{'rounds':>8}{'rank':>6}")
-    for name, found in large["kernels"].items():
-        for run in found:
-            row = f"{name:<12}{run['asked']:>10.0e}{run['gap']:>10.1e}{run['seconds']:>10.2f}"
-            print(f"{row}{run['ratio_to_eigh']:>10.1f}{run['rounds']:>8}{run['rank']:>6}  (bar {BAR_EIGH:.0f} at 1e-3)")
-    machine = {"processor": platform.processor() or platform.machine(), "threads": torch.get_num_threads()}
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
-    result = {"small": small, "large": large, "repeat": options.repeat, "machine": machine, "versions": versions}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "pointwise.json").write_text(json.dumps(result, indent=2) + "\n")
+    return {"small": small, "large": measure_large(options.rows, options.points, options.repeat), "bars": BARS}
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, "pointwise", rows=1000, points=200, repeat=3, no_sdp=False)

@@ -1,26 +1,29 @@
 """Time against the number of rows, for a full eigenproblem, the subspace method and compression: a log-log plot.
 
-    python -m benchmarks.scaling [--out docs/images/performance.png] [--results FOLDER]
+    python -m benchmarks.scaling [--out docs/images/performance.png]
 
 Draws what ``benchmarks.subspace`` and ``benchmarks.compressed`` have measured and written down; run these first.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
-RESULTS = Path(__file__).parent / "results"
+from .harness import RESULTS, parsed
+
 COLOURS = {"eigh": "#b5651d", "subspace": "#6b4c9a", "compressed": "#1b7f79", "limit": "#999999"}
+
+#: What each panel is called, by the device that it was measured on.
+PANELS = {"cpu": "2 cores of a server CPU", "cuda": "one H200 GPU"}
 
 
 def read(name: str) -> dict[str, Any]:
-    path = RESULTS / name
+    path = RESULTS / f"{name}.json"
     if not path.is_file():
         raise SystemExit(
             f"{path.name} is not there; run python -m benchmarks.subspace and benchmarks.compressed first."
@@ -50,24 +53,20 @@ def draw(axes: Any, subspace: dict[str, Any], compressed: dict[str, Any], title:
     axes.set_xlabel("rows")
     axes.set_ylabel("seconds")
     axes.grid(True, which="major", alpha=0.25)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/images/performance.png"))
-    options = parser.parse_args()
-    panels = [("2 cores of a server CPU", "subspace.json", "compressed-cpu.json")]
-    if (RESULTS / "subspace_cuda.json").is_file() and (RESULTS / "compressed-cuda.json").is_file():
-        panels.append(("one H200 GPU", "subspace_cuda.json", "compressed-cuda.json"))
-    figure, axes = plt.subplots(1, len(panels), figsize=(4.8 * len(panels), 3.8), sharey=True, squeeze=False)
-    for place, (title, exact, compressed) in zip(axes[0], panels, strict=True):
-        draw(place, read(exact), read(compressed), title)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, fontsize=8, loc="lower center", ncols=2)
-    figure.tight_layout(rect=(0.0, 0.12, 1.0, 1.0))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options = parsed(__doc__, out="docs/images/performance.png")
+    measured = [device for device in PANELS if (RESULTS / f"compressed-{device}.json").is_file()]
+    shown = measured or ["cpu"]
+    figure = Figure(figsize=(4.8 * len(shown), 3.8), layout="constrained")
+    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    for panel, device in zip(panels, shown, strict=True):
+        draw(panel, read(f"subspace-{device}"), read(f"compressed-{device}"), PANELS[device])
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside lower center", ncols=2)
+    Path(options.out).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.out, dpi=160)
     print(f"written to {options.out}")
 

@@ -9,18 +9,12 @@ must import neither PyTorch nor NumPy; the first public name that is touched bri
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import statistics
 import subprocess
 import sys
-import time
-from importlib.metadata import version
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+from .harness import Options, in_turn, medians, run, table
 
 HEAVY = ("torch", "gpytorch", "numpy", "scipy", "pandas", "matplotlib", "rich.progress", "sklearn", "pyarrow", "dask")
 STARTS = {
@@ -33,16 +27,17 @@ STARTS = {
     "all public names": "import sfumato as sf; [getattr(sf, name) for name in sf.__all__]",
 }
 UNITS = {
-    "import torch": ("import sfumato", "import gpytorch, pandas", "fit_prior, protect, load", "all public names"),
-    "python -c pass": ("sfumato --help",),
+    "sfumato --help": "python -c pass",
+    "import sfumato": "import torch",
+    "import gpytorch, pandas": "import torch",
+    "fit_prior, protect, load": "import torch",
+    "all public names": "import torch",
 }
 BARS = {"import_over_torch": 1.3, "help_seconds": 0.5}
 
 
-def seconds(code: str) -> float:
-    start = time.perf_counter()
+def start(code: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - start
 
 
 def heavy_modules(code: str) -> list[str]:
@@ -54,48 +49,25 @@ def heavy_modules(code: str) -> list[str]:
     return [name for name in HEAVY if f"'{name}'" in done.stderr.splitlines()[-1]]
 
 
-def measured(repeat: int) -> dict[str, Any]:
-    for code in STARTS.values():  # the first start of each writes bytecode and fills the disk's cache
-        seconds(code)
-    taken: dict[str, list[float]] = {name: [] for name in STARTS}
-    for _ in range(repeat):
-        for name, code in STARTS.items():
-            taken[name].append(seconds(code))
-    medians = {name: statistics.median(values) for name, values in taken.items()}
-    return {
-        "seconds": medians,
-        "least_seconds": {name: min(values) for name, values in taken.items()},
-        "ratios": {unit: {name: medians[name] / medians[unit] for name in names} for unit, names in UNITS.items()},
-        "heavy_modules": {name: heavy_modules(STARTS[name]) for name in ("import sfumato", "sfumato --help")},
-    }
-
-
-def report(found: dict[str, Any]) -> None:
-    unit_of = {name: unit for unit, names in UNITS.items() for name in names}
-    for name, taken in found["seconds"].items():
-        unit = unit_of.get(name)
-        beside = "" if unit is None else f"   {found['ratios'][unit][name]:>6.2f} times {unit}"
-        print(f"{name:<26}{taken:>8.3f} s{beside}")
-    for name, modules in found["heavy_modules"].items():
+def measure(options: Options) -> dict[str, Any]:
+    # the first start of each writes bytecode and fills the disk's cache
+    times, _ = in_turn({name: partial(start, code) for name, code in STARTS.items()}, options.repeat)
+    seconds = medians(times)
+    ratios = {name: seconds[name] / seconds[unit] for name, unit in UNITS.items()}
+    heavy = {name: heavy_modules(STARTS[name]) for name in ("import sfumato", "sfumato --help")}
+    table(
+        ["start", "seconds", "ratio", "to"],
+        [
+            [name, f"{taken:.3f}", f"{ratios[name]:.2f}" if name in ratios else "", UNITS.get(name, "")]
+            for name, taken in seconds.items()
+        ],
+    )
+    for name, modules in heavy.items():
         print(f"{name} imports {', '.join(modules) or 'none'} of: {', '.join(HEAVY)}")
     print(f"bars: import sfumato {BARS['import_over_torch']} times import torch, --help {BARS['help_seconds']} s")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=7)
-    options = parser.parse_args()
-    result = {
-        **measured(options.repeat),
-        "repeat": options.repeat,
-        "bar": BARS,
-        "machine": {"processor": platform.processor() or platform.machine()},
-        "versions": {"python": platform.python_version(), **{p: version(p) for p in ("torch", "typer", "gpytorch")}},
-    }
-    report(result)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "startup.json").write_text(json.dumps(result, indent=2) + "\n")
+    least = {name: min(taken) for name, taken in times.items()}
+    return {"seconds": seconds, "least_seconds": least, "ratios": ratios, "heavy_modules": heavy, "bars": BARS}
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, "startup", repeat=7)
