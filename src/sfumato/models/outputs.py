@@ -53,7 +53,7 @@ class OutputsKernel(Kernel):
     An output number that no entry has, or that is not whole, belongs to nothing: its covariances are 0.
 
     >>> import torch, gpytorch
-    >>> from sfumato.functionals import Derivative, Value
+    >>> from sfumato.models.functionals import Derivative, Value
     >>> base = gpytorch.kernels.RBFKernel().double()
     >>> base.lengthscale = 1.0
     >>> kernel = OutputsKernel([Term(base, ((0, Value()), (1, Derivative(0))), np.ones((2, 1)))])
@@ -241,7 +241,7 @@ Parts = Sequence[tuple[Functional, Mean]]
 class OutputsMean(Mean):
     """For every output the sum of ``L(mean)`` over its (functional, mean) pairs; 0 where there are none.
 
-    >>> from sfumato.functionals import Average, Derivative, Value
+    >>> from sfumato.models.functionals import Average, Derivative, Value
     >>> line = LinearMean(1).double()
     >>> line.weights.data.fill_(2.0), line.bias.data.fill_(1.0)
     (tensor([[2.]], dtype=torch.float64), tensor([1.], dtype=torch.float64))

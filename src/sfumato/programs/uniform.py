@@ -56,7 +56,7 @@ class UniformGram:
 def uniform_gram(kernel: Kernel, tolerance_kernel: Kernel, X: Any) -> UniformGram:
     """G for the prior's kernel K and the tolerance kernel H; ``InputError`` where no noise protects every input.
 
-    >>> from sfumato.model_tree import build_kernel
+    >>> from sfumato.models import build_kernel
     >>> K = build_kernel({"kind": "rbf", "lengthscale": 0.5})
     >>> H = build_kernel({"kind": "scale", "variance": 0.1, "kernel": {"kind": "rbf", "lengthscale": 0.4}})
     >>> gram = uniform_gram(K, H, [0.0, 0.5])
