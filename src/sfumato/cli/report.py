@@ -50,15 +50,16 @@ def report(
         given["truth"] = true_values(release, truth, output)
     if audit:
         given["audit"] = attack(release, given["truth"], progress=not json)
-    _, verdict = write_report(release, out, **given, progress=not json)
-    void = verdict.state == "no"
+    _, facts = write_report(release, out, **given, progress=not json)
+    verdict = facts.certificate.verdict
+    void = verdict == "do not publish"
     if json:
-        said = {"publish": not void, "verdict": verdict.title, "why": verdict.why, "owner_only": truth is not None}
+        said = {"publish": not void, "verdict": verdict, "why": facts.why, "owner_only": truth is not None}
         as_json({"release": release_file, "report": out, **said})
     else:
         typer.echo(f"Written: {out}")
         if truth is not None:
             typer.echo("OWNER ONLY: it contains the truth; do not publish it.")
-        typer.echo(f"{verdict.title}. {verdict.why}".strip())
+        typer.echo(f"{facts.verdict_in_words}. {facts.why}".strip())
     if void:
         raise typer.Exit(DO_NOT_PUBLISH)

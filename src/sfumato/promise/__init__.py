@@ -19,6 +19,7 @@ from .findings import (
     ALARMING,
     SEVERITIES,
     Finding,
+    Severity,
     Verdict,
     in_order,
     verdict,

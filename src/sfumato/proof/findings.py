@@ -130,8 +130,8 @@ def findings_on_design(design: Design, spill: float) -> Iterator[Finding]:
         yield Finding(
             "noise-outside",
             "note",
-            f"{spill:.1%} of the noise falls outside the region: values just outside tell about those just inside, so "
-            "they have to be blurred too.",
+            f"{100 * spill:.3g} % of the noise falls outside the region: values just outside tell about those just "
+            "inside, so they have to be blurred too.",
             "A rougher kernel (Matérn), a smaller region or a larger alpha spill less.",
         )
     if design.noise.shift > 0:
@@ -155,7 +155,8 @@ def findings_on_design(design: Design, spill: float) -> Iterator[Finding]:
 
 def _on_parameters(design: Design) -> Iterator[Finding]:
     """Where the published parameters of the prior come from."""
-    report, remedy = design.prior.fit_report, "Learn them outside: fit_prior(…, exclude=region), or --fit-outside."
+    report = design.prior.fit_report
+    remedy = "Learn them outside: fit_prior(…, exclude=region), --fit-outside; or take them from elsewhere."
     if report is None:
         yield Finding(
             "parameters-unknown",

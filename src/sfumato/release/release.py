@@ -168,6 +168,8 @@ class Release:
         rows = self.design.inputs.published_as(self.output_name)
         if rows is not self.design.inputs:
             object.__setattr__(self, "design", replace(self.design, inputs=rows))
+        if self.unsafe:
+            object.__setattr__(self, "certificate", self.certificate.with_findings(_KNOWN_SEED))
 
     @property
     def inputs(self) -> Array:
@@ -248,7 +250,6 @@ class Release:
         with show_progress(progress) as step:
             step.stage("checking the promise")
             found = certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)))
-        found = found.with_findings(*([_KNOWN_SEED] if self.unsafe else []))
         claimed = self.certificate
         return found.with_findings(
             *([_FALSE_CLAIM] if claimed.holds and not found.holds else []),
@@ -395,7 +396,6 @@ def make_release(
         message = release_digest(design, values)
     else:
         key, message = SecretKey.from_unsafe_seed(unsafe_seed), UNSAFE_MESSAGE
-        certificate = certificate.with_findings(_KNOWN_SEED)
     drawn = design.noise.draw(key.normals(message, design.noise.normals_needed), device)
     return Release(
         design, certificate, rounded(values + drawn, step, design), step, unsafe_seed is not None, output_name

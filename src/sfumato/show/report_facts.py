@@ -1,23 +1,99 @@
-"""What a report says, as numbers: computed from a release alone. Nothing here ever sees y."""
+"""What a report says, as numbers and short texts: computed from a release and a ledger alone. Nothing here sees y."""
 
 from __future__ import annotations
 
+import math
+import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, Mask
+from ..arrays import Array
 from ..data import parts_of
+from ..errors import InputError
+from ..ledger import Ledger, Remaining
 from ..models import OutputsKernel
-from ..promise import Design, TabulatedFloor
-from ..proof import Certificate
+from ..promise import Design, Finding, Severity, TabulatedFloor, in_order, verdict_in_words
+from ..proof import Certificate, free_columns
 from ..regions import OutputRegion
-from ..release import Release
-from .report_html import number, shortened
+from ..release import Release, digest_outputs
 
 #: At how many inputs of a region its floor is looked at, to say how large it is.
 LOOKS = 512
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_MANY_DIGITS = re.compile(r"(?<![\w.])\d+\.\d{7,}(?:e[-+]?\d+)?(?![\w.])")
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number for people.
+
+    >>> number(0.00031812345), number(20000.0), number(1.25e-9), number(float("nan"))
+    ('0.0003181', '20,000', '1.25 × 10⁻⁹', 'not known')
+    """
+    if math.isnan(value):
+        return "not known"
+    if math.isinf(value):
+        return "no limit" if value > 0 else "none"
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e7:
+        factor, exponent = f"{value:.{digits - 1}e}".split("e")
+        factor = factor.rstrip("0").rstrip(".") if "." in factor else factor
+        return f"{factor} × 10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
+    decimals = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def plus_minus(value: float, digits: int = 4) -> str:
+    return f"± {number(value, digits)}"
+
+
+def multiple(ratio: float) -> str:
+    """A multiple of a floor; never rounded up to 1 from below, but for round-off.
+
+    >>> multiple(1.00004), multiple(0.9999999), multiple(1 - 1e-12)
+    ('1.00004 × floor', '0.99999 × floor', '1.00000 × floor')
+    """
+    shown = math.floor(ratio * 1e5) / 1e5 if ratio < 1 - 1e-9 else ratio
+    return f"{shown:.5f} × floor"
+
+
+def shortened(text: str) -> str:
+    """Numbers with many digits rounded, for prose; the certificate has them in full.
+
+    >>> shortened("75 ≤ age ≤ 89.80469550524477")
+    '75 ≤ age ≤ 89.8047'
+    """
+    return _MANY_DIGITS.sub(lambda found: f"{float(found[0]):.6g}", text)
+
+
+def share(value: float) -> str:
+    """A share as per cent.
+
+    >>> share(0.3441), share(0.0), share(2.5e-7)
+    ('34.4 %', '0 %', '2.5 × 10⁻⁵ %')
+    """
+    return f"{number(100 * value, 3)} %"
+
+
+def listed(items: Sequence[str], most: int = 12) -> str:
+    """Names with commas, the first ``most`` of them."""
+    rest = len(items) - most
+    return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def counted(count: int, one: str) -> str:
+    """
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -30,19 +106,25 @@ class Floor:
     high: float
 
     @property
-    def words(self) -> str:
+    def range(self) -> str:
         if not np.isfinite(self.low + self.high) or self.low <= 0:
             return "what the tolerance allows"
         if self.high - self.low <= 1e-6 * self.high:
-            return f"± {number(self.low)}"
-        return f"± {number(self.low)} to ± {number(self.high)}, depending on the place"
+            return plus_minus(self.low)
+        return f"{plus_minus(self.low)} to {plus_minus(self.high)}"
+
+    @property
+    def words(self) -> str:
+        varies = self.low > 0 and self.high - self.low > 1e-6 * self.high
+        return f"{self.range}, depending on the place" if varies else self.range
 
 
 @dataclass(frozen=True)
 class Blur:
-    """The noise on some rows: how many there are, the root mean square and the largest standard deviation."""
+    """The noise on some rows of an output: the root mean square and the largest standard deviation."""
 
-    label: str
+    output: str
+    inside: bool
     rows: int
     typical: float
     largest: float
@@ -50,18 +132,95 @@ class Blur:
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
-    """A release whose certificate was computed again; all that a public report is made from.
+class Account:
+    """A ledger as the report sees it, which holds no y; ``recorded``: the release of the report is in it."""
 
-    Guarantee: it is made from a ``Release``, which holds no y, and from nothing else.
+    name: str
+    head: str
+    releases: int
+    recorded: bool
+    torn: bool
+    remaining: Remaining
+
+    @classmethod
+    def of(cls, ledger: Any, release: Release) -> Account:
+        book = ledger
+        if isinstance(ledger, (str, os.PathLike)):
+            if not os.path.isfile(ledger):
+                raise InputError(f"ledger is {str(ledger)!r}, which is not a file; give one that sf.Ledger has made.")
+            book = Ledger(ledger)
+        if not isinstance(book, Ledger):
+            raise InputError(f"ledger is {str(ledger)[:60]!r}; give a sf.Ledger, or the name of its file.")
+        chain = book.verify()
+        if not chain.entries:
+            raise InputError(f"ledger {os.path.basename(book.path)!r} has no releases yet; leave it out.")
+        digest = digest_outputs(np.asarray(release.outputs))
+        recorded = any(entry.body["record"]["outputs_digest"] == digest for entry in chain.entries)
+        name = os.path.basename(os.fspath(book.path))
+        return cls(name, chain.head, len(chain.entries), recorded, chain.torn is not None, book.remaining())
+
+    @property
+    def kept(self) -> bool:
+        return self.remaining.holds and self.recorded
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is wrong with the accounting."""
+        found = []
+        if not self.remaining.holds:
+            found.append(
+                Finding(
+                    "broken-together",
+                    "high",
+                    f"All releases together break a promise: the ledger {self.name} has "
+                    f"{counted(self.releases, 'release')}; put together, readers know more than was promised.",
+                    "Publish nothing more about these values; the promise cannot be mended.",
+                )
+            )
+        if not self.recorded:
+            found.append(
+                Finding(
+                    "not-in-the-ledger",
+                    "high",
+                    "This release is not in the ledger. A ledger accounts only for what it was told. One release "
+                    "beside it, and its promises are void.",
+                    "Write it down with ledger.record(release), and read what is left; or do not publish it.",
+                )
+            )
+        return found
+
+    @property
+    def promise_rows(self) -> list[tuple[str, str, str, str]]:
+        """Each promise: what it is about, whether it is kept, what is left, and where readers come closest."""
+        return [
+            (
+                f"{listed(one.promise.layout.outputs, 4)}: {one.promise.design.region.in_words(found.columns)}",
+                "yes" if found.holds else "NO",
+                share(max(one.left, 0.0)),
+                f"{plus_minus(found.worst_std)} at {found.worst_place}; floor {plus_minus(found.worst_floor)}",
+            )
+            for one in self.remaining.promises
+            for found in [one.certificate]
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """All that a public report is made from: a release, with a certificate that was computed again.
+
+    Guarantee: it is made from a ``Release`` and a ledger, which hold no y, and from nothing else.
     """
 
     release: Release
 
     @classmethod
-    def of(cls, release: Release) -> Facts:
-        """Compute the certificate again."""
-        return cls(replace(release, certificate=release.certify(progress=False)))
+    def of(cls, release: Release, account: Account | None = None) -> Facts:
+        """Compute the certificate again; a ledger answers the question about other releases."""
+        certificate = release.certify(progress=False)
+        if account is not None:
+            others = [one for one in certificate.findings if one.code != "only-release"]
+            certificate = replace(certificate, findings=in_order([*account.findings, *others]))
+        return cls(replace(release, certificate=certificate))
 
     @property
     def certificate(self) -> Certificate:
@@ -72,13 +231,33 @@ class Facts:
         return self.release.design
 
     @property
-    def compressed(self) -> bool:
-        return self.design.noise.compressed
+    def verdict_in_words(self) -> str:
+        return verdict_in_words(self.certificate.holds, self.certificate.findings)
+
+    @property
+    def why(self) -> str:
+        """What is wrong; or how many points are below."""
+        findings = self.certificate.findings
+        if self.certificate.verdict == "do not publish":
+            return findings[0].text
+        care, questions = (sum(one.severity == severity for one in findings) for severity in ("medium", "low"))
+        said = [counted(care, "point") + " to take care of"] if care else []
+        said += [counted(questions, "question") + " that only you can answer"] if questions else []
+        return f"Below: {' and '.join(said)}." if said else ""
+
+    @property
+    def severities(self) -> set[Severity]:
+        """Those of the findings."""
+        return {one.severity for one in self.certificate.findings}
 
     @cached_property
     def released(self) -> tuple[str, ...]:
         """The outputs that are published."""
         return self.design.inputs.present
+
+    @property
+    def never_released(self) -> tuple[str, ...]:
+        return tuple(name for name in self.design.inputs.outputs if name not in self.released)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -93,7 +272,7 @@ class Facts:
             return ()
         return tuple(name for place, name in enumerate(outputs) if not kernel.takes_input(place))
 
-    @cached_property
+    @property
     def rows(self) -> int:
         return len(self.design.inputs)
 
@@ -103,8 +282,30 @@ class Facts:
         region = self.design.region
         return sum(int(np.sum(region.contains_for_any_output(part.inputs()))) for part in parts_of(self.design.inputs))
 
+    @property
+    def steps(self) -> list[tuple[str, float]]:
+        """To multiples of what each released output is rounded."""
+        resolution = self.release.resolution
+        steps = resolution if isinstance(resolution, tuple) else (resolution,)
+        named = zip(self.design.inputs.outputs, steps, strict=False)
+        return [(name, step) for name, step in named if name in self.released]
+
     @cached_property
-    def promised(self) -> Array:
+    def floors(self) -> tuple[Floor, ...]:
+        """One for each output that is protected."""
+        region, design = self.design.region, self.design
+        if not isinstance(region, OutputRegion):
+            where = shortened(region.in_words(design.inputs.names))
+            return (self._floor(self.release.output_name, where, self._promised),)
+        found = []
+        for place, part in region.parts:
+            name, own = design.inputs.outputs.names[place], self._promised[self._promised[:, -1] == place]
+            where = "" if name in self.quantities else shortened(part.in_words(design.inputs.plain.names))
+            found.append(self._floor(name, where, own))
+        return tuple(found)
+
+    @cached_property
+    def _promised(self) -> Array:
         """Some inputs for which the promise is made."""
         design = self.design
         if isinstance(design.tolerance, TabulatedFloor):
@@ -116,65 +317,124 @@ class Facts:
         found = np.vstack([design.region.probes(LOOKS, design.representatives), design.sensitive])
         return np.asarray(found[design.region.contains(found)])
 
-    @cached_property
-    def floors(self) -> tuple[Floor, ...]:
-        """One for each output that is protected."""
-        names, region, design = self.design.inputs.outputs.names, self.design.region, self.design
-        if not isinstance(region, OutputRegion):
-            return (self._floor(self.release.output_name, self.region_in_words, self.promised),)
-        found = []
-        for place, part in region.parts:
-            own = self.promised[self.promised[:, -1] == place]
-            where = "" if names[place] in self.quantities else shortened(part.in_words(design.inputs.plain.names))
-            found.append(self._floor(names[place], where, own))
-        return tuple(found)
-
     def _floor(self, name: str, where: str, points: Array) -> Floor:
         if not len(points):
             return Floor(name, where, np.nan, np.nan)
         floors = np.concatenate([self.design.tolerance.floor(prior, points) for prior in self.design.priors])
         return Floor(name, where, float(np.min(floors)), float(np.max(floors)))
 
-    @property
-    def region_in_words(self) -> str:
-        return shortened(self.design.region.in_words(self.design.inputs.names))
+    def floor_of(self, name: str) -> Floor | None:
+        return next((one for one in self.floors if one.output == name), None)
 
     @property
-    def worst_place(self) -> str:
-        return self.certificate.worst_place
+    def promise(self) -> str:
+        """The promise in one sentence."""
+        sentence = f"No reader can know {'; nor '.join(self._known(floor) for floor in self.floors)}"
+        if self.design.guarantee == "joint":
+            sentence += ", nor any total, average or difference of these values better than allowed"
+        return f"{sentence}."
+
+    def _known(self, floor: Floor) -> str:
+        how, cover = f"{floor.output} better than {floor.words}", self.design.cover
+        if floor.output in self.quantities:
+            return how
+        if cover == "everywhere":
+            return f"{how}, anywhere"
+        if self.design.region.points is not None:
+            return f"{how} at {floor.where}"
+        return f"{how} {'at any row of the data' if cover == 'rows' else 'anywhere'} where {floor.where}"
+
+    @property
+    def protected_rows(self) -> list[tuple[str, str, str, str]]:
+        """Each protected output: where it is sensitive, its floor, and whether it is published."""
+        return [
+            (
+                floor.output,
+                floor.where or "one quantity, without inputs",
+                floor.words,
+                "published with noise" if floor.output in self.released else "never published",
+            )
+            for floor in self.floors
+        ]
+
+    @property
+    def free_columns(self) -> list[str]:
+        """Columns that the region leaves to the combinations that rows of the data have."""
+        return free_columns(self.design)
+
+    @property
+    def quantity_rows(self) -> list[tuple[str, str, str, str]]:
+        """Of each quantity without inputs: how well it was known, how well it is known now, and the floor."""
+        release, found = self.release, []
+        outputs = self.design.inputs.outputs
+        for name in self.quantities:
+            output = outputs.number(name)
+            before = release.prior.variance(outputs.rows(release.prior.kernel.place(output)[None], output))
+            now, floor = release.predict(None, output=name).std, self.floor_of(name)
+            known = (plus_minus(float(before[0]) ** 0.5), plus_minus(float(now[0])))
+            found.append((name, *known, "nothing is promised" if floor is None else floor.words))
+        return found
 
     @cached_property
     def worst_prior(self) -> float:
         """How well readers knew the worst input before the release: the prior's standard deviation there."""
         return float(np.sqrt(self.design.prior.variance(self.certificate.worst_input[None, :])[0]))
 
-    @cached_property
-    def free_columns(self) -> tuple[str, ...]:
-        """Columns that the region leaves to the combinations that rows of the data have."""
-        design = self.design
-        if design.region.points is not None or design.cover in ("rows", "everywhere"):
-            return ()
-        return tuple(name for name, free in zip(design.inputs.names, design.free_columns, strict=True) if free)
+    @property
+    def worst_kept(self) -> float:
+        """The share of their uncertainty there that readers keep."""
+        return self.certificate.worst_std / self.worst_prior if self.worst_prior > 0 else float("nan")
+
+    @property
+    def gap_known(self) -> bool:
+        return not math.isnan(self.certificate.gap)
+
+    @property
+    def gap(self) -> float:
+        return max(self.certificate.gap, 0.0)
 
     @cached_property
     def blurs(self) -> tuple[Blur, ...]:
         """The noise on the rows inside and outside the region, of each output; of many rows, a sample."""
         design = self.design
-        rows, noise = design.representatives.values, design.noise
-        variances = noise.variance_at(rows)
-        inside = design.region.contains_for_any_output(rows)
+        rows, outputs = design.representatives.values, design.inputs.outputs
+        variances, inside = design.noise.variance_at(rows), design.region.contains_for_any_output(rows)
         found = []
         for name in self.released:
-            own = self._about(rows, name)
-            label = f"{name}, " if len(self.released) > 1 else "rows "
-            for where, mask in (("inside the region", inside & own), ("outside", ~inside & own)):
+            own = outputs.numbers(rows) == outputs.number(name)
+            for within in (True, False):
+                mask = own & (inside == within)
                 if np.any(mask):
                     prior = float(np.sqrt(np.mean(design.prior.variance(rows[mask]))))
-                    own_noise = variances[mask]
-                    sizes = float(np.sqrt(np.mean(own_noise))), float(np.sqrt(np.max(own_noise)))
-                    found.append(Blur(f"{label}{where}", int(np.sum(mask)), *sizes, prior))
+                    typical, largest = (float(np.sqrt(size(variances[mask]))) for size in (np.mean, np.max))
+                    found.append(Blur(name, within, int(np.sum(mask)), typical, largest, prior))
         return tuple(found)
 
-    def _about(self, rows: Array, name: str) -> Mask:
-        outputs = self.design.inputs.outputs
-        return np.asarray(outputs.numbers(rows) == outputs.number(name), dtype=np.bool_)
+    def rows_label(self, output: str, inside: bool) -> str:
+        """What some rows are called in a table."""
+        label = f"{output}, " if len(self.released) > 1 else "rows "
+        return f"{label}{'inside the region' if inside else 'outside'}"
+
+    def typical_noise(self, inside: bool) -> str:
+        """That of the first output."""
+        found = next((blur for blur in self.blurs if blur.inside == inside), None)
+        return "no rows" if found is None else plus_minus(found.typical)
+
+    @property
+    def noise_rows(self) -> list[tuple[str, ...]]:
+        """Rows inside and outside, how many there are, their noise, and what that is of the natural spread."""
+        return [
+            (
+                self.rows_label(blur.output, blur.inside),
+                f"{blur.rows:,}",
+                plus_minus(blur.typical),
+                plus_minus(blur.largest),
+                f"{number(blur.typical / blur.prior, 3)} ×" if blur.prior > 0 else "–",
+            )
+            for blur in self.blurs
+        ]
+
+    @property
+    def sample_in_words(self) -> str:
+        sample = len(self.design.representatives)
+        return "" if sample >= self.rows else f", from a sample of {sample:,} rows"

@@ -1,7 +1,7 @@
 """The pictures of a report, as SVG to be put into the page: deterministic, without dates, names of files or addresses.
 
-The pictures of the public report are made from a ``Facts``, that is from a release; those of the owner are made in
-report_owner.py. Nothing here receives y.
+The pictures of a public report are made from ``Facts``, that is from a release and a ledger. ``truth_pictures`` and
+``audit_picture`` are for the owner's eyes.
 """
 
 from __future__ import annotations
@@ -9,27 +9,36 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
+from markupsafe import Markup
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from ..arrays import Array
+from ..evaluate import Audit
+from .comparisons import plot_audit
 from .curves import plot_both, plot_floor_along
 from .maps import plot_std_map
-from .report_facts import Facts
-from .report_html import Html, clean, escaped, number, shortened, tag
+from .report_facts import Account, Facts, counted, shortened
+from .view import View
 
 #: Of how many outputs pictures are shown, along how many columns, and of how many rows single points.
 MOST_OUTPUTS, MOST_COLUMNS, MOST_POINTS = 6, 3, 1500
 
 #: Longer texts are cut in pictures; the page has them in full.
 LONGEST_TEXT, LONGEST_REGION = 90, 32
+
+#: Characters that are not to be seen but change what is: controls, and marks that turn the direction of writing.
+_UNSEEN = dict.fromkeys(
+    [*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)],
+    "\ufffd",
+)
 
 _SETTINGS: Any = {
     "svg.fonttype": "none",
@@ -41,42 +50,42 @@ _SETTINGS: Any = {
 _DROPPED = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<defs>\s*</defs>|<!--.*?-->", re.DOTALL)
 
 
+def clean(text: str) -> str:
+    """``text`` without characters that nobody can see, and none that a file cannot hold."""
+    return text.translate(_UNSEEN).encode("utf-8", "replace").decode("utf-8")
+
+
 @dataclass(frozen=True)
 class Picture:
-    """A figure, with what it shows for those who cannot see it, and a line under it."""
+    """The inside of an SVG, with what it shows for those who cannot see it (``alt``), and a line under it."""
 
-    svg: Html
+    svg: Markup
+    view_box: str
+    alt: str
     caption: str
 
 
-@contextmanager
-def drawing() -> Iterator[None]:
-    """Matplotlib's settings for pictures in a page; its complaints about odd letters are of no use to anybody."""
+def picture(draw: Callable[[], Figure], name: str, alt: str, caption: str, region: str = "") -> Picture:
+    """What ``draw`` makes; ``name`` is its own within the page. Pictures call the region ``region``, if that is short.
+
+    Matplotlib's complaints about odd letters are of no use to anybody.
+    """
     with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield
-
-
-def picture(draw: Callable[[], Figure], name: str, alt: str, caption: str) -> Picture:
-    """What ``draw`` makes; ``name`` is its own within the page."""
-    with drawing():
         figure = draw()
+        long = {region} if len(shortened(region)) > LONGEST_REGION else {}
         for text in figure.findobj(Text):
             assert isinstance(text, Text)
-            said = shortened(text.get_text())
-            if said.startswith("region: ") and len(said) > LONGEST_REGION:
-                said = "region"
+            said = "region" if " ".join(text.get_text().split()) in long else shortened(text.get_text())
             text.set_text(said if len(said) <= LONGEST_TEXT else said[: LONGEST_TEXT - 1] + "…")
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return Picture(_for_page(written.getvalue(), name, alt), caption)
+    return Picture(*_for_page(written.getvalue(), name), alt, caption)
 
 
-def _for_page(svg: str, name: str, alt: str) -> Html:
-    """An SVG file as a part of a page: without its head and its addresses, and with names of its own."""
-    body = svg[svg.index("<svg") :]
-    body = _DROPPED.sub("", body)
-    opening, _, rest = body.partition(">")
+def _for_page(svg: str, name: str) -> tuple[Markup, str]:
+    """An SVG file as a part of a page: without its head and its addresses, and with names of its own; its view box."""
+    opening, _, rest = _DROPPED.sub("", svg[svg.index("<svg") :]).partition(">")
     box = re.search(r'viewBox="([0-9. ]+)"', opening)
     assert box is not None
     rest = re.sub(r'(?<=[\s"])xlink:href="', 'href="', rest)
@@ -84,35 +93,29 @@ def _for_page(svg: str, name: str, alt: str) -> Html:
     rest = re.sub(r'href="#([^"]*)"', rf'href="#{name}-\1"', rest)
     rest = re.sub(r"url\(#([^)]*)\)", rf"url(#{name}-\1)", rest)
     rest = re.sub(r"[ \t]*\n\s*", "\n", rest)
-    head = f'<svg viewBox="{box.group(1)}" role="img" aria-label="{escaped(alt)}" focusable="false">'
-    return Html(head + clean(rest.strip()))
-
-
-def shown(*pictures: Picture) -> list[Html]:
-    return [tag("figure", one.svg, tag("figcaption", one.caption)) for one in pictures]
+    # Matplotlib has escaped the texts in it
+    return Markup(clean(rest.strip().removesuffix("</svg>"))), box.group(1)
 
 
 def public_pictures(facts: Facts) -> list[Picture]:
     """What readers can and cannot learn of each output; drawn from the release alone."""
-    found = []
     names = [name for name in facts.design.inputs.outputs if name not in facts.quantities]
-    for place, name in enumerate(names[:MOST_OUTPUTS]):
-        found += _pictures_of(facts, name, f"f{place + 1}")
-    return found
+    keyed = enumerate(names[:MOST_OUTPUTS], start=1)
+    return [made for place, name in keyed for made in _pictures_of(facts, name, f"f{place}")]
 
 
 def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
-    release, columns = facts.release, facts.columns
-    said = _what_is_seen(facts, name)
+    columns, said, region = facts.columns, _what_is_seen(facts, name), View(facts.design, name).region_in_words
     if len(columns) == 1 and facts.rows <= MOST_POINTS:
         return [
             picture(
-                lambda: plot_both(release, of=name),
+                lambda: plot_both(facts.release, of=name),
                 key,
                 f"Two panels over {columns[0]}. Above, the published values of {name} and what readers conclude from "
                 f"them, with a 95 % band. Below, how well readers know {name} and the promised floor. {said}",
                 f"Above: what is published of {name}, and what the best possible reader concludes. Below: how well "
                 f"that reader can know it. {said}",
+                region,
             )
         ]
     made = []
@@ -124,6 +127,7 @@ def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
                 f"A map over {columns[0]} and {columns[1]}: how well readers know {name}, with the rows and the border "
                 f"of the region. {said}",
                 f"How well the best possible reader can know {name}, over both inputs; light: they know little.",
+                region,
             )
         )
     made.append(
@@ -133,7 +137,7 @@ def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
             f"How well readers know {name} along {' and '.join(columns[:MOST_COLUMNS])}, through the worst place, with "
             f"the promised floor. {said}",
             f"How well the best possible reader can know {name} on lines through the worst place "
-            f"({facts.worst_place}), one input at a time. {said}",
+            f"({facts.certificate.worst_place}), one input at a time. {said}",
         )
     )
     return made
@@ -149,7 +153,7 @@ def _along(facts: Facts, of: str) -> Figure:
     at = None if outputs.number(of) == outputs.numbers(worst[None])[0] else worst[: len(facts.columns)]
     for place, panel in enumerate(panels):
         plot_floor_along(facts.release, place, at, ax=panel, of=of)
-    _one_legend(figure, list(panels))
+    _one_legend(figure, list(panels), View(facts.design, of).region_in_words)
     return figure
 
 
@@ -159,13 +163,12 @@ def _map(facts: Facts, of: str) -> Figure:
     return figure
 
 
-def _one_legend(figure: Figure, panels: Sequence[Axes]) -> None:
+def _one_legend(figure: Figure, panels: Sequence[Axes], region: str) -> None:
     """One legend for all panels, above them; the region is described in the page."""
     entries: dict[str, Artist] = {}
     for panel in panels:
         handles, labels = panel.get_legend_handles_labels()
-        short = ["region" if label.startswith("region:") else label for label in labels]
-        entries |= dict(zip(short, handles, strict=True))
+        entries |= {"region" if label == region else label: one for one, label in zip(handles, labels, strict=True)}
         own = panel.get_legend()
         if own is not None:
             own.remove()
@@ -174,27 +177,52 @@ def _one_legend(figure: Figure, panels: Sequence[Axes]) -> None:
 
 
 def _what_is_seen(facts: Facts, name: str) -> str:
-    floor = next((one for one in facts.floors if one.output == name), None)
+    floor = facts.floor_of(name)
     if floor is None:
         return f"Nothing is promised about {name} itself."
-    certificate = facts.certificate
     if facts.release.unsafe:
         return "The noise came from a known seed: anyone can take it off, and then knows the values themselves."
-    if not certificate.holds:
+    if not facts.certificate.holds:
         return "The promise does not hold: readers get below the floor."
     between = " at the rows" if facts.design.cover == "rows" else ""
     return f"In the region ({floor.where}) readers stay above the floor of {floor.words}{between}."
 
 
-def quantities_table(facts: Facts) -> list[tuple[str, str, str, str]]:
-    """Of each quantity without inputs: how well it was known, how well it is known now, and the floor."""
-    release, found = facts.release, []
-    outputs = facts.design.inputs.outputs
-    for name in facts.quantities:
-        seen = release.predict(None, output=name)
-        kernel = release.prior.kernel
-        number_of = outputs.number(name)
-        before = release.prior.variance(outputs.rows(kernel.place(number_of)[None], number_of))
-        floor = next((one.words for one in facts.floors if one.output == name), "nothing is promised")
-        found.append((name, f"± {number(float(before[0]) ** 0.5)}", f"± {number(float(seen.std[0]))}", floor))
+def account_picture(account: Account) -> Picture:
+    """What releases have used of each promise of a ledger."""
+
+    def draw() -> Figure:
+        figure = account.remaining.plot().figure
+        assert isinstance(figure, Figure)
+        return figure
+
+    alt = f"Bars: the share of each promise that is used after each of {counted(account.releases, 'release')}."
+    return picture(draw, "ledger", alt, "How much of each promise was used after each release; 100 % is all of it.")
+
+
+def truth_pictures(facts: Facts, y: Array) -> list[Picture]:
+    """For the owner: the picture of each output with its true values; for one input, and not too many rows."""
+    if len(facts.columns) != 1 or facts.rows > MOST_POINTS:
+        return []
+    rows, found = facts.design.inputs, []
+    for place, name in enumerate(facts.released[:MOST_OUTPUTS]):
+        own = rows.rows_about(name)
+        order = own[rows.values[own, 0].argsort(kind="stable")]
+        truth = (rows.values[order, 0], y[order])
+        found.append(
+            picture(
+                lambda truth=truth, of=name: plot_both(facts.release, truth, of=of),  # type: ignore[misc]
+                f"t{place + 1}",
+                f"The published values of {name}, what readers conclude, and the truth as a dashed line.",
+                f"As above, with the true values of {name} as a dashed black line.",
+                View(facts.design, name).region_in_words,
+            )
+        )
     return found
+
+
+def audit_picture(found: Audit) -> Picture:
+    """For the owner: what adversaries achieved."""
+    alt = f"One line for each adversary, in multiples of the promised floor. {found.verdict}"
+    caption = "What each adversary achieves; left of 1 is below the floor."
+    return picture(lambda: plot_audit(found), "audit", alt, caption)

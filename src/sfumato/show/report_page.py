@@ -6,103 +6,38 @@ import datetime
 import hashlib
 import os
 import platform
+import shlex
+from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
+from markupsafe import Markup
 
+from ..arrays import Array
+from ..data import stacked_outputs, without_labels
 from ..errors import FormatError, InputError
+from ..evaluate import AUDIT_HEADER, Audit
 from ..files import replacing
 from ..progress import progress as show_progress
-from ..promise import Finding, in_order
-from ..release import Release, load
+from ..promise import SEVERITIES, verdict_in_words
+from ..proof import Certificate
+from ..release import Release, digest_outputs, load
 from ..version import __version__
-from .report_facts import Facts
-from .report_html import POLICY, STYLE, Html, clean, counted, joined, listed, tag
-from .report_sections import (
-    BANNER,
-    Account,
-    Verdict,
-    audit_section,
-    certificate_section,
-    check_audit,
-    cost_section,
-    learn_section,
-    ledger_section,
-    pitfalls_section,
-    protected_section,
-    published_section,
-    true_outputs,
-    truth_section,
-    verdict_box,
-    verdict_of,
-    verify_section,
-    worst_section,
-)
-
-# Where a report goes: a page of its own, never over anything else, complete or not at all.
+from .report_facts import Account, Facts, counted, listed, multiple, number, plus_minus, share
+from .report_figures import Picture, account_picture, audit_picture, clean, public_pictures, truth_pictures
 
 ENDINGS = (".html", ".htm")
 _START = b"<!doctype html"
 
-
-def check_page(path: Any, *sources: str | os.PathLike[str] | None, argument: str = "path") -> Path:
-    """``path``, if a report may be written there; nothing but an earlier page is ever replaced."""
-    if not isinstance(path, (str, os.PathLike)) or isinstance(path, bytes):
-        raise InputError(f"{argument} is {str(path)[:60]!r}; give the name of a file, such as report.html.")
-    page = Path(path)
-    real = page.resolve()
-    for source in sources:
-        if source is not None and Path(source).resolve() == real:
-            raise InputError(f"{argument} is {str(page)!r}, which the report is made from; write to another file.")
-    if page.is_dir():
-        raise InputError(f"{argument} is {str(page)!r}, a folder; give the name of a file in it, such as report.html.")
-    if page.suffix.lower() not in ENDINGS:
-        raise InputError(f"{argument} is {str(page)!r}; a report is a web page: let its name end in .html.")
-    if not page.parent.is_dir():
-        raise InputError(f"{argument} is {str(page)!r}, but the folder {page.parent} does not exist; make it first.")
-    if page.exists() and not _is_page(page):
-        raise InputError(f"{argument} is {str(page)!r}, which exists and is no web page; give another name.")
-    return page
-
-
-def write_page(text: str, path: Path) -> Path:
-    """Guarantee: written under another name, read back and moved into place; a failure leaves the old page."""
-    content = text.encode("utf-8")
-
-    def check(written: str) -> None:
-        if Path(written).read_bytes() != content:
-            raise FormatError("what was written to the disk is not what was to be written.")
-
-    with replacing(path, check) as file:
-        file.write(content)
-    return path
-
-
-def fingerprint(file: Path) -> str:
-    """The SHA-256 of a release file, as ``sha256sum`` prints it; of a folder, that of its ``release.sfumato``."""
-    state = hashlib.sha256()
-    with open(main_file(file), "rb") as opened:
-        while block := opened.read(1 << 20):
-            state.update(block)
-    return state.hexdigest()
-
-
-def main_file(file: Path) -> Path:
-    """The file that says what a release is."""
-    return file / "release.sfumato" if file.is_dir() else file
-
-
-def _is_page(page: Path) -> bool:
-    if not page.is_file():
-        return False
-    with open(page, "rb") as opened:
-        start = opened.read(len(_START))
-    return not start or start.lower() == _START
-
-
+#: A title that takes more characters is no title.
 LONGEST_TITLE = 200
+
+#: The libraries that a report names with their versions.
+_LIBRARIES = ("torch", "gpytorch", "numpy", "scipy", "matplotlib")
 
 
 def report(
@@ -146,8 +81,8 @@ def write_report(
     title: str | None = None,
     file: str | os.PathLike[str] | None = None,
     progress: bool = True,
-) -> tuple[Path, Verdict]:
-    """``report``, and the verdict that is on the page."""
+) -> tuple[Path, Facts]:
+    """``report``, and the facts that are on the page."""
     if isinstance(release, (str, os.PathLike)):
         source, release = release, load(release)
         named: Path | None = Path(source)
@@ -161,105 +96,187 @@ def write_report(
         raise InputError(f"title is {str(title)[:60]!r}; give a text of 1 to {LONGEST_TITLE} characters.")
     with show_progress(progress) as step:
         step.stage("checking the promise")
-        facts = Facts.of(release)
         account = None if ledger is None else Account.of(ledger, release)
+        facts = Facts.of(release, account)
         step.stage("drawing the report")
-        owner = _owner_parts(facts, truth, audit)
-        pitfalls = list(facts.certificate.findings)
-        if account is not None:
-            others = [one for one in pitfalls if one.code != "only-release"]
-            pitfalls = list(in_order([*account.findings(), *others]))
-        verdict = verdict_of(facts, pitfalls)
-        text = _page(facts, verdict, pitfalls, account, title, named, owner)
-    return write_page(text, page), verdict
+        owner = None if truth is None and audit is None else OwnersEyes.of(facts, truth, audit)
+        text = _page(facts, account, title, named, owner)
+    return write_page(text, page), facts
 
 
-def _owner_parts(facts: Facts, truth: Any, audit: Any) -> list[Html]:
-    """All that is made with the truth; nothing of it where none is given."""
-    parts: list[Html] = []
-    if truth is not None:
-        parts += truth_section(facts, true_outputs(facts, truth))
-    if audit is not None:
-        parts += audit_section(check_audit(audit, facts))
-    return parts
+@dataclass(frozen=True, eq=False)
+class OwnersEyes:
+    """What only the owner may see: it is made with the truth, or was by an audit."""
+
+    errors: list[tuple[str, str, str, str]]
+    pictures: list[Picture]
+    audit: Audit | None
+    audit_picture: Picture | None
+
+    audit_header = tuple(name.capitalize() for name in AUDIT_HEADER)
+
+    @classmethod
+    def of(cls, facts: Facts, truth: Any, audit: Any) -> OwnersEyes:
+        found = None if audit is None else check_audit(audit, facts)
+        drawn = None if found is None else audit_picture(found)
+        if truth is None:
+            return cls([], [], found, drawn)
+        y = true_outputs(facts, truth)
+        return cls(errors_on(facts, y), truth_pictures(facts, y), found, drawn)
+
+    @property
+    def below(self) -> list[int]:
+        """The rows of the audit's table that are below the floor."""
+        outcomes = () if self.audit is None else self.audit.outcomes
+        return [place for place, outcome in enumerate(outcomes) if outcome.below]
 
 
-def _page(
-    facts: Facts,
-    verdict: Verdict,
-    pitfalls: list[Finding],
-    account: Account | None,
-    title: str | None,
-    file: Path | None,
-    owner: list[Html],
-) -> str:
-    """The whole page; ``owner`` are parts that were made elsewhere, with the truth."""
-    name = title or f"{listed(facts.released, 4)}: what readers can learn"
-    now = datetime.datetime.now(datetime.timezone.utc)
-    banner = [tag("p", BANNER, class_="owner", role="alert")] if owner else []
-    header = tag(
-        "header",
-        tag("p", "Privacy report · for the owner" if owner else "Privacy report", class_="kind"),
-        tag("h1", name),
-        tag("p", _about(facts, now), class_="meta"),
-    )
-    main = tag(
-        "main",
-        *verdict_box(facts, verdict),
-        *protected_section(facts),
-        *certificate_section(facts),
-        *learn_section(facts),
-        *worst_section(facts),
-        *cost_section(facts),
-        *published_section(facts),
-        *([] if account is None else ledger_section(account)),
-        *pitfalls_section(pitfalls),
-        *owner,
-        *verify_section(
-            None if file is None else file.name,
-            None if file is None else fingerprint(file),
-            None if account is None else account.name,
-        ),
-        *_end(now, bool(owner)),
-    )
-    head = joined(
-        Html('<meta charset="utf-8">'),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name_="referrer", content="no-referrer"),
-        tag("title", f"{'OWNER ONLY: ' if owner else ''}{name}"),
-        Html(f"<style>\n{STYLE}\n</style>"),
-    )
-    body = tag("body", *banner, header, main)
-    return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n{body}\n</html>\n'
-
-
-def _about(facts: Facts, now: datetime.datetime) -> str:
-    rows = counted(facts.rows, "row")
-    return f"{rows} of {listed(facts.released, 4)} over {listed(facts.columns, 6)} · {now:%d %B %Y}"
-
-
-def _end(now: datetime.datetime, owner: bool) -> list[Html]:
-    used = ("torch", "gpytorch", "numpy", "scipy", "matplotlib")
-    versions = ", ".join(f"{name} {_version(name)}" for name in used)
-    sign = [tag("div", "Approved for publication by"), tag("div", "Date"), tag("div", "Signature")]
-    return [
-        *([] if owner else [tag("h2", "Sign-off"), tag("div", *sign, class_="sign")]),
-        tag(
-            "footer",
-            f"Made by sfumato {__version__} on {now:%Y-%m-%d %H:%M} UTC, with Python {platform.python_version()}, "
-            f"{versions}. "
-            + ("It contains the truth." if owner else "Made from the release alone; it contains no true value.")
-            + " This page loads nothing and runs nothing.",
-        ),
-    ]
-
-
-def _version(name: str) -> str:
+def true_outputs(facts: Facts, truth: Any) -> Array:
+    """One true value for each row of the release."""
     try:
-        return clean(metadata.version(name))
+        return stacked_outputs(facts.design.inputs, without_labels(truth, "truth"))
+    except InputError as error:
+        raise InputError(f"truth does not fit the release: {error}") from error
+
+
+def check_audit(audit: Any, facts: Facts) -> Audit:
+    if not isinstance(audit, Audit):
+        raise InputError(f"audit is {str(audit)[:60]!r}; give what sf.audit(release, y) gave.")
+    if audit.output != facts.release.output_name:
+        raise InputError(f"audit is about {audit.output!r}, but the release is about {facts.release.output_name!r}.")
+    if audit.digest != digest_outputs(np.asarray(facts.release.outputs)):
+        raise InputError("audit is about another release; give what sf.audit made of this one.")
+    return audit
+
+
+def errors_on(facts: Facts, y: Array) -> list[tuple[str, str, str, str]]:
+    """The noise that was drawn, and how far the best reader is off, in root mean square on these data."""
+    design, release = facts.design, facts.release
+    rows = np.asarray(design.inputs.values)
+    published, inside = np.asarray(release.outputs), design.region.contains_for_any_output(rows)
+    found = []
+    for name in facts.released:
+        own = design.inputs.rows_about(name)
+        off = release.predict(design.inputs.outputs.plain(rows[own]), name).mean - y[own]
+        for within in (True, False):
+            mask = inside[own] == within
+            if np.any(mask):
+                sizes = [np.sqrt(np.mean(values[mask] ** 2)) for values in (published[own] - y[own], off)]
+                label, count = facts.rows_label(name, within), f"{int(np.sum(mask)):,}"
+                found.append((label, count, plus_minus(float(sizes[0])), plus_minus(float(sizes[1]))))
+    return found
+
+
+def _page(facts: Facts, account: Account | None, title: str | None, file: Path | None, owner: OwnersEyes | None) -> str:
+    """The whole page; ``owner`` is the one part that was made with the truth."""
+    checksum = None if file is None else fingerprint(file)
+    name = shlex.quote("RELEASE.sfumato" if file is None else file.name)
+    commands = [f"sha256sum {name}"] if checksum else []
+    commands.append(f"sfumato certify {name}")
+    if account is not None:
+        commands.append(f"sfumato ledger verify {shlex.quote(account.name)}")
+    return _environment().get_template("report.html").render(
+        facts=facts,
+        owner=owner,
+        account=account,
+        account_picture=None if account is None else account_picture(account),
+        pictures=public_pictures(facts),
+        title=title or f"{listed(facts.released, 4)}: what readers can learn",
+        severities=SEVERITIES,
+        commands=commands,
+        checksum=checksum,
+        expected=_expected(facts.certificate, account),
+        now=datetime.datetime.now(datetime.timezone.utc),
+        version=__version__,
+        python=platform.python_version(),
+        libraries=", ".join(f"{library} {_version(library)}" for library in _LIBRARIES),
+    )  # fmt: skip
+
+
+def _version(library: str) -> str:
+    try:
+        return metadata.version(library)
     except metadata.PackageNotFoundError:
-        return "unknown"
+        return "of an unknown version"
+
+
+def _expected(certificate: Certificate, account: Account | None) -> str:
+    """What ``sfumato certify`` says at its end; it does not know of a ledger."""
+    of_ledger = [] if account is None else account.findings
+    return verdict_in_words(certificate.holds, [one for one in certificate.findings if one not in of_ledger])
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """The templates. Every value is escaped; what is missing is an error, not a gap in the page."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_readable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"counted": counted, "listed": listed, "multiple": multiple, "number": number, "share": share}
+    made.filters |= {"pm": plus_minus, "count": "{:,}".format}
+    return made
+
+
+def _readable(value: Any) -> Any:
+    """A value as it is to be read, whatever is in it: nothing unseen, and numbers keep their signs on their line."""
+    if isinstance(value, Markup):
+        return value
+    return clean(str(value)).replace("± ", "±\u00a0").replace(" %", "\u00a0%").replace(" × 10", "\u00a0×\u00a010")
+
+
+def check_page(path: Any, *sources: str | os.PathLike[str] | None, argument: str = "path") -> Path:
+    """``path``, if a report may be written there; nothing but an earlier page is ever replaced."""
+    if not isinstance(path, (str, os.PathLike)) or isinstance(path, bytes):
+        raise InputError(f"{argument} is {str(path)[:60]!r}; give the name of a file, such as report.html.")
+    page = Path(path)
+    real = page.resolve()
+    for source in sources:
+        if source is not None and Path(source).resolve() == real:
+            raise InputError(f"{argument} is {str(page)!r}, which the report is made from; write to another file.")
+    if page.is_dir():
+        raise InputError(f"{argument} is {str(page)!r}, a folder; give the name of a file in it, such as report.html.")
+    if page.suffix.lower() not in ENDINGS:
+        raise InputError(f"{argument} is {str(page)!r}; a report is a web page: let its name end in .html.")
+    if not page.parent.is_dir():
+        raise InputError(f"{argument} is {str(page)!r}, but the folder {page.parent} does not exist; make it first.")
+    if page.exists() and not _is_page(page):
+        raise InputError(f"{argument} is {str(page)!r}, which exists and is no web page; give another name.")
+    return page
+
+
+def _is_page(page: Path) -> bool:
+    if not page.is_file():
+        return False
+    with open(page, "rb") as opened:
+        start = opened.read(len(_START))
+    return not start or start.lower() == _START
+
+
+def write_page(text: str, path: Path) -> Path:
+    """Guarantee: written under another name, read back and moved into place; a failure leaves the old page."""
+    content = text.encode("utf-8")
+
+    def check(written: str) -> None:
+        if Path(written).read_bytes() != content:
+            raise FormatError("what was written to the disk is not what was to be written.")
+
+    with replacing(path, check) as file:
+        file.write(content)
+    return path
+
+
+def fingerprint(file: Path) -> str:
+    """The SHA-256 of a release file, as ``sha256sum`` prints it; of a folder, that of its ``release.sfumato``."""
+    state = hashlib.sha256()
+    with open(file / "release.sfumato" if file.is_dir() else file, "rb") as opened:
+        while block := opened.read(1 << 20):
+            state.update(block)
+    return state.hexdigest()
 
 
 def _checked_file(file: str | os.PathLike[str] | None, release: Release) -> Path | None:
