@@ -148,6 +148,7 @@ def test_a_tutorial_page_is_its_program(name: str) -> None:
     assert (DOCS / "tutorials" / f"{name}.png").stat().st_size < MOST_BYTES
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_a_tutorial_prints_what_its_page_says(name: str, tmp_path: Path) -> None:
     pytest.importorskip(TUTORIALS[name], reason=f"the tutorial needs {TUTORIALS[name]}: pip install 'sfumato[data]'")
@@ -164,6 +165,7 @@ def test_a_tutorial_prints_what_its_page_says(name: str, tmp_path: Path) -> None
     assert (tmp_path / f"{name}.png").stat().st_size < MOST_BYTES
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_a_tutorial_without_its_data_says_what_to_install(name: str, tmp_path: Path) -> None:
     program = DOCS / "tutorials" / f"{name}.py"
@@ -175,6 +177,7 @@ def test_a_tutorial_without_its_data_says_what_to_install(name: str, tmp_path: P
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.processes
 def test_starting_imports_nothing_heavy(tmp_path: Path) -> None:
     heavy = ("torch", "numpy", "scipy", "pandas", "matplotlib", "sklearn")
     asked = f"import sys, sfumato, sfumato.__main__; print([name for name in {heavy} if name in sys.modules])"

@@ -61,6 +61,7 @@ def test_version_and_help() -> None:
         assert f"sfumato {command}" in text
 
 
+@pytest.mark.processes
 def test_help_does_not_wait_for_torch() -> None:
     code = "import sys, sfumato.__main__; sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -342,6 +343,7 @@ def test_progress_appears_for_slow_work_on_a_terminal_only(
     assert "inside" not in screen.getvalue()
 
 
+@pytest.mark.processes
 def test_as_a_real_program(data: Path) -> None:
     command = [sys.executable, "-m", "sfumato", *map(str, options(data))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

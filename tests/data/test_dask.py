@@ -29,7 +29,10 @@ REASON = "Dask is not installed: pip install 'sfumato[dask]'"
 distributed = pytest.importorskip("distributed", reason=REASON)
 dd = pytest.importorskip("dask.dataframe", reason=REASON)
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="workers are killed by a signal that Windows lacks")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform == "win32", reason="workers are killed by a signal that Windows lacks"),
+]
 
 
 def kernel_of(lengthscale: float) -> gpytorch.kernels.Kernel:

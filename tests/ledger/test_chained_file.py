@@ -465,10 +465,12 @@ def run(script: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.processes
 def test_the_module_needs_the_standard_library_only(path: Path) -> None:
     assert run("print(sorted({name.split('.')[0] for name in sys.modules} & {'numpy', 'torch', 'pandas'}))") == "[]\n"
 
 
+@pytest.mark.processes
 def test_four_processes_at_once_lose_nothing(path: Path) -> None:
     script = """
 for who in range(4):
@@ -505,6 +507,7 @@ def test_updates_of_several_threads_and_readers_see_each_other(path: Path) -> No
     assert all(chain.torn is None for chain in seen)  # no one saw a line half written
 
 
+@pytest.mark.processes
 def test_a_file_that_is_replaced_while_one_waits_is_not_written_to(path: Path) -> None:
     script = """
 import fcntl
@@ -565,6 +568,7 @@ print(interrupted, told)
 """
 
 
+@pytest.mark.processes
 def test_kills_at_random_moments_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     interrupted, acknowledged = map(int, run(KILL_AT_RANDOM, str(tmp_path), "240", "1").split())
     assert interrupted > 0
@@ -611,6 +615,7 @@ print(kills)
 """
 
 
+@pytest.mark.processes
 def test_a_process_killed_at_every_byte_of_a_write_loses_nothing(path: Path) -> None:
     assert int(run(KILL_AT_EVERY_BYTE, str(path))) > 600
     ChainedFile(path).verify()

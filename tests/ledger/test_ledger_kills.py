@@ -13,6 +13,8 @@ import sfumato as sf
 from kernels import rbf
 from sfumato.ledger.chained_file import ROOT
 
+pytestmark = pytest.mark.processes
+
 X = np.linspace(0.0, 3.0, 8)
 REGION = sf.Box(1.0, 2.0)
 PRIOR = sf.Prior(rbf(0.4), noise=0.05)

@@ -274,6 +274,7 @@ class TestTakingUp:
         for name in os.listdir(job.out / ROW_FOLDER):
             assert (job.out / ROW_FOLDER / name).read_bytes() == (tmp_path / "all" / ROW_FOLDER / name).read_bytes()
 
+    @pytest.mark.processes
     def test_the_workers_of_a_cluster_write_the_same(self, job: Job, tmp_path: Path) -> None:
         distributed = pytest.importorskip("distributed")
         from sfumato.data.on_dask import OnDask
@@ -534,6 +535,7 @@ class TestCommand:
         assert "The old release was replaced." in replaced.stdout, replaced.output
         assert len(self.published(out)) == 10
 
+    @pytest.mark.processes
     def test_killed_in_the_middle_it_goes_on_with_the_same_noise(self, data: Path, tmp_path: Path) -> None:
         out, words = tmp_path / "release", self.words(data, tmp_path / "release")
         process = subprocess.Popen(

@@ -15,9 +15,13 @@ import pytest
 import sfumato as sf
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason="no chromium here: install it (apt-get install chromium) to test the report in a browser"
-)
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(
+        BROWSER is None,
+        reason="no chromium here: install it (apt-get install chromium) to test the report in a browser",
+    ),
+]
 
 TIMES = np.linspace(0.0, 3.0, 25)
 HOSTILE = '<script>document.title="hacked"</script>'
