@@ -10,8 +10,9 @@ import torch
 
 import sfumato as sf
 from sfumato.arrays import Array
-from sfumato.data.inputs import Inputs, as_inputs
-from sfumato.data.parts import Part, StoredInputs
+from sfumato.data.inputs import MemoryInputs, as_inputs
+from sfumato.data.parts import Part
+from sfumato.data.stored import StoredInputs
 from sfumato.design.search import greedy_order
 
 ALPHA, NOISE, LENGTHSCALE = 0.3, 0.01, 0.1
@@ -68,7 +69,7 @@ def generated(count: int, dimension: int, step: int = 1 << 22) -> StoredInputs:
     """Rows that are made part after part, ``step`` at a time."""
     parts = [GeneratedPart(start, min(step, count - start), dimension) for start in range(0, count, step)]
     few = np.vstack([parts[0].inputs()[:8192], np.zeros(dimension), np.ones(dimension)])
-    return StoredInputs(parts, Inputs(few), np.zeros(dimension), np.ones(dimension))
+    return StoredInputs(tuple(parts), MemoryInputs(few))
 
 
 def census(count: int) -> tuple[sf.Prior, Array, sf.Box]:

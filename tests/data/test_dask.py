@@ -23,7 +23,7 @@ from sfumato.data import on_dask
 from sfumato.data.inputs import as_inputs
 from sfumato.data.on_dask import OnDask, as_engine, is_dask_frame, rows_of_dask
 from sfumato.data.parquet import rows_of_parquet
-from sfumato.data.parts import Engine, Here, Part, parts_of
+from sfumato.data.parts import ArrayPart, Engine, Here, Part
 
 REASON = "Dask is not installed: pip install 'sfumato[dask]'"
 distributed = pytest.importorskip("distributed", reason=REASON)
@@ -95,7 +95,7 @@ def engine(client: Any) -> Engine:
 def rows_in_parts(size: int = 500) -> list[Part]:
     draw = np.random.default_rng(3)
     X = draw.uniform(size=(8000, 2)) * 10.0 ** draw.uniform(-5, 5, (8000, 1))
-    return list(parts_of(as_inputs(X), {"y": X[:, 0] - X[:, 1]}, size))
+    return ArrayPart.of(X, {"y": X[:, 0] - X[:, 1]}, size)
 
 
 def ignored(rows: int) -> None:
@@ -162,7 +162,7 @@ def test_a_model_and_a_region_can_be_sent(engine: Engine, region: sf.Region) -> 
     X = pd.DataFrame(np.random.default_rng(1).uniform(size=(600, 2)), columns=["a", "b"])
     inputs = as_inputs(X)
     work = Modelled(sf.Prior(kernel=kernel(), mean=1.5, noise=0.1), region.on_columns_of(inputs), inputs.values[:5])
-    parts = list(parts_of(inputs, {}, 100))
+    parts = ArrayPart.of(inputs.values, {}, 100)
     there, here = engine.total(work, parts, ignored), Here().total(work, parts, ignored)
     for name, values in here.items():
         np.testing.assert_allclose(there[name], values, rtol=1e-12)
@@ -262,8 +262,8 @@ class TestRowsOfADaskDataFrame:
         assert len(rows) == 40_000
         assert rows.columns == ("a", "b")
         np.testing.assert_array_equal(rows.sample.values, expected.sample.values)
-        np.testing.assert_array_equal(rows.lower, expected.values.min(axis=0))
-        np.testing.assert_array_equal(rows.upper, expected.values.max(axis=0))
+        np.testing.assert_array_equal(rows.sample.values.min(axis=0), expected.values.min(axis=0))
+        np.testing.assert_array_equal(rows.sample.values.max(axis=0), expected.values.max(axis=0))
         np.testing.assert_array_equal(rows.values, expected.values)
         np.testing.assert_array_equal(np.asarray(rows.column("y")), table()["y"])
         assert [part.rows for part in rows.parts({})] == [9000, 22_000, 9000]

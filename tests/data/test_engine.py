@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_info
 
 import sfumato as sf
 from sfumato.arrays import Array
-from sfumato.data.inputs import as_inputs
-from sfumato.data.on_dask import OnDask, as_engine, thread_share
-from sfumato.data.parts import ArrayPart, Engine, Here, Part, Totals, parts_of
+from sfumato.data.on_dask import OnDask, as_engine
+from sfumato.data.parts import ArrayPart, Engine, Here, Part, Totals
+from sfumato.linalg.threads import thread_share
 
 ROWS = 1000
 
@@ -26,7 +26,7 @@ def rows_in_parts(rows: int = ROWS, size: int = 90) -> list[Part]:
     """Rows of very different size, so that the order of a sum shows."""
     draw = np.random.default_rng(5)
     X = draw.standard_normal((rows, 3)) * 10.0 ** draw.uniform(-6, 6, (rows, 1))
-    return list(parts_of(as_inputs(X), {"y": X @ np.array([1.0, -2.0, 0.5])}, size))
+    return ArrayPart.of(X, {"y": X @ np.array([1.0, -2.0, 0.5])}, size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.data.inputs import SAMPLE, Inputs, as_inputs
+from sfumato.data.inputs import SAMPLE, Inputs, MemoryInputs, as_inputs
 from sfumato.data.parquet import fingerprint, parquet_files, rows_of_parquet
-from sfumato.data.parts import StoredInputs, parts_of
+from sfumato.data.stored import StoredInputs
 from sfumato.progress import Progress
 
 QUIET = Progress()
@@ -41,7 +41,7 @@ def test_parts_equal_one_shot_reading_whatever_the_row_groups(tmp_path: Path, gr
     rows = stored(write(tmp_path / "t.parquet", values, group))
     np.testing.assert_array_equal(rows.values, values[:, :2])
     np.testing.assert_array_equal(np.asarray(rows.column("y")), values[:, 2])
-    parts = parts_of(rows)
+    parts = rows.parts()
     assert max(part.rows for part in parts) <= 64
     assert [part.start for part in parts] == list(np.cumsum([0, *(part.rows for part in parts)])[:-1])
     for part in parts:
@@ -50,9 +50,9 @@ def test_parts_equal_one_shot_reading_whatever_the_row_groups(tmp_path: Path, gr
 
 
 def test_small_row_groups_are_read_together_and_large_ones_in_slices(tmp_path: Path) -> None:
-    small = parts_of(stored(write(tmp_path / "small.parquet", numbers(640), 10)))
+    small = stored(write(tmp_path / "small.parquet", numbers(640), 10)).parts()
     assert [part.rows for part in small] == [60] * 10 + [40]
-    large = parts_of(stored(write(tmp_path / "large.parquet", numbers(200_000), 200_000), rows=70_000))
+    large = stored(write(tmp_path / "large.parquet", numbers(200_000), 200_000), rows=70_000).parts()
     assert [part.rows for part in large] == [70_000, 70_000, 60_000]
 
 
@@ -100,8 +100,6 @@ def test_stored_inputs_are_inputs(tmp_path: Path) -> None:
     assert isinstance(rows, Inputs)
     assert as_inputs(rows) is rows
     assert (len(rows), rows.dimension, rows.columns, rows.names) == (300, 2, ("a", "b"), ("a", "b"))
-    np.testing.assert_array_equal(rows.lower, values[:, :2].min(axis=0))
-    np.testing.assert_array_equal(rows.upper, values[:, :2].max(axis=0))
     np.testing.assert_array_equal(rows.sample.values, values[:, :2])
     chosen = np.array([299, 0, 64, 63, 64])
     np.testing.assert_array_equal(rows.select(chosen).values, values[chosen, :2])
@@ -121,26 +119,25 @@ def test_the_sample_is_spread_evenly_and_has_the_extremes(tmp_path: Path) -> Non
     values = numbers(3 * SAMPLE + 5)
     values[1000, 0], values[2003, 1] = -50.0, 70.0
     rows = stored(write(tmp_path / "t.parquet", values, 50_000), rows=30_000)
-    memory = Inputs(values[:, :2]).sample
+    memory = MemoryInputs(values[:, :2]).sample
     np.testing.assert_array_equal(rows.sample.values, memory.values)
-    np.testing.assert_array_equal(rows.lower, values[:, :2].min(axis=0))
-    assert rows.lower[0] in rows.sample.values[:, 0]
-    assert rows.upper[1] in rows.sample.values[:, 1]
+    np.testing.assert_array_equal(rows.sample.values.min(axis=0), values[:, :2].min(axis=0))
+    np.testing.assert_array_equal(rows.sample.values.max(axis=0), values[:, :2].max(axis=0))
 
 
 def test_more_can_be_known_of_each_row(tmp_path: Path) -> None:
     values, more = numbers(200), np.arange(200.0)
     rows = stored(write(tmp_path / "t.parquet", values))
-    for part in parts_of(rows, {"noise_0": more, "outputs": rows.column("y")}):
+    for part in rows.parts({"noise_0": more, "outputs": rows.column("y")}):
         here = slice(part.start, part.start + part.rows)
         np.testing.assert_array_equal(part.column("noise_0"), more[here])
         np.testing.assert_array_equal(part.column("outputs"), values[here, 2])
         np.testing.assert_array_equal(part.inputs(), values[here, :2])
     with pytest.raises(sf.InputError, match="199 values"):
-        parts_of(rows, {"noise_0": more[1:]})
+        rows.parts({"noise_0": more[1:]})
     others = stored(tmp_path / "t.parquet", rows=150)
     with pytest.raises(sf.InputError, match="other parts"):
-        parts_of(rows, {"outputs": others.column("y")})
+        rows.parts({"outputs": others.column("y")})
 
 
 def test_all_kinds_of_numbers_become_float64(tmp_path: Path) -> None:

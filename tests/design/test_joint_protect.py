@@ -12,7 +12,7 @@ import pytest
 
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.data.inputs import Inputs, stacked_outputs
+from sfumato.data.inputs import MemoryInputs, stacked_outputs
 from sfumato.data.outputs import Outputs
 from sfumato.errors import FormatError
 from sfumato.regions import OutputRegion, region_from_tree
@@ -376,7 +376,7 @@ def test_places_are_said_with_the_name_of_the_output():
 
 
 def test_a_region_of_outputs_can_be_written_and_read():
-    inputs = Inputs(np.column_stack([T, np.zeros(len(T))]), ("t", "output"), Outputs.several(["r", "v"]))
+    inputs = MemoryInputs(np.column_stack([T, np.zeros(len(T))]), ("t", "output"), Outputs.several(["r", "v"]))
     region = OutputRegion({1: sf.Box(1.0, 2.0), 0: sf.Points([[0.5]])}).bind(inputs)
     again = region_from_tree(region.to_tree()).bind(inputs)
     assert again == region

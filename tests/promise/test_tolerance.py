@@ -9,7 +9,7 @@ import pytest
 
 import oracles
 from kernels import matern, rbf
-from sfumato.data.inputs import Inputs
+from sfumato.data.inputs import MemoryInputs
 from sfumato.errors import InputError
 from sfumato.models.prior import Prior
 from sfumato.promise.tolerance import (
@@ -23,7 +23,7 @@ from sfumato.promise.tolerance import (
 VARIANCE = 4.0
 PRIOR = Prior(kernel=rbf(0.5, VARIANCE))
 S = np.array([[0.0], [0.3], [1.1]])
-INPUTS = Inputs(S, ("t",))
+INPUTS = MemoryInputs(S, ("t",))
 K = oracles.rbf(S, S, 0.5, VARIANCE)
 
 

@@ -11,7 +11,7 @@ import sfumato as sf
 from kernels import matern, rbf
 from oracles import DIGITS, exact, forward50, rbf50
 from sfumato.data.inputs import as_inputs
-from sfumato.data.parts import Here, parts_of
+from sfumato.data.parts import ArrayPart, Here
 from sfumato.proof.centres import choose_centres
 from sfumato.proof.sums import Features, Gram, inverse, summarise
 
@@ -72,8 +72,8 @@ def test_parts_of_any_size_give_the_same_totals(rows):
     columns = {"noise_0": priors[0].noise, "weights": weights, "outputs": outputs}
     work = Gram(tuple(features), (0,), True, True)
     done = []
-    split = Here().total(work, parts_of(as_inputs(X), columns, rows), done.append)
-    whole = Here().total(work, parts_of(as_inputs(X), columns), lambda rows: None)
+    split = Here().total(work, ArrayPart.of(X, columns, rows), done.append)
+    whole = Here().total(work, ArrayPart.of(X, columns), lambda rows: None)
     assert sum(done) == 300
     assert split.keys() == whole.keys()
     for name, total in whole.items():

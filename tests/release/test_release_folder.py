@@ -26,7 +26,8 @@ import sfumato as sf
 from command_line import as_words, run
 from sfumato.cli.stream import rows_to_fit
 from sfumato.data.parquet import fingerprint, parquet_files, rows_of_parquet
-from sfumato.data.parts import Done, Engine, Here, Part, Result, StoredInputs
+from sfumato.data.parts import Done, Engine, Here, Part, Result
+from sfumato.data.stored import StoredInputs
 from sfumato.noise.noise import FunctionalNoise
 from sfumato.progress import Progress
 from sfumato.promise.design import Design

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import FindingWarning, FitWarning, GuaranteeWarning
+from ..text import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -101,16 +101,3 @@ def say_what_is_left(left: Remaining) -> None:
 def as_json(value: dict[str, Any]) -> None:
     """Print one JSON object to stdout; paths become texts."""
     typer.echo(json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False))
-
-
-def plain(value: Any) -> Any:
-    """Numbers, strings, lists and dictionaries only; JSON has no infinity and no NaN, so these become null."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value

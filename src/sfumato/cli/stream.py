@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 def is_stream(data: list[Path], out: str) -> bool:
     """Whether the data are to be read part after part: several files, or a Parquet file with a folder to write to."""
-    from ..data import ENDINGS
+    from ..data import PARQUET
 
     several = len(data) > 1 or data[0].is_dir() or (not data[0].exists() and set("*?[") & set(str(data[0])))
-    return bool(several) or (is_folder(out) and data[0].suffix.lower() in ENDINGS)
+    return bool(several) or (is_folder(out) and data[0].suffix.lower() in PARQUET)
 
 
 def is_folder(out: str) -> bool:

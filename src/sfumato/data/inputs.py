@@ -1,12 +1,13 @@
 """Inputs and outputs as users hand them over, checked once, at the door.
 
-NumPy arrays, torch tensors, lists and DataFrames all become float64 arrays; the
-column names of a DataFrame stay with the values.
+NumPy arrays, torch tensors, lists and DataFrames all become float64 arrays; the column names of a DataFrame stay with
+the values. Rows that are stored somewhere are inputs too (stored.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,99 +18,9 @@ import pandas as pd
 
 from ..arrays import Array, Index, Mask
 from ..errors import InputError
+from .columns import in_row_order, require_numbers
 from .outputs import ONE_OUTPUT, Outputs
-
-# Columns that are not numbers, and how to make numbers of them.
-
-
-def advice_for(dtype: Any, column: str) -> str | None:
-    """What to do with a ``column`` (as one writes it) of this ``dtype``; None where it holds numbers or yes and no."""
-    types = pd.api.types
-    if isinstance(dtype, pd.PeriodDtype) or types.is_datetime64_any_dtype(dtype):
-        dates = f"{column}.dt.to_timestamp()" if isinstance(dtype, pd.PeriodDtype) else column
-        return (
-            "turn dates into numbers first, for example days since a date of your choice: "
-            f"({dates} - pd.Timestamp('2000-01-01')) / pd.Timedelta(days=1)."
-        )
-    if types.is_timedelta64_dtype(dtype):
-        return f"turn durations into numbers first, for example into days: {column} / pd.Timedelta(days=1)."
-    if types.is_complex_dtype(dtype):
-        return "give the real and the imaginary part as two columns."
-    if types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype):
-        return None
-    return (
-        f"encode it as numbers first: {column}.astype(float) if it holds numbers, one 0/1 column for each category "
-        "(pd.get_dummies) if it holds names, or leave it out."
-    )
-
-
-# Rows that are known by labels: the values of y belong to the rows of X with the same labels, in whatever order.
-#
-# A table that was sorted or shuffled beside values that were not is a classic silent error: every value lands on
-# another row, and what is protected is not what is sensitive.
-
-
-def in_row_order(y: Any, index: pd.Index[Any] | None, name: str) -> Any:
-    """``y`` in the order of rows with the labels ``index``; whatever has no labels is taken as it stands.
-
-    ========================== ==================================================================
-    the labels of X and y      y is
-    ========================== ==================================================================
-    are equal, in one order    taken as it stands
-    are equal, in other orders brought into the order of X; refused where one is just 0, 1, 2, …,
-                               which may mean "the rows I labelled so" or "not labelled"
-    overlap, or differ         refused; taken as it stands where one is just 0, 1, 2, … and the
-                               other has none of these
-    ========================== ==================================================================
-    """
-    if index is None or not isinstance(y, (pd.Series, pd.DataFrame)):
-        return y
-    own = y.index
-    if len(own) != len(index) or own.equals(index):
-        return y
-    same = own.is_unique and index.is_unique and bool(own.isin(index).all())
-    if is_plain(own) or is_plain(index):
-        if same:
-            raise InputError(
-                f"{name} and X have the same row labels in different orders, and those of "
-                f"{name if is_plain(own) else 'X'} are just 0, 1, 2, …, so it is not clear which values belong "
-                f"together; give {name}.loc[X.index] to go by labels, or {name}.to_numpy() to go by position."
-            )
-        if bool(own.isin(index).any()):
-            raise InputError(
-                f"{name} and X have some row labels in common and others not, so that values may be on other rows than "
-                f"their own; give {name}.loc[X.index] to go by labels, or {name}.to_numpy() to go by position."
-            )
-        return y
-    if same:
-        return y.reindex(index)
-    if not (own.is_unique and index.is_unique):
-        raise InputError(
-            f"{name} and X have different row labels, some of them more than once; give both the same index, or "
-            f"{name}.to_numpy() to go by position."
-        )
-    alone = own[~own.isin(index)]
-    raise InputError(
-        f"{name} has {len(alone)} row label(s) that X does not have, the first {str(alone[0])[:60]!r}; give both the "
-        f"same index, or {name}.to_numpy() to go by position."
-    )
-
-
-def without_labels(y: Any, name: str) -> Any:
-    """``y`` for rows whose labels are not known (a release has none): refused where it has labels of its own."""
-    tables = [y] if isinstance(y, (pd.Series, pd.DataFrame)) else list(y.values()) if isinstance(y, dict) else []
-    if any(isinstance(one, (pd.Series, pd.DataFrame)) and not is_plain(one.index) for one in tables):
-        raise InputError(
-            f"{name} has row labels, and a release does not (they may be names); give {name}.to_numpy(), in the order "
-            "of the rows that were released."
-        )
-    return y
-
-
-def is_plain(index: pd.Index[Any]) -> bool:
-    """Whether these are the labels 0, 1, 2, … that pandas gives to rows without labels."""
-    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
-
+from .parts import ArrayPart, Part
 
 #: Of more rows than this a sample stands for the others wherever one looks for inputs of a region.
 SAMPLE = 1 << 13
@@ -118,27 +29,42 @@ SAMPLE = 1 << 13
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class Inputs:
+class Inputs(ABC):
     """n rows of d columns, with the names of the columns if they have any, and the outputs that the rows are about.
 
     Where several outputs are one process the last column says which of ``outputs`` a row is about.
 
-    ``index`` has the labels of the rows of a DataFrame. It is there to bring values into the order of the rows, and
-    is no part of a release, a file or a digest: labels may be names.
+    ``values`` are all rows; those that are stored somewhere are read into memory for it. ``sample`` are rows that stand
+    for all of them, spread evenly, and those where a column is least or largest. ``index`` has the labels of the rows
+    of a DataFrame. It is there to bring values into the order of the rows, and is no part of a release, a file or a
+    digest: labels may be names.
     """
 
     values: Array
-    columns: tuple[str, ...] | None = None
-    outputs: Outputs = ONE_OUTPUT
-    index: pd.Index[Any] | None = None
+    columns: tuple[str, ...] | None
+    outputs: Outputs
+    sample: MemoryInputs
+    index: pd.Index[Any] | None
 
-    def __len__(self) -> int:
-        return int(self.values.shape[0])
+    @abstractmethod
+    def __len__(self) -> int: ...
 
     @property
+    @abstractmethod
     def dimension(self) -> int:
-        return int(self.values.shape[1])
+        """How many columns there are."""
+
+    @abstractmethod
+    def select(self, keep: Mask | Index) -> MemoryInputs:
+        """Some of the rows."""
+
+    @abstractmethod
+    def parts(self, columns: Mapping[str, Any] | None = None) -> Sequence[Part]:
+        """The rows part after part, with what else is known of each row under its name."""
+
+    @abstractmethod
+    def published_as(self, name: str) -> Inputs:
+        """The rows as readers get them: one output goes by ``name``, and nothing is told of row labels."""
 
     @property
     def features(self) -> int:
@@ -156,15 +82,15 @@ class Inputs:
         if not self.outputs.numbered:
             return self
         columns = None if self.columns is None else self.columns[:-1]
-        return Inputs(_frozen(self.values[:, :-1]), columns, index=self.index)
+        return MemoryInputs(_frozen(self.outputs.plain(self.values)), columns, index=self.index)
 
     @property
     def present(self) -> tuple[str, ...]:
         """The outputs that some row is about, in the order in which they come."""
         if not self.outputs.numbered:
             return self.outputs.names  # rows that are stored somewhere need not be read
-        _, first = np.unique(self.values[:, -1], return_index=True)
-        return tuple(self.outputs.names[int(self.values[place, -1])] for place in np.sort(first))
+        numbers, first = np.unique(self.outputs.numbers(self.values), return_index=True)
+        return tuple(self.outputs.names[number] for number in numbers[np.argsort(first)])
 
     def rows_about(self, output: str) -> Index:
         """Which rows are about ``output``."""
@@ -174,22 +100,40 @@ class Inputs:
         """One row for people: "t = 1.5", or "t = 1.5, velocity" where there are several outputs."""
         return self.outputs.place_in_words(self.names, row)
 
-    def published_as(self, name: str) -> Inputs:
-        """The rows as readers get them: one output goes by ``name``, and nothing is told of row labels."""
-        outputs = self.outputs.called(name)
-        return self if self.index is None and outputs == self.outputs else replace(self, outputs=outputs, index=None)
 
-    def select(self, keep: Mask | npt.NDArray[np.intp]) -> Inputs:
+@dataclass(frozen=True, eq=False)
+class MemoryInputs(Inputs):
+    """Rows in memory."""
+
+    values: Array
+    columns: tuple[str, ...] | None = None
+    outputs: Outputs = ONE_OUTPUT
+    index: pd.Index[Any] | None = None
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        return int(self.values.shape[1])
+
+    def select(self, keep: Mask | Index) -> MemoryInputs:
         index = None if self.index is None else self.index[keep]
-        return Inputs(_frozen(self.values[keep]), self.columns, self.outputs, index)
+        return MemoryInputs(_frozen(self.values[keep]), self.columns, self.outputs, index)
 
     @cached_property
-    def sample(self) -> Inputs:
-        """Rows that stand for all of them, spread evenly, and those where a column is least or largest."""
+    def sample(self) -> MemoryInputs:  # type: ignore[override]
         if len(self) <= SAMPLE:
             return self
         ends = [self.values.argmin(axis=0), self.values.argmax(axis=0)]
         return self.select(np.unique(np.concatenate([sample_places(len(self)), *ends])))
+
+    def parts(self, columns: Mapping[str, Any] | None = None) -> Sequence[Part]:
+        return ArrayPart.of(self.values, columns or {})
+
+    def published_as(self, name: str) -> MemoryInputs:
+        outputs = self.outputs.called(name)
+        return self if self.index is None and outputs == self.outputs else replace(self, outputs=outputs, index=None)
 
 
 def sample_places(rows: int) -> Index:
@@ -248,7 +192,7 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
         )
     if like is not None:
         columns = like.columns
-    return Inputs(_frozen(values), columns, ONE_OUTPUT if like is None else like.outputs, index)
+    return MemoryInputs(_frozen(values), columns, ONE_OUTPUT if like is None else like.outputs, index)
 
 
 def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
@@ -273,7 +217,7 @@ def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
     return _frozen(values)
 
 
-def stacked_inputs(rows: Mapping[str, Inputs], outputs: Outputs) -> Inputs:
+def stacked_inputs(rows: Mapping[str, Inputs], outputs: Outputs) -> MemoryInputs:
     """The rows about each output, in the order of ``rows``, one below the other."""
     first = next(iter(rows.values()))
     for name, inputs in rows.items():
@@ -285,10 +229,10 @@ def stacked_inputs(rows: Mapping[str, Inputs], outputs: Outputs) -> Inputs:
     blocks = [outputs.rows(inputs.values, outputs.number(name)) for name, inputs in rows.items()]
     labels = [inputs.index for inputs in rows.values() if inputs.index is not None]
     index = labels[0].append(labels[1:]) if len(labels) == len(blocks) else None
-    return Inputs(_frozen(np.vstack(blocks)), outputs.columns(first.names), outputs, index)
+    return MemoryInputs(_frozen(np.vstack(blocks)), outputs.columns(first.names), outputs, index)
 
 
-def at_output(X_new: Any, inputs: Inputs, output: Any, place_of: Callable[[int], Array | None]) -> Inputs:
+def at_output(X_new: Any, inputs: Inputs, output: Any, place_of: Callable[[int], Array | None]) -> MemoryInputs:
     """``X_new`` as rows about ``output``; a quantity without inputs of its own has one place."""
     number = inputs.outputs.number(output)
     if X_new is None:
@@ -296,10 +240,10 @@ def at_output(X_new: Any, inputs: Inputs, output: Any, place_of: Callable[[int],
         if place is None:
             name = inputs.outputs.names[number]
             raise InputError(f"X_new is missing; {name!r} is a function of the inputs, so say where.")
-        plain = Inputs(place[None])
+        plain: Inputs = MemoryInputs(place[None])
     else:
         plain = as_inputs(X_new, "X_new", like=inputs.plain)
-    return Inputs(inputs.outputs.rows(plain.values, number), inputs.columns, inputs.outputs, plain.index)
+    return MemoryInputs(inputs.outputs.rows(plain.values, number), inputs.columns, inputs.outputs, plain.index)
 
 
 def stacked_outputs(inputs: Inputs, y: Any) -> Array:
@@ -342,9 +286,7 @@ def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[An
         frame = frame.set_axis(list(columns), axis=1)[list(like.columns)]
         columns = like.columns
     for column, dtype in zip(columns, frame.dtypes, strict=True):
-        advice = advice_for(dtype, f"{name}[{column!r}]")
-        if advice is not None:
-            raise InputError(f"{name} column {column!r} is not numeric (dtype {dtype}); {advice}")
+        require_numbers(dtype, f"{name} column {column!r}", f"{name}[{column!r}]")
     return frame.to_numpy(dtype=np.float64, na_value=np.nan), columns
 
 
@@ -353,9 +295,7 @@ def _from_column(column: pd.Series[Any] | pd.DataFrame, name: str) -> Any:
     dtype = column.dtype if isinstance(column, pd.Series) else column.dtypes.iloc[0]
     if pd.api.types.is_object_dtype(dtype):
         return column.to_numpy()  # numbers, perhaps: whoever reads them finds out
-    advice = advice_for(dtype, name)
-    if advice is not None:
-        raise InputError(f"{name} is not numeric (dtype {dtype}); {advice}")
+    require_numbers(dtype, name, name)
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import sys
-import threading
 import traceback
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
-import torch
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from ..arrays import Array
 from ..errors import InputError
+from ..linalg import thread_share
 from ..progress import Progress
-from .parts import LARGEST_NUMBER, Done, Engine, Here, Part, PartWithMore, Result, Scan, StoredInputs, Totals
+from ..text import one_line
+from .columns import require_columns, require_numbers
+from .parts import LARGEST_NUMBER, Done, Engine, Here, Part, Result, TablePart, Totals
+from .stored import PartWithMore, StoredInputs, scanned
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
@@ -65,55 +64,6 @@ class WorkerError(Exception):
         return f"\n{self.args[0]}"
 
 
-# A fair share of a machine's cores for work that runs beside other work on it.
-#
-# Two processes that each start a thread for every core of the machine are slower together than one after the other.
-
-
-class _Process:
-    """What all threads of this process have in common: who comes first sets it, who leaves last puts it back."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._before: tuple[int, Any] = (0, None)
-
-    def enter(self, libraries: ThreadpoolController, threads: int, before: int) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._before = before, libraries.limit(limits=threads, user_api="blas")
-                torch.set_num_threads(threads)
-            self._inside += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                before, blas = self._before
-                torch.set_num_threads(before)
-                blas.restore_original_limits()
-
-
-_process = _Process()
-
-
-@contextmanager
-def thread_share(threads: int) -> Iterator[None]:
-    """BLAS, OpenMP and torch use ``threads`` threads inside, and as many as before afterwards.
-
-    It may be entered by several threads of a process at once, which must then ask for the same number.
-    """
-    before = torch.get_num_threads()
-    libraries = ThreadpoolController()
-    # OpenMP counts for each thread, BLAS and torch for the whole process
-    with libraries.limit(limits=threads, user_api="openmp"):
-        _process.enter(libraries, threads, before)
-        try:
-            yield
-        finally:
-            _process.leave()
-
-
 # A partition of a Dask DataFrame as a part of the rows.
 
 #: The number of rows of a partition before it has been counted.
@@ -121,7 +71,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, eq=False)
-class DaskPart(Part):
+class DaskPart(TablePart):
     """The rows of partition ``place``, with the columns ``names`` as inputs.
 
     ``source`` is the partition as Dask would make it, or the table itself once it is where the work is done.
@@ -134,12 +84,6 @@ class DaskPart(Part):
     names: tuple[str, ...]
     source: Any = field(repr=False)
 
-    def inputs(self) -> Array:
-        return self.read(self.names)
-
-    def column(self, name: str) -> Array:
-        return np.ascontiguousarray(self.read((name,))[:, 0])
-
     def frame(self) -> pd.DataFrame:
         """The table; made here, if it is not there yet."""
         made = self.source if isinstance(self.source, pd.DataFrame) else self.source.compute()
@@ -151,21 +95,12 @@ class DaskPart(Part):
         return made
 
     def read(self, names: Sequence[str]) -> Array:
-        """The columns ``names``, rows × columns."""
         frame = self.frame()
-        values = np.empty((len(frame), len(names)))
-        for place, name in enumerate(names):
-            values[:, place] = self._numbers(frame[name], name)
-        return values
+        return np.column_stack([self._numbers(frame[name], name) for name in names])
 
     def _numbers(self, column: pd.Series[Any], name: str) -> Array:
         where = f"column {name!r} of partition {self.place}"
-        if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
-            raise InputError(
-                f"{where} is not numeric (dtype {column.dtype}); encode it as numbers first, or leave it out."
-            )
-        if pd.api.types.is_complex_dtype(column.dtype):
-            raise InputError(f"{where} holds complex numbers; give their real and imaginary parts as columns.")
+        require_numbers(column.dtype, where, f"frame[{name!r}]")
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
         wrong = np.flatnonzero(~(np.abs(numbers) < LARGEST_NUMBER))
         if wrong.size:
@@ -212,64 +147,35 @@ class OnDask(Engine):
 
     def total(self, work: Callable[[Part], Totals], parts: Sequence[Part], done: Done) -> Totals:
         tasks = _Pass(self.client, "total", work)
-        under_way: dict[Future, int] = {}
         # how many parts have gone into a sum, and the sum: sizes fall, as the digits of a binary number
         sums: list[tuple[int, Future]] = []
-
-        def leave(room: int) -> None:
-            while len(under_way) > room:
-                for finished in self._finished(list(under_way)):
-                    if finished.status != "finished":
-                        _result(finished)
-                    done(under_way.pop(finished))
 
         def add_last_two() -> None:
             (size, first), (more, second) = sums[-2:]
             sums[-2:] = [(size + more, tasks.submit(_sum, first, second))]
 
         try:
-            for part in parts:
-                leave(tasks.room() - 1)
-                sums.append((1, tasks.start(part)))
-                under_way[sums[-1][1]] = part.rows
+            for part, future in tasks.in_order(parts):
+                if future.exception() is not None:
+                    _result(future)
+                done(part.rows)
+                sums.append((1, future))
                 while len(sums) > 1 and sums[-1][0] == sums[-2][0]:
                     add_last_two()
-            leave(0)
             while len(sums) > 1:
                 add_last_two()
-            assert sums
             total: Totals = _result(sums[0][1])
             return total
         finally:
             # whoever keeps an error keeps these names too, and would keep the workers at work
             sums.clear()
-            under_way.clear()
             tasks.close()
-
-    def _finished(self, futures: list[Future]) -> set[Future]:
-        """Those that are done, as soon as one of them is."""
-        from distributed import wait
-
-        # it would ask the client that was made last
-        with self.client.as_current():
-            return set(wait(futures, return_when="FIRST_COMPLETED").done)
 
     def each(self, work: Callable[[Part], Result], parts: Sequence[Part], done: Done) -> Iterator[Result]:
-        tasks = _Pass(self.client, "each", work)
-        under_way: deque[tuple[Part, Future]] = deque()
-        to_do = iter(parts)
-        try:
-            while True:
-                free = max(tasks.room() - len(under_way), 0)
-                under_way.extend((part, tasks.start(part)) for part in itertools.islice(to_do, free))
-                if not under_way:
-                    return
-                result: Result = _result(under_way[0][1])
-                done(under_way.popleft()[0].rows)
-                yield result
-        finally:
-            under_way.clear()
-            tasks.close()
+        for part, future in _Pass(self.client, "each", work).in_order(parts):
+            result: Result = _result(future)
+            done(part.rows)
+            yield result
 
 
 def as_engine(engine: Any) -> Engine:
@@ -303,7 +209,7 @@ def _at_address(address: str) -> OnDask:
         client = Client(address, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"engine is {address!r}, where no Dask scheduler answers ({' '.join(str(error).split())}); start one with "
+            f"engine is {address!r}, where no Dask scheduler answers ({one_line(error)}); start one with "
             "`dask scheduler` and give the address that it prints."
         ) from error
     engine = OnDask(client)
@@ -322,11 +228,22 @@ class _Pass:
         # a task and not scattered data, which would be lost with the workers that hold it
         self._work: Future | None = self.submit(_given, Sealed((work, _slots(client))))
 
-    def room(self) -> int:
-        """How many parts should be under way."""
-        return max(2 * sum(map(int, self._client.nthreads().values())), LEAST_UNDER_WAY)
+    def in_order(self, parts: Sequence[Part]) -> Iterator[tuple[Part, Future]]:
+        """Each part with what becomes of it; a few of those that follow are under way already."""
+        under_way: deque[tuple[Part, Future]] = deque()
+        to_do = iter(parts)
+        try:
+            while True:
+                room = max(2 * sum(map(int, self._client.nthreads().values())), LEAST_UNDER_WAY)
+                more = itertools.islice(to_do, max(room - len(under_way), 0))
+                under_way.extend((part, self._start(part)) for part in more)
+                if not under_way:
+                    return
+                yield under_way.popleft()
+        finally:
+            under_way.clear()
 
-    def start(self, part: Part) -> Future:
+    def _start(self, part: Part) -> Future:
         source = to_be_made(part)
         if source is None:
             # Dask would rather work where the work has been sent to than where nobody works yet
@@ -432,15 +349,12 @@ def rows_of_dask(
     parts = [DaskPart(0, UNKNOWN, place, tuple(inputs), source) for place, source in enumerate(partitions)]
     step.stage("counting the rows")
     rows = list(engine.each(_counted, parts, lambda _: None))
-    total = sum(rows)
-    if total == 0:
+    if sum(rows) == 0:
         raise InputError("the Dask DataFrame has no rows; give at least one.")
     starts = itertools.accumulate(rows, initial=0)
     placed = zip(parts, starts, rows, strict=False)
     parts = [replace(part, start=start, rows=count) for part, start, count in placed if count]
-    step.stage("reading the rows")
-    scan = Scan.of(total, output)
-    return scan.stored(parts, list(engine.each(scan, parts, step.counter(total))), tuple(inputs))
+    return scanned(parts, inputs, output, step, engine)
 
 
 def _checked(frame: DataFrame, inputs: Sequence[str], output: str | None) -> DataFrame:
@@ -450,18 +364,7 @@ def _checked(frame: DataFrame, inputs: Sequence[str], output: str | None) -> Dat
     if any(not isinstance(column, str) for column in frame.columns):
         frame = frame.rename(columns={column: str(column) for column in frame.columns})
     there, wanted = list(frame.columns), [*inputs, *([] if output is None else [output])]
-    for name in wanted:
-        if name not in there:
-            near = difflib.get_close_matches(name, there, n=1)
-            shown = ", ".join(there[:20]) + (" …" if len(there) > 20 else "")
-            raise InputError(
-                f"the Dask DataFrame has no column {name!r}; it has {shown}."
-                + (f" Did you mean {near[0]!r}?" if near else "")
-            )
-        if there.count(name) > 1:
-            raise InputError(f"the Dask DataFrame has the column {name!r} more than once; give each its own name.")
-        if wanted.count(name) > 1:
-            raise InputError(f"the column {name!r} is asked for more than once; name each column once.")
+    require_columns("the Dask DataFrame", wanted, there)
     return frame if output is None else frame[wanted]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import glob
 import itertools
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +14,14 @@ import numpy as np
 from ..arrays import Array
 from ..errors import InputError
 from ..progress import Progress
-from .parts import LARGEST_NUMBER, ROWS, Engine, Here, Part, Scan, StoredInputs
+from ..text import one_line
+from .columns import require_columns
+from .parts import LARGEST_NUMBER, ROWS, Engine, TablePart
+from .stored import StoredInputs, scanned
+from .tables import PARQUET, need_pyarrow
 
-# Which Parquet files are meant: one, several, those of a folder, or those that fit a pattern.
-
-ENDINGS = (".parquet", ".pq")
+#: How many rows are decoded at a time when only some of a row group are wanted.
+_BATCH = 1 << 16
 
 
 def parquet_files(paths: Sequence[Path]) -> list[Path]:
@@ -28,7 +29,7 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = [file for file in path.rglob("*") if file.suffix.lower() in ENDINGS and _visible(file, path)]
+            inside = [file for file in path.rglob("*") if file.suffix.lower() in PARQUET and _visible(file, path)]
             if not inside:
                 raise InputError(f"{path} has no Parquet files in it; give a folder with .parquet files.")
             found += inside
@@ -39,7 +40,7 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
             if not matching:
                 raise InputError(f"{path} does not exist; give a Parquet file, a folder of them or a pattern.")
             found += [file for file in matching if file.is_file()]
-    wrong = [path for path in found if path.suffix.lower() not in ENDINGS]
+    wrong = [path for path in found if path.suffix.lower() not in PARQUET]
     if wrong:
         raise InputError(f"{wrong[0]} does not end in .parquet or .pq; only Parquet files are read part after part.")
     files = sorted(path.resolve() for path in found)
@@ -57,39 +58,6 @@ def _visible(file: Path, folder: Path) -> bool:
 def fingerprint(files: Sequence[Path]) -> list[list[str | int]]:
     """By which it is noticed that some of ``files`` were replaced or written to: their names, sizes and times."""
     return [[str(file), about.st_size, about.st_mtime_ns] for file in files for about in [file.stat()]]
-
-
-# Parts of tables, of which any columns can be read.
-
-
-class TablePart(Part):
-    """Rows of a table; ``names`` are the columns that are inputs."""
-
-    names: tuple[str, ...]
-
-    @abstractmethod
-    def read(self, names: Sequence[str]) -> Array:
-        """The columns ``names``, rows × columns: finite numbers of usual size, or an error."""
-
-    def inputs(self) -> Array:
-        return self.read(self.names)
-
-    def column(self, name: str) -> Array:
-        return np.ascontiguousarray(self.read((name,))[:, 0])
-
-
-def scanned(
-    parts: Sequence[TablePart], names: Sequence[str], output: str | None, step: Progress, engine: Engine | None = None
-) -> StoredInputs:
-    """All rows of ``parts`` as inputs, after one pass that makes sure that they and their outputs can be read."""
-    total = sum(part.rows for part in parts)
-    scan = Scan.of(total, output)
-    step.stage("reading the rows")
-    return scan.stored(parts, list((engine or Here()).each(scan, parts, step.counter(total))), tuple(names))
-
-
-#: How many rows are decoded at a time when only some of a row group are wanted.
-_BATCH = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -121,7 +89,7 @@ class ParquetPart(TablePart):
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{self.path} cannot be read: {' '.join(str(error).split())}") from error
+            raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
         if done != self.rows:
             raise InputError(f"{self.path} has changed while it was being read; start again.")
         return values
@@ -174,22 +142,15 @@ def rows_of_parquet(
     One pass over these columns and ``output`` makes sure that all values are finite numbers; it takes as much memory
     as one part, which has at most ``rows`` rows.
     """
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise InputError("Parquet tables need pyarrow; install it with: pip install 'sfumato[parquet]'") from None
+    need_pyarrow()
     places = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
     step = Progress() if step is None else step
     wanted = [*inputs, *([] if output is None else [output])]
-    twice = sorted({name for name in wanted if wanted.count(name) > 1})
-    if twice:
-        raise InputError(f"the column {twice[0]!r} is asked for more than once; name each column once.")
     parts: list[ParquetPart] = []
     for file in parquet_files(places):
         start = parts[-1].start + parts[-1].rows if parts else 0
         parts += _parts_of_file(file, start, tuple(inputs), wanted, rows)
-    total = sum(part.rows for part in parts)
-    if total == 0:
+    if not parts:
         raise InputError(f"{', '.join(map(str, places))} has no rows; give at least one.")
     return scanned(parts, inputs, output, step, engine)
 
@@ -203,13 +164,13 @@ def _parts_of_file(file: Path, start: int, names: tuple[str, ...], wanted: list[
             _check_columns(file, opened, wanted)
             sizes = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{file} cannot be read as a Parquet file: {' '.join(str(error).split())}") from error
-    parts: list[ParquetPart] = []
-    first = 0
-    for groups, skip, rows in _portions(sizes, most):
-        parts.append(ParquetPart(start + first, rows, str(file), groups, skip, first, names))
-        first += rows
-    return parts
+        raise InputError(f"{file} cannot be read as a Parquet file: {one_line(error)}") from error
+    portions = list(_portions(sizes, most))
+    firsts = itertools.accumulate((rows for _, _, rows in portions), initial=0)
+    return [
+        ParquetPart(start + first, rows, str(file), groups, skip, first, names)
+        for (groups, skip, rows), first in zip(portions, firsts, strict=False)
+    ]
 
 
 def _portions(sizes: Sequence[int], most: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
@@ -235,15 +196,8 @@ def _check_columns(file: Path, opened: Any, wanted: list[str]) -> None:
     import pyarrow.types as types
 
     schema = opened.schema_arrow
+    require_columns(file, wanted, schema.names)
     for name in wanted:
-        if name not in schema.names:
-            near = difflib.get_close_matches(name, schema.names, n=1)
-            shown = ", ".join(schema.names[:20]) + (" …" if len(schema.names) > 20 else "")
-            raise InputError(
-                f"{file} has no column {name!r}; it has {shown}." + (f" Did you mean {near[0]!r}?" if near else "")
-            )
-        if schema.names.count(name) > 1:
-            raise InputError(f"{file} has the column {name!r} more than once; give each column its own name.")
         kind = schema.field(name).type
         if types.is_temporal(kind):
             raise InputError(

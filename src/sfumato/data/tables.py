@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ import pandas as pd
 
 from ..errors import InputError
 from ..files import replacing
+from ..text import one_line, some_of
+from .columns import require_columns
 
 CSV = (".csv",)
 PARQUET = (".parquet", ".pq")
@@ -25,23 +26,19 @@ def read_table(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}; give the path of a table.")
     try:
-        return _read_parquet(path) if path.suffix.lower() in PARQUET else _read_csv(path)
+        if path.suffix.lower() not in PARQUET:
+            return _read_csv(path)
+        need_pyarrow()
+        return pd.read_parquet(path, engine="pyarrow")
     except InputError:
         raise
     except (ValueError, OSError, UnicodeError) as error:
-        raise InputError(f"{path} cannot be read as a table: {_one_line(error)}") from error
+        raise InputError(f"{path} cannot be read as a table: {one_line(error)}") from error
 
 
 def select_numbers(table: pd.DataFrame, columns: list[str], source: Path, drop_missing: bool = False) -> pd.DataFrame:
     """The named columns of ``table`` as float64; rows with missing values are refused or, if asked, left out."""
-    for column in columns:
-        if column not in table.columns:
-            near = difflib.get_close_matches(column, [str(c) for c in table.columns], n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise InputError(f"{source} has no column {column!r}; it has {_some(list(table.columns), 20)}.{hint}")
-    twice = sorted({column for column in columns if columns.count(column) > 1})
-    if twice:
-        raise InputError(f"the column {twice[0]!r} is asked for more than once; name each column once.")
+    require_columns(source, columns, list(table.columns))
     chosen = pd.DataFrame({column: _numbers(table[column], column, source) for column in columns})
     absent = chosen.isna()
     rows = absent.any(axis=1).to_numpy()
@@ -49,8 +46,8 @@ def select_numbers(table: pd.DataFrame, columns: list[str], source: Path, drop_m
         places = [str(i + 1) for i in rows.nonzero()[0]]
         empty = [column for column in columns if absent[column].any()]
         raise InputError(
-            f"{source} has {len(places)} of {len(chosen)} rows with missing values in {_some(empty, 5)} "
-            f"(rows {_some(places, 8)}, counted from 1 below the header); "
+            f"{source} has {len(places)} of {len(chosen)} rows with missing values in {some_of(empty, 5)} "
+            f"(rows {some_of(places, 8)}, counted from 1 below the header); "
             "fill them in, or leave these rows out with --drop-missing."
         )
     kept: pd.DataFrame = chosen.loc[~rows].reset_index(drop=True)
@@ -64,7 +61,7 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     _check_ending(path)
     with replacing(path) as file:
         if path.suffix.lower() in PARQUET:
-            _need_pyarrow()
+            need_pyarrow()
             table.to_parquet(file, index=False)
         else:
             table.to_csv(file, index=False, mode="wb")
@@ -85,12 +82,8 @@ def _read_csv(path: Path) -> pd.DataFrame:
     return table
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
-    _need_pyarrow()
-    return pd.read_parquet(path, engine="pyarrow")
-
-
-def _need_pyarrow() -> None:
+def need_pyarrow() -> None:
+    """Say how to install what reads and writes Parquet, where it is missing."""
     try:
         import pyarrow  # noqa: F401
     except ImportError:
@@ -111,12 +104,3 @@ def _numbers(values: pd.Series, column: str, source: Path) -> pd.Series:
             f"is not a number; {int(wrong.sum())} such value(s). Encode the column as numbers, or leave it out."
         )
     return numbers.astype("float64")
-
-
-def _some(words: list[str], most: int) -> str:
-    shown = ", ".join(str(word) for word in words[:most])
-    return shown if len(words) <= most else f"{shown}, … ({len(words)} in all)"
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

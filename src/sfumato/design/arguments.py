@@ -11,7 +11,7 @@ import torch
 from gpytorch.kernels import CosineKernel
 
 from ..arrays import Array
-from ..data import Inputs, Outputs, as_inputs, in_row_order, known_output, stacked_inputs
+from ..data import Inputs, MemoryInputs, Outputs, as_inputs, in_row_order, known_output, stacked_inputs
 from ..errors import InputError
 from ..models import JointPrior, Prior
 from ..promise import (
@@ -94,7 +94,7 @@ def _inputs(joint: JointPrior, X: Any, released: Sequence[str]) -> Inputs:
     for name in released:
         if not joint.takes_input(name):
             place = np.array(joint.place_of(name, None if common is None else common.names))[None]
-            rows[name] = Inputs(place, None if common is None else common.columns)
+            rows[name] = MemoryInputs(place, None if common is None else common.columns)
     return stacked_inputs({name: rows[name] for name in released}, Outputs.several(joint.outputs))
 
 

@@ -21,6 +21,7 @@ from ..progress import Progress
 from ..progress import progress as show_progress
 from ..promise import FloorTolerance, FractionTolerance
 from ..regions import Region
+from ..text import plain
 from ..views import pictures
 from .tradeoff_readers import (
     DELTA,
@@ -165,15 +166,18 @@ class Tradeoff:
 
     def as_dict(self) -> dict[str, Any]:
         """Numbers in plain Python types; what is not finite becomes None, as JSON has it."""
-        return {
-            "region": self.region,
-            "output": self.output,
-            "prior_rmse": _plain(self.prior_rmse),
-            "sensitivity": self.sensitivity,
-            "everything": {name: _plain(value) for name, value in asdict(self.everything).items()},
-            "rows": [{name: _plain(value) for name, value in asdict(line).items()} for line in self.rows],
-            "skipped": [{"way": way, "why": why} for way, why in self.skipped],
-        }
+        found: dict[str, Any] = plain(
+            {
+                "region": self.region,
+                "output": self.output,
+                "prior_rmse": self.prior_rmse,
+                "sensitivity": self.sensitivity,
+                "everything": asdict(self.everything),
+                "rows": [asdict(line) for line in self.rows],
+                "skipped": [{"way": way, "why": why} for way, why in self.skipped],
+            }
+        )
+        return found
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The loss of accuracy outside against the level, a curve for each way."""
@@ -237,10 +241,6 @@ def notes(found: Tradeoff) -> list[str]:
     promised = [line for line in found.rows if line.holds is not None]
     first = [line for line in promised if line.way == promised[0].way]
     return [*said, *(sentence_of(found, line) for line in first[len(first) // 2 :][:1])]
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 Way = Literal["joint", "pointwise", "diagonal", "dropout", "cloaking"]

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import Array
-from ..data import Inputs
+from ..data import MemoryInputs
 from ..design import AskedCover, BackEnd, Exposure, InUnits, Problem, Solution, design_in, rescaled
 from ..errors import InputError
 from ..models import Prior
@@ -251,7 +251,7 @@ def translated(promise: Promise, prior: Prior, layout: RowLayout) -> Promise:
     carried = replace(
         design,
         prior=prior,
-        inputs=Inputs(layout.inputs.values, layout.inputs.columns, layout.inputs.outputs),
+        inputs=MemoryInputs(layout.inputs.values, layout.inputs.columns, layout.inputs.outputs),
         region=region,
         tolerance=tolerance,
         sensitive=_renumbered(design.sensitive, old, layout, number),

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..arrays import Array
-from ..data import Inputs, among
+from ..data import MemoryInputs, among
 from ..errors import InputError
 from ..models import Prior
 from ..noise import Noise
@@ -111,7 +111,7 @@ def promises_of(release: Revealed) -> list[Promise]:
     if design.cover == "rows":
         # between the rows nothing was promised
         rows = design.region.promised_at_rows(design.inputs.values)
-        points = Points(Inputs(rows, design.inputs.columns))
+        points = Points(MemoryInputs(rows, design.inputs.columns))
         design = replace(design, region=points.on_columns_of(design.inputs), cover="points")
     return [Promise(design, prior, RowLayout.of(release), (), asked) for prior in design.priors]
 

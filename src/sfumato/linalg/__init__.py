@@ -27,10 +27,10 @@ from .tensors import (
     as_tensor,
     cholesky_in_place,
     inverse_norm,
-    one_thread,
     solve_lower,
     squared_norms,
     units,
 )
+from .threads import one_thread, thread_share
 from .weighting import Weighting
 from .whitening import Whitening

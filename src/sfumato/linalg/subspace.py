@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
+
+from .threads import torch_threads
 
 UNIT = torch.finfo(torch.float64).eps
 
@@ -107,7 +109,7 @@ class FeasibleSubspace:
 
     def positive_part(self, U: torch.Tensor, accuracy: float = 1e-8) -> SubspaceResult | None:
         """As ``subspace_positive_part``, from the basis that is there."""
-        with _threads(1) if len(self.lower) < SOME_ROWS else nullcontext():
+        with torch_threads(1) if len(self.lower) < SOME_ROWS else nullcontext():
             for result in self.iterates(U, accuracy):
                 if result.trace - result.lower_bound <= accuracy * result.trace:
                     return result
@@ -123,7 +125,7 @@ class FeasibleSubspace:
         while True:
             seen = self.P.T @ U
             needed = (seen @ seen.T).cpu()
-            with _threads(1):
+            with torch_threads(1):
                 values, vectors, below = self._cover(needed)
                 upper, lower = float(values.sum()), float(below.sum())
                 allowed = accuracy * upper
@@ -183,7 +185,7 @@ class FeasibleSubspace:
         new = directions
         for _ in range(2):
             new = _orthonormal(new - self.P @ (self.P.T @ new))[0]
-        with _threads(self.threads):
+        with torch_threads(self.threads):
             whitened = torch.linalg.solve_triangular(self.lower, new, upper=False)
             image = self.lower @ (self.lower.T @ new) if self.A is None else self.A @ new
         shared = self.Z.T @ whitened
@@ -204,16 +206,6 @@ class FeasibleSubspace:
 
 
 def _orthonormal(block: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    with _threads(1):
+    with torch_threads(1):
         Q, R = torch.linalg.qr(block)
     return Q, R
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

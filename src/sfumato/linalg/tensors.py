@@ -1,25 +1,16 @@
-"""Small matrices on one thread.
+"""PyTorch as a library of dense float64 matrices: in NumPy's arrays or on a device, Cholesky factors in place.
 
-A product of 50 × 50 matrices is over before a second thread has woken up. Thousands of them in a row, on a machine that
-has other work too, are then a hundred times slower than on one thread.
+Searches and certificates share these few calls of LAPACK, and nothing else that computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from ..arrays import Array
-
-# PyTorch as a library of dense float64 matrices: in NumPy's arrays or on a device, Cholesky factors in place.
-#
-# Searches and certificates share these few calls of LAPACK, and nothing else that computes.
 
 #: A matrix of float64 in either form; a tensor may live on any device.
 Matrix: TypeAlias = Array | torch.Tensor
@@ -89,31 +80,12 @@ def inverse_norm(lower: torch.Tensor) -> float:
     return max(estimate, size, 2.0 * float(solve(slope).abs().sum()) / (3.0 * n))
 
 
-# Solving with a triangular matrix for many right-hand sides at once.
-
-
 def solve_lower(lower: Matrix, block: Matrix) -> Array:
     """``lower⁻¹ block``; PyTorch's solver is about twice as fast as SciPy's for wide blocks."""
     return as_array(torch.linalg.solve_triangular(as_tensor(lower), as_tensor(block), upper=False))
-
-
-# Units in which numbers are near 1, as powers of two: going there and back rounds nothing.
 
 
 def units(variances: Array) -> Array:
     """Powers of two, one for each variance, near its square root: dividing by them rounds nothing."""
     exponents = np.round(np.log2(np.maximum(variances, np.finfo(np.float64).tiny)) / 2.0)
     return np.asarray(np.exp2(exponents))
-
-
-@cache
-def _controller() -> Any:
-    # made late: it finds the libraries that are loaded when it is made
-    return ThreadpoolController()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """BLAS and OpenMP use a single thread inside, and as many as before afterwards."""
-    with _controller().limit(limits=1):
-        yield

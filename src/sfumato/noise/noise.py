@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from ..arrays import Array, Index
-from ..data import Inputs, Part, parts_of
+from ..data import Inputs, Part
 from ..errors import InputError
 from ..linalg import as_tensor
 from ..models import Prior, kernel_matrix
@@ -385,7 +385,7 @@ class FunctionalNoise(Noise):
         blocks = [own.covariance(z) for own, z in zip(self.priors, self.centres, strict=True)]
         for array in (*self.centres, *blocks, self.mixing, sensitive, np.asarray(prior.noise)):
             yield from _bytes_of(array)
-        for part in parts_of(inputs):
+        for part in inputs.parts():
             yield np.ascontiguousarray(part.inputs(), dtype=np.float64).tobytes()
 
     def restricted(self, rows: Index) -> Noise:
@@ -399,7 +399,7 @@ class FunctionalNoise(Noise):
 
     def parts(self) -> Sequence[Part]:
         """The rows, part after part."""
-        return parts_of(self.inputs)
+        return self.inputs.parts()
 
     def _blocks(self) -> Iterator[Array]:
         return (part.inputs() for part in self.parts())

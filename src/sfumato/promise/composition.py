@@ -20,7 +20,7 @@ import torch
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
-from ..data import Inputs, default_names
+from ..data import Inputs, MemoryInputs, default_names
 from ..errors import InputError
 from ..linalg import as_tensor, parallel_sum_factor, units
 from ..models import Prior
@@ -239,7 +239,7 @@ class RowLayout:
         columns = self.inputs.columns
         if columns is None and self.joint:
             columns = self.inputs.outputs.columns(self.inputs.plain.names)
-        return Inputs(rows, columns, self.inputs.outputs)
+        return MemoryInputs(rows, columns, self.inputs.outputs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from ..arrays import Array, Mask
-from ..data import Inputs, parts_of
+from ..data import Inputs
 from ..models import Prior
 from ..noise import Noise
 from ..regions import Region
@@ -86,7 +86,7 @@ class Design:
 
     def rows_inside(self) -> Array:
         """The rows of the data that lie in the region."""
-        inside = (part.inputs() for part in parts_of(self.inputs))
+        inside = (part.inputs() for part in self.inputs.parts())
         return np.vstack([self.region.promised_at_rows(rows) for rows in inside])
 
     def rows_in_reach(self) -> Array:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ..arrays import Array
-from ..data import ONE_OUTPUT, Done, Engine, Here, Outputs, parts_of
+from ..data import ONE_OUTPUT, Done, Engine, Here, Outputs
 from ..promise import (
     ALARMING,
     SEVERITIES,
@@ -31,6 +31,7 @@ from ..promise import (
     in_order,
     verdict,
 )
+from ..text import plain
 from .findings import finding_on_promise, findings_on_check, findings_on_compression, findings_on_design
 from .gathering import gathering_places, starts, walk
 from .knowledge import ExactKnowledge, Knowledge
@@ -163,14 +164,8 @@ class Certificate:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in plain Python types; what is not finite becomes None, as JSON has it."""
-        plain: dict[str, Any] = {}
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if isinstance(value, float) and not np.isfinite(value):
-                value = None
-            plain[name] = list(value) if isinstance(value, tuple) else value
-        findings = [asdict(one) for one in self.findings]
-        return plain | {"worst_input": self.worst_input.tolist(), "findings": findings, "verdict": self.verdict}
+        found: dict[str, Any] = plain({**asdict(self), "verdict": self.verdict})
+        return found
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -268,7 +263,7 @@ def examine(design: Design, summary: Summary | None = None, device: str | None =
 
 def _rows_of_region(design: Design, moved: bool) -> Iterator[Array]:
     """The rows of the data inside the region, some at a time; ``moved``: all of them, each moved into it."""
-    for part in parts_of(design.inputs):
+    for part in design.inputs.parts():
         rows = part.inputs()
         rows = np.asarray(design.region.project(rows, design.representatives) if moved else rows)
         rows = design.region.promised_at_rows(rows)

@@ -19,7 +19,7 @@ import scipy.linalg
 import torch
 
 from ..arrays import Array
-from ..data import Done, Engine, Inputs, Part, Totals, among, parts_of
+from ..data import Done, Engine, Inputs, Part, Totals, among
 from ..errors import InputError
 from ..linalg import solve_lower
 from ..machine import free_memory
@@ -328,7 +328,7 @@ def summarise(
         columns["outputs"] = outputs
     noisy = tuple(i for i, prior in enumerate(priors) if not isinstance(prior.noise, float))
     work = Gram(tuple(features), noisy, weights is not None, outputs is not None, device or "cpu")
-    totals = engine.total(work, parts_of(inputs, columns), done)
+    totals = engine.total(work, inputs.parts(columns), done)
     noises = tuple(prior.noise if isinstance(prior.noise, float) else None for prior in priors)
     return Summary(tuple(features), noises, totals)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 from collections.abc import Iterable
 from typing import Any
@@ -13,6 +12,7 @@ import pandas as pd
 from ..arrays import Array
 from ..data import Inputs
 from ..errors import InputError
+from ..text import close_match
 
 #: Regions write themselves out, up to this many characters; reprlib shortens plain values further.
 _LONGEST_TEXT = 200
@@ -103,19 +103,6 @@ def column_position(column: str, inputs: Inputs) -> int:
         f"the region names the column {column!r}, which X does not have; it has {known}."
         f"{close_match(column, inputs.names)}"
     )
-
-
-def close_match(word: str, known: Iterable[str]) -> str:
-    """ " Did you mean …?" where a known name is close to ``word``, else nothing."""
-    folded = {name.casefold(): name for name in known}
-    near = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
-    return f" Did you mean {folded[near[0]]!r}?" if near else ""
-
-
-def number_text(value: float) -> str:
-    """The shortest text that reads back as the same number."""
-    value = float(value)
-    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
 def name_text(name: str) -> str:

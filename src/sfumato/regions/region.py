@@ -14,7 +14,8 @@ from ..arrays import Array, Mask
 from ..data import Inputs, among, as_inputs
 from ..errors import InputError
 from ..linalg import deal, fill_cube, fill_interval
-from .checks import at_least_one, distinct, name_text, number_text, rows, same_dimension, shown, unbound
+from ..text import number_text
+from .checks import at_least_one, distinct, name_text, rows, same_dimension, shown, unbound
 
 #: Regions are nested and have parts up to these numbers, so that what is built can be read back from a file.
 MOST_DEPTH, MOST_NODES = 16, 1000

@@ -12,13 +12,13 @@ from ..arrays import Array, Mask
 from ..data import Inputs, default_names
 from ..errors import InputError
 from ..linalg import fill_ball
+from ..text import number_text
 from .checks import (
     at_least_one,
     column_position,
     distinct,
     items,
     name_text,
-    number_text,
     real,
     reals,
     rows,

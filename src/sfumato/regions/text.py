@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from ..errors import InputError
-from .checks import close_match, name_text, number_text, shown
+from ..text import close_match, number_text
+from .checks import name_text, shown
 from .region import Region, Union
 from .shapes import Box
 from .tokens import Token, Tokens

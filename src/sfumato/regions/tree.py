@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..data import Inputs
+from ..data import MemoryInputs
 from ..errors import FormatError, InputError
 from ..tree_checks import items, matrix, node, number, positive, text, texts, whole
 from .by_output import MOST_OUTPUTS, OutputRegion
@@ -88,7 +88,7 @@ def _points(entries: dict[str, Any]) -> Region:
     columns = _columns(entries)
     if columns is not None and len(columns) != values.shape[1]:
         raise FormatError(f"the points have {values.shape[1]} numbers each, but {len(columns)} columns.")
-    return Points(Inputs(values, columns))
+    return Points(MemoryInputs(values, columns))
 
 
 def _columns(entries: dict[str, Any]) -> tuple[str, ...] | None:

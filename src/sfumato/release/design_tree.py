@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 
 from ..arrays import Array
-from ..data import LARGEST_NUMBER, ONE_OUTPUT, Inputs, Outputs
+from ..data import LARGEST_NUMBER, ONE_OUTPUT, Inputs, MemoryInputs, Outputs
 from ..errors import FormatError, InputError
 from ..models import OutputsKernel, Prior, build_kernel, build_mean, describe_kernel, describe_mean
 from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise, of_prior
@@ -167,7 +167,7 @@ def build_inputs(values: Array, names: Any, output_names: Any) -> Inputs:
     """Inputs of which ``names`` are the columns, as the file has them; ``output_names``: those of several outputs."""
     several = output_names is not None
     outputs = Outputs.several(texts(output_names, "output names", LONGEST_NAME)) if several else ONE_OUTPUT
-    inputs = Inputs(values, build_columns(names), outputs)
+    inputs = MemoryInputs(values, build_columns(names), outputs)
     if several:
         if not 0 < len(outputs) <= MOST_OUTPUTS or len(set(outputs)) < len(outputs) or inputs.dimension < 2:
             raise FormatError("the file's output names are not those of several outputs.")

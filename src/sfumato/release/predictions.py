@@ -18,7 +18,7 @@ import pandas as pd
 import scipy.linalg
 
 from ..arrays import Array
-from ..data import Done, Engine, Inputs, among
+from ..data import Done, Engine, Inputs, MemoryInputs, among
 from ..linalg import solve_lower
 from ..models import GaussianProcess, Prior
 from ..noise import FunctionalNoise
@@ -73,7 +73,7 @@ def predict_with(process: GaussianProcess, new: Inputs, rows: int) -> Prediction
     mean, std = np.empty(len(new)), np.empty(len(new))
     step = max(128, _BLOCK // max(rows, 1))
     for start in range(0, len(new), step):
-        block = Inputs(new.values[start : start + step], new.columns, new.outputs)
+        block = MemoryInputs(new.values[start : start + step], new.columns, new.outputs)
         mean[start : start + step] = process.mean_at(block)
         std[start : start + step] = np.sqrt(process.variance(block))
     return Prediction(mean, std, lambda: process.covariance(new), index=new.index)

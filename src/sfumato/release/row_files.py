@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..arrays import Array
-from ..data import LARGEST_NUMBER, ROWS, StoredInputs, TablePart, scanned
+from ..data import LARGEST_NUMBER, ROWS, StoredInputs, TablePart, need_pyarrow, scanned
 from ..errors import FormatError, InputError
 from ..files import TEMPORARY_NAME, replacing, sync_folder
 from ..progress import Progress
@@ -140,10 +140,7 @@ def released_rows(
     """The rows of a release in ``folder``, after one pass in which every file is checked."""
     if not files:
         raise FormatError("the release has no rows; it is damaged.")
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise InputError("Parquet tables need pyarrow; install it with: pip install 'sfumato[parquet]'") from None
+    need_pyarrow()
     parts: list[ReleasedPart] = []
     start = 0
     for number, file in enumerate(files):

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..data import parts_of
 from ..errors import InputError
 from ..ledger import Ledger, Remaining
 from ..models import OutputsKernel
@@ -280,7 +279,7 @@ class Facts:
     def rows_inside(self) -> int:
         """How many rows have inputs in the region."""
         region = self.design.region
-        return sum(int(np.sum(region.contains_for_any_output(part.inputs()))) for part in parts_of(self.design.inputs))
+        return sum(int(np.sum(region.contains_for_any_output(part.inputs()))) for part in self.design.inputs.parts())
 
     @property
     def steps(self) -> list[tuple[str, float]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Array, Mask
-from ..data import ONE_OUTPUT, Inputs, as_inputs
+from ..data import ONE_OUTPUT, MemoryInputs, as_inputs
 from ..errors import InputError
 from ..models import OutputsKernel
 from ..promise import Design
@@ -147,7 +147,7 @@ class View:
             at = at.to_dict()
         if isinstance(at, Mapping):
             at = pd.DataFrame({name: [value] for name, value in at.items()})
-        like = Inputs(self.rows[:1], self.names)
+        like = MemoryInputs(self.rows[:1], self.names)
         found = as_inputs(at if isinstance(at, pd.DataFrame) else np.atleast_2d(at), "at", like=like)
         if len(found) != 1:
             raise InputError(f"at has {len(found)} rows; give one input.")

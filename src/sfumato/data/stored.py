@@ -1,0 +1,203 @@
+"""Rows that are read where they are needed: inputs and outputs of any number, in memory one part after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import Array, Index, Mask
+from ..errors import InputError
+from ..progress import Progress
+from .inputs import Inputs, MemoryInputs, sample_places
+from .outputs import Outputs
+from .parts import Engine, Here, Part, TablePart
+
+
+@dataclass(frozen=True, eq=False)
+class StoredColumn(np.lib.mixins.NDArrayOperatorsMixin):
+    """A number for each row, such as its output, under ``name`` in each of the ``parts``.
+
+    ``np.asarray`` and arithmetic read all of it; a slice and ``select`` read the parts with these rows.
+    """
+
+    parts: tuple[Part, ...]
+    name: str
+
+    def __len__(self) -> int:
+        return _count(self.parts)
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self),)
+
+    def select(self, keep: Mask | Index) -> Array:
+        return _selected(self.parts, keep, lambda part: part.column(self.name), ())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.select(np.arange(len(self))[key]) if isinstance(key, slice) else np.asarray(self)[key]
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        values = np.concatenate([part.column(self.name) for part in self.parts])
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *arguments: Any, **options: Any) -> Any:
+        read = (np.asarray(value) if isinstance(value, StoredColumn) else value for value in arguments)
+        return getattr(ufunc, method)(*read, **options)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} stored values of {self.name}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StoredInputs(Inputs):
+    """Rows that are read part after part."""
+
+    stored: tuple[Part, ...]
+    sample: MemoryInputs
+    index: None = None
+
+    @cached_property
+    def columns(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        return self.sample.columns
+
+    @cached_property
+    def outputs(self) -> Outputs:  # type: ignore[override]
+        return self.sample.outputs
+
+    @cached_property
+    def values(self) -> Array:  # type: ignore[override]
+        read = np.concatenate([part.inputs() for part in self.stored])
+        read.setflags(write=False)
+        return read
+
+    def __len__(self) -> int:
+        return _count(self.stored)
+
+    @property
+    def dimension(self) -> int:
+        return self.sample.dimension
+
+    def select(self, keep: Mask | Index) -> MemoryInputs:
+        chosen = _selected(self.stored, keep, lambda part: part.inputs(), (self.dimension,))
+        return MemoryInputs(chosen, self.columns, self.outputs)
+
+    def column(self, name: str) -> StoredColumn:
+        """What else the parts know of each row."""
+        return StoredColumn(self.stored, name)
+
+    def parts(self, columns: Mapping[str, Any] | None = None) -> Sequence[Part]:
+        """The rows part after part, each with its share of ``columns``: arrays, or stored columns of the same parts."""
+        columns = columns or {}
+        for name, values in columns.items():
+            same = not isinstance(values, StoredColumn) or _borders(values.parts) == _borders(self.stored)
+            if len(values) != len(self) or not same:
+                raise InputError(f"{name} has {len(values)} values, in other parts than the {len(self)} rows of X.")
+        renamed = {name: values.name for name, values in columns.items() if isinstance(values, StoredColumn)}
+        arrays = {name: values for name, values in columns.items() if not isinstance(values, StoredColumn)}
+        if not columns:
+            return self.stored
+        return [
+            PartWithMore(
+                part, {name: values[part.start : part.start + part.rows] for name, values in arrays.items()}, renamed
+            )
+            for part in self.stored
+        ]
+
+    def published_as(self, name: str) -> StoredInputs:
+        sample = self.sample.published_as(name)
+        return self if sample is self.sample else replace(self, sample=sample)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what has been read into memory is not sent to others
+        return {"stored": self.stored, "sample": self.sample}
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} stored rows of {', '.join(self.names)} in {len(self.stored)} parts>"
+
+
+@dataclass(frozen=True, eq=False)
+class PartWithMore(Part):
+    """A part and what else is known of its rows; ``renamed`` are columns of its own under the names they go by here."""
+
+    part: Part
+    more: Mapping[str, Array]
+    renamed: Mapping[str, str]
+
+    @property
+    def start(self) -> int:  # type: ignore[override]
+        return self.part.start
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        return self.part.rows
+
+    def inputs(self) -> Array:
+        return self.part.inputs()
+
+    def column(self, name: str) -> Array:
+        return self.more[name] if name in self.more else self.part.column(self.renamed.get(name, name))
+
+
+def scanned(
+    parts: Sequence[TablePart], names: Sequence[str], output: str | None, step: Progress, engine: Engine | None = None
+) -> StoredInputs:
+    """All rows of ``parts`` as inputs, after one pass that makes sure that they and their outputs can be read.
+
+    The pass keeps the same sample as if the rows were in memory (``Inputs.sample``).
+    """
+    total = _count(parts)
+    step.stage("reading the rows")
+    found = list((engine or Here()).each(_Scan(output, total), parts, step.counter(total)))
+    places, values = (np.concatenate(each) for each in zip(*found, strict=True))
+    keep = np.isin(places, sample_places(total))
+    keep[values.argmin(axis=0)] = True
+    keep[values.argmax(axis=0)] = True
+    sample = np.ascontiguousarray(values[keep])
+    sample.setflags(write=False)
+    return StoredInputs(tuple(parts), MemoryInputs(sample, tuple(names)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Scan:
+    """The work on a part: inputs and ``output`` are read; rows of the sample and extremes come back, with places."""
+
+    output: str | None
+    total: int
+
+    def __call__(self, part: Part) -> tuple[Index, Array]:
+        table = cast(TablePart, part)
+        wanted = table.names if self.output is None else (*table.names, self.output)
+        X = table.read(wanted)[:, : len(table.names)]
+        chosen = sample_places(self.total)
+        chosen = chosen[(chosen >= part.start) & (chosen < part.start + part.rows)] - part.start
+        places = np.unique(np.concatenate([chosen, X.argmin(axis=0), X.argmax(axis=0)]))
+        return places + part.start, X[places]
+
+
+def _borders(parts: Sequence[Part]) -> list[int]:
+    return [part.start for part in parts]
+
+
+def _count(parts: Sequence[Part]) -> int:
+    return sum(part.rows for part in parts)
+
+
+def _selected(
+    parts: Sequence[Part], keep: Mask | Index, read: Callable[[Part], Array], shape: tuple[int, ...]
+) -> Array:
+    """What ``read`` finds of the rows in ``keep``; parts without any of them are not read."""
+    rows: Index = np.flatnonzero(keep) if keep.dtype == np.bool_ else np.asarray(keep, dtype=np.intp)
+    if rows.size and not 0 <= rows.min() <= rows.max() < _count(parts):
+        raise IndexError(f"rows {rows.min()} to {rows.max()} are asked for, but there are {_count(parts)}")
+    chosen = np.empty((len(rows), *shape))
+    for part in parts:
+        here = np.flatnonzero((part.start <= rows) & (rows < part.start + part.rows))
+        if here.size:
+            chosen[here] = read(part)[rows[here] - part.start]
+    chosen.setflags(write=False)
+    return chosen

@@ -1,0 +1,62 @@
+"""Texts that every room writes alike: exact numbers, hints at a misspelt name, errors in one line, values for JSON."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def number_text(value: float) -> str:
+    """The shortest text that reads back as the same number.
+
+    >>> [number_text(value) for value in (2.0, 0.1, 1e300)]
+    ['2', '0.1', '1e+300']
+    """
+    value = float(value)
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def close_match(word: str, known: Iterable[str]) -> str:
+    """ " Did you mean …?" where a known name is close to ``word``, else nothing.
+
+    >>> close_match("Agep", ["AGEP", "PUMA"])
+    " Did you mean 'AGEP'?"
+    """
+    folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    return f" Did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def some_of(words: Sequence[Any], most: int) -> str:
+    """The first ``most`` words, and how many there are if that is not all.
+
+    >>> some_of(["a", "b", "c"], 2)
+    'a, b, … (3 in all)'
+    """
+    shown = ", ".join(str(word) for word in words[:most])
+    return shown if len(words) <= most else f"{shown}, … ({len(words)} in all)"
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, without line breaks."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def plain(value: Any) -> Any:
+    """``value`` in numbers, texts, lists and dicts: paths become texts; infinity and NaN, which JSON lacks, None.
+
+    >>> plain({"ratio": float("nan"), "inputs": (1, 2.5)})
+    {'ratio': None, 'inputs': [1, 2.5]}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
