@@ -6,7 +6,6 @@ import copy
 import math
 import warnings
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 
 import gpytorch
 import numpy as np
@@ -16,12 +15,11 @@ import scipy.linalg
 import scipy.stats
 import torch
 
+from sfumato.data.orbit import simulate, training_grid
 from sfumato.errors import FitWarning, InputError
 from sfumato.models.fit import FitReport, fit_prior
 from sfumato.models.prior import Prior
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the paper's data are not at {DATA}")
+from sfumato.paper.census_data import paper_split, read_pums
 
 T = np.linspace(0.0, 3.0, 61)
 
@@ -145,12 +143,11 @@ def test_data_that_the_kernel_cannot_follow_raise_a_warning():
     assert not prior.fit_report.converged
 
 
-@needs_data
 def test_the_paper_s_satellite_values_come_out():
-    orbit = pd.read_csv(DATA / "satellite_data.csv").iloc[::5]
+    orbit = simulate(training_grid())
     expected = {"r": 1.05247, "r_dot": -2e-6, "theta": 9.43277, "theta_dot": 6.28842}
     for output, beta in expected.items():
-        prior = fit_prior(orbit[["time"]], orbit[output], noise=0.0, lengthscale=0.05)
+        prior = fit_prior(orbit[["t"]], orbit[output], noise=0.0, lengthscale=0.05)
         assert values(prior)[2] == pytest.approx(beta, abs=2e-4)
 
 
@@ -455,34 +452,16 @@ def test_wrong_use_is_explained(options, message):
 # ---------------------------------------------------------------- the paper's census study
 
 
-def census():
+@pytest.fixture(scope="session")
+def census(paper_data):
     """The paper's 1325 training rows: 5 columns and income in 1e5 dollars."""
-    everyone = pd.read_csv(DATA / "pums_ptx2023_sample_5000.csv", low_memory=False)
-    rows = np.random.RandomState(0).choice(5000, 2000, replace=False)
-    columns = ["PUMA", "POWPUMA", "AGEP", "ANC1P", "POBP"]
-    sample = everyone.iloc[rows][[*columns, "PINCP"]].astype(float)
-    sample = sample[sample["PINCP"].notna()].fillna(0.0)
-    test = int(0.2 * len(sample))
-    train, _ = torch.utils.data.random_split(
-        range(len(sample)), [len(sample) - test, test], generator=torch.Generator().manual_seed(0)
-    )
-    sample = sample.iloc[list(train)]
-    return sample[columns], sample["PINCP"].to_numpy() / 1e5
+    data = paper_split(read_pums(paper_data / "pums_ptx2023_sample_5000.csv"))
+    return data.train, data.train_y
 
 
-@needs_data
-def test_the_census_rows_are_the_paper_s():
-    X, y = census()
-    assert len(y) == 1325
-    assert y.mean() == pytest.approx(0.4987, abs=1e-4)
-    assert y.std(ddof=1) == pytest.approx(0.7600, abs=1e-4)
-    assert (X["AGEP"].between(75, 100) & (X["PUMA"] <= 2000)).sum() == 24
-
-
-@needs_data
 @pytest.mark.slow
-def test_the_census_fit_reaches_the_known_maximum():
-    X, y = census()
+def test_the_census_fit_reaches_the_known_maximum(census):
+    X, y = census
     with pytest.warns(FitWarning, match="lengthscale of PUMA ended at its upper limit"):
         prior = fit_prior(X, y, restarts=1)
     normalised = prior.fit_report.log_likelihood + len(y) * math.log(y.std(ddof=1))
@@ -490,10 +469,9 @@ def test_the_census_fit_reaches_the_known_maximum():
     assert prior.fit_report.converged
 
 
-@needs_data
 @pytest.mark.slow
-def test_the_paper_s_adam_schedule_stops_where_the_paper_s_code_does():
-    X, y = census()
+def test_the_paper_s_adam_schedule_stops_where_the_paper_s_code_does(census):
+    X, y = census
     with pytest.warns(FitWarning, match="still rising"):
         prior = fit_prior(X, y, optimizer="adam", epochs=100, decay=(10, 0.1), weight_decay=1e-4)
     normalised = prior.fit_report.log_likelihood + len(y) * math.log(y.std(ddof=1))

@@ -16,14 +16,6 @@ from sfumato.paper.census_data import FEATURES, INCOME, URL, paper_split, read_p
 COLUMNS = [*FEATURES, INCOME]
 
 
-@pytest.fixture(scope="session")
-def sample(shared_data):
-    path = shared_data / "pums_ptx2023_sample_5000.csv"
-    if not path.is_file():
-        pytest.skip(f"the paper's census sample ({path.name}) is not in ../shared/data")
-    return read_pums(path)
-
-
 # ---------------------------------------------------------------- reading
 
 
@@ -96,8 +88,8 @@ def test_what_is_not_a_census_table_is_refused_with_the_address_of_one(tmp_path,
 # ---------------------------------------------------------------- splitting
 
 
-def test_the_papers_split_has_its_1325_and_331_rows_with_24_and_3_sensitive_ones(sample):
-    data = paper_split(sample)
+def test_the_papers_split_has_its_1325_and_331_rows_with_24_and_3_sensitive_ones(paper_data):
+    data = paper_split(read_pums(paper_data / "pums_ptx2023_sample_5000.csv"))
     assert (len(data.train), len(data.test)) == (1325, 331)
     assert (int(data.train_inside.sum()), int(data.test_inside.sum())) == (24, 3)
     assert list(data.train.columns) == list(FEATURES)
@@ -109,8 +101,16 @@ def test_the_papers_split_has_its_1325_and_331_rows_with_24_and_3_sensitive_ones
     assert int(data.train["PUMA"].between(0, 2000).sum()) == 237
 
 
-def test_another_seed_gives_another_split(sample):
-    assert not np.array_equal(paper_split(sample, seed=1).train_y[:100], paper_split(sample).train_y[:100])
+def test_the_split_of_a_table_is_always_the_same():
+    data = paper_split(made_up_pums(2500))
+    assert (len(data.train), len(data.test)) == (1186, 296)
+    assert (int(data.train_inside.sum()), int(data.test_inside.sum())) == (41, 9)
+    assert data.train_y.mean() == pytest.approx(0.5450927, abs=1e-7)
+
+
+def test_another_seed_gives_another_split():
+    table = made_up_pums(2500)
+    assert not np.array_equal(paper_split(table, seed=1).train_y[:100], paper_split(table).train_y[:100])
 
 
 def test_children_have_no_income_and_people_without_work_are_at_area_0():

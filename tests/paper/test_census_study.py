@@ -173,11 +173,8 @@ def test_other_settings_are_refused(people):
 
 
 @pytest.fixture(scope="session")
-def texans(shared_data):
-    path = shared_data / "pums_ptx2023_sample_5000.csv"
-    if not path.is_file():
-        pytest.skip(f"the paper's census sample ({path.name}) is not in ../shared/data")
-    return paper_split(read_pums(path))
+def texans(paper_data):
+    return paper_split(read_pums(paper_data / "pums_ptx2023_sample_5000.csv"))
 
 
 @pytest.mark.slow
