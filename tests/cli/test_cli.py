@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
+import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,9 +16,8 @@ import pytest
 import sfumato as sf
 from command_line import answer, as_words, done, refused, run
 from sfumato.noise.noise import CorrelatedNoise
-from sfumato.progress import progress
 
-Run = Callable[..., Any]
+COMMANDS = "demo, protect, predict, certify, report, audit, tradeoff, ledger show, ledger verify, reproduce, data"
 
 
 @pytest.fixture
@@ -53,12 +49,19 @@ def released(data: Path) -> Path:
     return data.parent / "orbit.sfumato"
 
 
-def test_version_and_help() -> None:
+@pytest.mark.parametrize("command", COMMANDS.split(", "))
+def test_help_has_examples_and_fits_on_a_small_screen(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = done(run(*command.split(), "--help")).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    shown = " ".join(lines).partition("Examples")[2]
+    assert f"sfumato {command} " in shown
+    # what an option takes is said in a word, not as a type of Python
+    assert not re.search("--[a-z-]+ +<(list|str|float|int|path)", "\n".join(lines))
+
+
+def test_version() -> None:
     assert run("--version").stdout == f"sfumato {sf.__version__}\n"
-    for command in ("demo", "protect", "predict", "certify"):
-        text = run(command, "--help").stdout
-        assert "Examples" in text
-        assert f"sfumato {command}" in text
 
 
 @pytest.mark.processes
@@ -151,16 +154,6 @@ def test_a_column_of_weights_spares_its_rows(data: Path) -> None:
     assert blur[1][heavy].sum() < 0.9 * blur[0][heavy].sum()
     assert blur[1].sum() > blur[0].sum()
     refused(run(*options(data, weights="r")), "--weights 'r'", "published")
-
-
-def test_the_papers_example_is_reproduced(tmp_path: Path) -> None:
-    result = run("reproduce", "example", "--out", tmp_path / "figures", "--json")
-    made = json.loads(result.stdout)
-    assert "variance of 3.545614, independent noise 20.0729" in made["notes"][0]
-    assert (tmp_path / "figures" / "example-figure1.png").read_bytes().startswith(b"\x89PNG")
-    assert "3.545614" in run("reproduce", "example", "--out", tmp_path / "figures").stdout
-    refused(run("reproduce", "example", "--settings", "mine"), "--settings is 'mine'", "authors")
-    refused(run("reproduce", "everything", "--out", tmp_path), "choose example, satellite")
 
 
 def test_rows_cover_is_announced_as_rows_only(data: Path) -> None:
@@ -320,27 +313,6 @@ def test_demo_writes_all_its_files_and_its_commands_work(tmp_path: Path) -> None
     done(run("predict", folder / "orbit.sfumato", folder / "new.csv"))
     done(run("demo", "--out", folder, "--json"))
     refused(run("demo", "--out", folder / "new.csv"), "is a file")
-
-
-@pytest.mark.parametrize(
-    ("patience", "terminal", "shown"), [(0.0, True, True), (60.0, True, False), (0.0, False, False)]
-)
-def test_progress_appears_for_slow_work_on_a_terminal_only(
-    patience: float, terminal: bool, shown: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    screen = io.StringIO()
-    monkeypatch.setattr(screen, "isatty", lambda: terminal, raising=False)
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr("sfumato.progress.PATIENCE", patience)
-    monkeypatch.setenv("TERM", "xterm")
-    with progress(True) as step:
-        step.stage("choosing the cover")
-        step.update(0.5)
-        time.sleep(0.3)
-        with progress(True) as inner:
-            inner.stage("inside")
-    assert ("choosing the cover" in screen.getvalue()) == shown
-    assert "inside" not in screen.getvalue()
 
 
 @pytest.mark.processes

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +15,6 @@ from command_line import done, refused, run
 from kernels import matern
 from sfumato.noise.noise import CorrelatedNoise
 
-Run = Callable[..., Any]
 T = np.linspace(0.0, 3.0, 31)
 Y = np.sin(2 * T)
 
@@ -38,9 +35,8 @@ def folder(tmp_path: Path, release: sf.Release) -> Path:
 
 
 def test_table_and_figure(folder: Path) -> None:
-    result = done(
-        run("audit", folder / "orbit.sfumato", "--truth", folder / "orbit.csv", "--figure", folder / "audit.png")
-    )
+    release, truth = folder / "orbit.sfumato", folder / "orbit.csv"
+    result = done(run("audit", release, "--truth", truth, "--figure", folder / "audit.png"))
     assert result.stdout.startswith("OWNER ONLY: this uses the truth; do not publish this output.")
     for words in ("Bayes reader", "averages 20 releases", "critical", "not tried", "The promise is kept"):
         assert words in result.stdout
@@ -50,19 +46,8 @@ def test_table_and_figure(folder: Path) -> None:
 def test_json(folder: Path, release: sf.Release) -> None:
     again = sf.protect(release.prior, pd.DataFrame({"t": T}), release.region, alpha=0.3, progress=False).release(Y)
     again.save(folder / "again.sfumato")
-    result = done(
-        run(
-            "audit",
-            folder / "orbit.sfumato",
-            "--truth",
-            folder / "orbit.csv",
-            "--with",
-            folder / "again.sfumato",
-            "--json",
-            "--draws",
-            5,
-        )
-    )
+    common = ("audit", folder / "orbit.sfumato", "--truth", folder / "orbit.csv", "--draws", 5, "--json")
+    result = done(run(*common, "--with", folder / "again.sfumato"))
     found = json.loads(result.stdout)
     assert "OWNER ONLY" in result.stderr
     assert found["holds"] is True
@@ -115,9 +100,3 @@ def test_wrong_use_is_told(folder: Path) -> None:
         "has no row for t = 0.0 (row 1 of the release)",
         "exactly",
     )
-
-
-def test_help_shows_examples() -> None:
-    text = run("audit", "--help").stdout
-    assert "Examples" in text
-    assert "sfumato audit" in text

@@ -60,6 +60,15 @@ def test_a_function_and_its_derivative_are_released_together(protect: Run, data:
     assert "The promise holds." in done(run("certify", out)).stdout
 
 
+def test_protect_certify_and_report_give_one_verdict(protect: Run, out: Path) -> None:
+    # two outputs of which one is the derivative of the other, protected as if they were independent
+    made = protect("--output", "r", "--output", "v", *INSIDE, "--alpha", 0.5, "--fit-outside")
+    again, page = run("certify", out), run("report", out, "--out", out.with_name("page.html"))
+    assert {result.exit_code for result in (made, again, page)} == {1}
+    assert all("Do not publish: the promise is void." in result.stdout for result in (made, again, page))
+    assert all("'r' and 'v' are protected one by one" in " ".join(result.stdout.split()) for result in (made, again))
+
+
 def test_a_quantity_that_is_never_released_is_protected_all_the_same(protect: Run, out: Path) -> None:
     common = ["--output", "r", *INSIDE, "--guarantee", "pointwise", "--json"]
     plain = answer(protect(*common, "--alpha", 0.5))
@@ -89,7 +98,8 @@ def test_an_integral_and_a_mean_over_all_rows_are_quantities_too(protect: Run, o
 
 def test_outputs_without_a_relation_have_priors_of_their_own(protect: Run, out: Path) -> None:
     options = ["--output", "r", "--output", "s", "--region", "r: t <= 1", "--region", "s: t >= 2"]
-    done(protect(*options, "--floor", "r=0.2", "--floor", "s=0.3"))
+    # their priors look as if one was the derivative of the other
+    assert protect(*options, "--floor", "r=0.2", "--floor", "s=0.3").exit_code == 1
     release = sf.load(out)
     variance = release.prior.variance(np.array([[0.5, 0.0], [0.5, 1.0]]))
     assert variance[0] != pytest.approx(variance[1], rel=1e-3)
@@ -137,7 +147,7 @@ def test_the_prior_of_a_group_is_fitted_outside_of_all_that_is_sensitive_in_it(
     monkeypatch.setattr(models, "fit_prior", watched)
     options = [*DERIVATIVE, "--output", "s", "--region", "v: 1 <= t <= 2", "--region", "s: t <= 0.5", "--alpha", 0.5]
     mean = ["--relation", "m = mean(r where t >= 2.5)", "--region", "m"]
-    done(protect(*options, *mean, "--fit-outside"))
+    assert protect(*options, *mean, "--fit-outside").exit_code == 1
     assert reports == [9 + 5, 5]
     whole = ["--output", "r", "--relation", "m = mean(r)", "--region", "m", "--alpha", 0.5, "--fit-outside"]
     refused(protect(*whole), "--fit-outside", "'m' is a mean over all rows")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import sfumato as sf
-from command_line import done, refused, run
+from command_line import answer, done, refused, run
 
-Run = Callable[..., Any]
 T = np.linspace(0.0, 3.0, 31)
 HOW = ("--inputs", "t", "--output", "r", "--region", "1 <= t <= 2", "--lengthscale", 0.3, "--noise", 0.05)
 
@@ -28,22 +24,8 @@ def table(tmp_path: Path) -> Path:
 
 def test_table_figure_and_csv(table: Path) -> None:
     figure, csv = table.with_name("tradeoff.png"), table.with_name("levels.csv")
-    result = done(
-        run(
-            "tradeoff",
-            table,
-            *HOW,
-            "--alphas",
-            "0.3,0.6",
-            "--ways",
-            "joint,diagonal,dropout",
-            "--figure",
-            figure,
-            "--csv",
-            csv,
-            "--fit-outside",
-        )
-    )
+    levels = ("--alphas", "0.3,0.6", "--ways", "joint,diagonal,dropout", "--fit-outside")
+    result = done(run("tradeoff", table, *HOW, *levels, "--figure", figure, "--csv", csv))
     for words in ("What readers of r lose where 1 ≤ t ≤ 2 is protected", "rmse out", "dropout", "readers lose"):
         assert words in result.stdout
     assert f"Written: {figure} and {csv}" in result.stdout
@@ -59,8 +41,7 @@ def test_table_figure_and_csv(table: Path) -> None:
 
 
 def test_json(table: Path) -> None:
-    result = done(run("tradeoff", table, *HOW, "--floors", "0.2", "--ways", "joint", "--json"))
-    found = json.loads(result.stdout)
+    found = answer(run("tradeoff", table, *HOW, "--floors", "0.2", "--ways", "joint", "--json"))
     assert found["output"] == "r"
     assert [row["way"] for row in found["rows"]] == ["joint"]
     assert found["rows"][0]["floor"] == pytest.approx(0.2)
@@ -72,11 +53,6 @@ def test_measured_errors_are_for_the_owner(table: Path) -> None:
     result = done(run("tradeoff", table, *HOW, "--alphas", "0.5", "--ways", "joint", "--measured"))
     assert result.stdout.startswith("OWNER ONLY")
     assert "measured" in result.stdout
-
-
-def test_help_has_examples() -> None:
-    result = done(run("tradeoff", "--help"))
-    assert "sfumato tradeoff orbit.csv --inputs t" in " ".join(result.stdout.split())
 
 
 def test_wrong_use_is_told(table: Path) -> None:

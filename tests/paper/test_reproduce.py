@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from census_tables import made_up_pums
-from command_line import run
+from command_line import refused, run
 from sfumato.paper.reproduce import STUDIES, minutes
 
 
@@ -67,3 +67,13 @@ def test_the_rows_of_the_study_are_written_from_the_bureaus_file(tmp_path):
 def test_the_time_that_is_announced_grows_with_the_work():
     assert minutes(STUDIES, ("paper",), quick=True) < minutes(STUDIES, ("paper",), quick=False) < 15
     assert minutes(STUDIES, ("paper", "authors"), quick=False) < 30
+
+
+def test_the_papers_example_is_reproduced(tmp_path: Path) -> None:
+    result = run("reproduce", "example", "--out", tmp_path / "figures", "--json")
+    made = json.loads(result.stdout)
+    assert "variance of 3.545614, independent noise 20.0729" in made["notes"][0]
+    assert (tmp_path / "figures" / "example-figure1.png").read_bytes().startswith(b"\x89PNG")
+    assert "3.545614" in run("reproduce", "example", "--out", tmp_path / "figures").stdout
+    refused(run("reproduce", "example", "--settings", "mine"), "--settings is 'mine'", "authors")
+    refused(run("reproduce", "everything", "--out", tmp_path), "choose example, satellite")

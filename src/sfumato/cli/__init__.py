@@ -7,5 +7,5 @@ not publish, 2 wrong use.
 from .app import app
 from .command import add_command
 from .files import check_folder_name
-from .options import Json, OutFolder
+from .options import Json, OutFolder, flag, option
 from .printing import as_json

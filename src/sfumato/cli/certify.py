@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
-from .command import DO_NOT_PUBLISH
+from .command import exit_by
 from .files import open_release
 from .options import Json, ReleaseFile
 from .printing import as_json, show_certificate
@@ -13,7 +11,7 @@ CERTIFY_EXAMPLES = ("sfumato certify orbit.sfumato", "sfumato certify orbit.sfum
 
 
 def certify(release_file: ReleaseFile, json: Json = False) -> None:
-    """Compute the certificate again from the file alone; exit code 1 if it does not hold."""
+    """Compute the certificate again from the file alone; exit code 1 if it says: do not publish."""
     release = open_release(release_file)
     certificate = release.certify(progress=not json)
     if json:
@@ -21,7 +19,4 @@ def certify(release_file: ReleaseFile, json: Json = False) -> None:
         as_json({**found, "certificate": certificate.as_dict()})
     else:
         show_certificate(certificate, f"{release_file}, computed again")
-        if release.unsafe:
-            typer.echo("UNSAFE: the noise came from a known seed, so anyone can take it off.")
-    if not certificate.holds:
-        raise typer.Exit(DO_NOT_PUBLISH)
+    exit_by(certificate.verdict)

@@ -13,12 +13,15 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, ParamSpec, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, get_args, get_type_hints
 
 import typer
 
 from ..errors import BudgetError, GuaranteeError, SfumatoError
 from .printing import show_warnings_as_notes
+
+if TYPE_CHECKING:
+    from ..promise import Verdict
 
 P = ParamSpec("P")
 
@@ -30,6 +33,12 @@ def add_command(app: typer.Typer, run: Callable[..., None], examples: Sequence[s
     """Make ``run`` a command of ``app``; its docstring is the help, and ``examples`` stand at the end."""
     shown = "[bold]Examples[/bold]\n\n" + "\n\n".join(f"[cyan]{line}[/cyan]" for line in examples)
     app.command(name=name or run.__name__, epilog=shown)(_with_plain_options(_with_exit_codes(run)))
+
+
+def exit_by(verdict: Verdict) -> None:
+    """End the command with the exit code of its verdict."""
+    if verdict == "do not publish":
+        raise typer.Exit(DO_NOT_PUBLISH)
 
 
 def _with_plain_options(run: Callable[..., None]) -> Callable[..., None]:

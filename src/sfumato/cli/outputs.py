@@ -9,8 +9,6 @@ import math
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
@@ -61,19 +59,17 @@ class AskedOutputs:
         """All of them, the groups one after the other, as in the joint prior."""
         return tuple(name for base in self.bases for name in (base, *(one.name for one in self.group(base))))
 
-    def relation(self, name: str) -> Relation | None:
-        return next((relation for relation in self.relations if relation.name == name), None)
-
     @property
     def takes_input(self) -> dict[str, bool]:
         """For each name whether it is a function of the inputs, and not one number."""
-        return {name: (one := self.relation(name)) is None or one.takes_input for name in self.names}
+        numbers = {relation.name for relation in self.relations if not relation.takes_input}
+        return {name: name not in numbers for name in self.names}
 
 
 def asked_outputs(output: Sequence[str], relation: Sequence[str], inputs: Sequence[str]) -> AskedOutputs:
     """What ``--output`` and ``--relation`` say, checked."""
     relations: tuple[Relation, ...] = ()
-    if relation:
+    if relation:  # else PyTorch is not needed to find out that options are wrong
         from ..models import parse_relation
 
         relations = tuple(parse_relation(text) for text in relation)
@@ -166,10 +162,11 @@ def _unquoted(text: str) -> str:
 
 def numbers(option: str, given: Sequence[str], outputs: AskedOutputs) -> float | dict[str, float] | None:
     """One number for all outputs, or a dict where they were given as ``name=number``; None if nothing was given."""
-    plain: list[str] = []
+    for_all: list[float] = []
     by_name: dict[str, float] = {}
     for text in given:
         name, sign, number = text.rpartition("=")
+        name = _unquoted(name)
         try:
             value = float(number)
         except ValueError:
@@ -178,27 +175,25 @@ def numbers(option: str, given: Sequence[str], outputs: AskedOutputs) -> float |
             raise InputError(
                 f"{option} is {text!r}; give a number, or one for an output as in {option} {outputs.names[-1]}=0.1."
             )
-        if not sign:
-            plain.append(number)
-        elif _unquoted(name) in by_name:
-            raise InputError(f"{option} {text!r}: {_unquoted(name)!r} has a number already; give one for each output.")
+        if for_all and not sign:
+            raise InputError(
+                f"{option} is {number}, but it was given before ({for_all[0]:g}); give one number, or one for each "
+                f"output as in {option} {outputs.names[-1]}=0.1."
+            )
+        if name in by_name:
+            raise InputError(f"{option} {text!r}: {name!r} has a number already; give one for each output.")
+        if sign:
+            by_name[known_name(name, outputs.names, option)] = value
         else:
-            by_name[known_name(_unquoted(name), outputs.names, option)] = value
-    if len(plain) > 1:
+            for_all.append(value)
+    if for_all and by_name:
         raise InputError(
-            f"{option} is {plain[-1]}, but it was given before ({plain[0]}); give one number, or one for each output "
-            f"as in {option} {outputs.names[-1]}=0.1."
-        )
-    if plain and by_name:
-        raise InputError(
-            f"{option} is {plain[0]}, and {next(iter(by_name))!r} has one of its own; give one number for all "
+            f"{option} is {for_all[0]:g}, and {next(iter(by_name))!r} has one of its own; give one number for all "
             "outputs, or one for each that is sensitive."
         )
-    if plain:
-        return float(plain[0])
-    if by_name and not outputs.several:
-        return next(iter(by_name.values()))
-    return by_name or None
+    if by_name and outputs.several:
+        return by_name
+    return next(iter((*for_all, *by_name.values())), None)
 
 
 def fitted_prior(
@@ -239,17 +234,14 @@ def fitted_prior(
 
 def _sensitive_rows(outputs: AskedOutputs, base: str, X: pd.DataFrame, regions: Regions) -> Region | None:
     """Where anything of the group of ``base`` is sensitive: rows there are not to be fitted to."""
-    parts: list[Region] = []
-    for name in (base, *(relation.name for relation in outputs.group(base))):
-        if name not in regions:
-            continue
-        relation, region = outputs.relation(name), regions[name]
-        if region is None and relation is not None:
-            region = relation.where(X)
-        if region is None:
-            raise InputError(
-                f"--fit-outside: {name!r} is a mean over all rows, so that none is outside; leave --fit-outside out. "
-                "The prior that is published then tells a little of it."
-            )
-        parts.append(region)
-    return reduce(or_, parts) if parts else None
+    found = regions.get(base)
+    for relation in outputs.group(base):
+        if relation.name in regions:
+            region = regions[relation.name] or relation.where(X)
+            if region is None:
+                raise InputError(
+                    f"--fit-outside: {relation.name!r} is a mean over all rows, so that none is outside; leave "
+                    "--fit-outside out. The prior that is published then tells a little of it."
+                )
+            found = region if found is None else found | region
+    return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
+from .command import exit_by
 from .files import TABLES, Written, check_written
 from .options import Account, Asked, DropMissing, Files, Fit, Large, NoiseOptions
 from .outputs import check_use, fitted_prior, read_regions
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..design import Mechanism
-    from ..ledger import Remaining
     from ..release import Release
-    from .outputs import AskedOutputs
 
 
 PROTECT_EXAMPLES = (
@@ -82,7 +81,6 @@ def protect(
     if is_folder(files.out):
         raise InputError(f"--out {files.out} is a folder, which is for Parquet data; give the name of a file.")
     _ = asked.own_noise
-    _check_places(data[0], account, files)
     _protect_table(data[0], asked, fit, noise, account, files, drop_missing)
 
 
@@ -107,47 +105,54 @@ def _check_for_stream(asked: Asked, noise: NoiseOptions, account: Account, files
             )
 
 
-def _check_places(source: Path, account: Account, files: Files) -> None:
-    """Every file that is written has its own place."""
-    from ..show import check_page
-
-    if files.report is not None:
-        check_page(files.report, source, argument="--report")
-    check_written(
-        Written("--out", Path(files.out)),
-        Written("--csv", files.csv, TABLES),
-        Written("--ledger", account.ledger),
-        Written("--report", files.report),
-        read=[source],
-    )
-
-
 def _protect_table(
     source: Path, asked: Asked, fit: Fit, noise: NoiseOptions, account: Account, files: Files, drop_missing: bool
 ) -> None:
+    """Protect a table that fits in memory; every file that is written has its own place."""
     from ..data import read_table, select_numbers
+    from ..show import check_page
 
-    replaced, outputs, columns = Path(files.out).exists(), asked.outputs, asked.columns
-    weights = [] if noise.weights is None or noise.weights in columns else [noise.weights]
-    table = select_numbers(read_table(source), [*columns, *outputs.columns, *weights], source, drop_missing)
+    target = Path(files.out)
+    if files.report is not None:
+        check_page(files.report, source, argument="--report")
+    written = [Written("--out", target), Written("--csv", files.csv, TABLES)]
+    check_written(*written, Written("--ledger", account.ledger), Written("--report", files.report), read=[source])
+    replaced, book, outputs = target.exists(), account.book, asked.outputs
+    weights = [] if noise.weights is None or noise.weights in asked.columns else [noise.weights]
+    table = select_numbers(read_table(source), [*asked.columns, *outputs.columns, *weights], source, drop_missing)
     mechanism = _design(table, asked, fit, noise, account, not files.json)
     values: Any = {name: table[name] for name in outputs.released}
     name = None if outputs.several else outputs.released[0]
     release = mechanism.release(values if name is None else values[name], output_name=name, resolution=noise.resolution)
     with _counted_by(account.ledger):
         _write(release, account, files)
-        left = None if account.book is None else account.book.remaining()
+        left = None if book is None else book.remaining()
+    certificate = mechanism.certificate
     if files.json:
-        _print_json(mechanism, release, table, asked.outputs, account, files, left)
-        return
-    places = mechanism.region.in_words(mechanism.design.inputs.names)
-    show_certificate(mechanism.certificate, f"{', '.join(outputs.released)}, protected where {places}")
-    say_written(files.out, files.csv, files.report)
-    if account.book is not None and left is not None:
-        typer.echo(f"\nLedger {account.ledger}: {len(account.book)} release(s), head {account.book.head}")
-        say_what_is_left(left)
-    if replaced:
-        say_replaced(in_ledger=left is not None)
+        made: dict[str, Any] = {
+            "release": files.out,
+            "holds": certificate.holds,
+            "outputs": outputs.released,
+            "csv": files.csv,
+            "report": files.report,
+            "rows": len(table),
+            "rows_inside": len(mechanism.design.rows_inside()),
+            "resolution": release.resolution,
+            "certificate": certificate.as_dict(),
+        }
+        if book is not None and left is not None:
+            made["ledger"] = {"file": account.ledger, "releases": len(book), "head": book.head, **left.as_dict()}
+        as_json(made)
+    else:
+        places = mechanism.region.in_words(mechanism.design.inputs.names)
+        show_certificate(certificate, f"{', '.join(outputs.released)}, protected where {places}")
+        say_written(files.out, files.csv, files.report)
+        if book is not None and left is not None:
+            typer.echo(f"\nLedger {account.ledger}: {len(book)} release(s), head {book.head}")
+            say_what_is_left(left)
+        if replaced:
+            say_replaced(in_ledger=book is not None)
+    exit_by(certificate.verdict)
 
 
 def _design(
@@ -186,36 +191,6 @@ def _write(release: Release, account: Account, files: Files) -> None:
         write_table(release.to_frame(), files.csv)
     if files.report is not None:
         report(release, files.report, ledger=account.book, file=target, progress=not files.json)
-
-
-def _print_json(
-    mechanism: Mechanism,
-    release: Release,
-    table: pd.DataFrame,
-    outputs: AskedOutputs,
-    account: Account,
-    files: Files,
-    left: Remaining | None,
-) -> None:
-    made: dict[str, Any] = {
-        "release": files.out,
-        "holds": mechanism.certificate.holds,
-        "outputs": outputs.released,
-        "csv": files.csv,
-        "report": files.report,
-        "rows": len(table),
-        "rows_inside": len(mechanism.design.rows_inside()),
-        "resolution": release.resolution,
-        "certificate": mechanism.certificate.as_dict(),
-    }
-    if account.book is not None and left is not None:
-        made["ledger"] = {
-            "file": account.ledger,
-            "releases": len(account.book),
-            "head": account.book.head,
-            **left.as_dict(),
-        }
-    as_json(made)
 
 
 @contextmanager

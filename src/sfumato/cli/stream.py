@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..version import __version__
+from .command import exit_by
 from .options import Asked, Files, Fit, Large, NoiseOptions
 from .printing import as_json, findings_are_shown_later, say_note, say_replaced, say_written, show_certificate
 
@@ -69,12 +70,13 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     if files.json:
         made = {"release": out, "holds": certificate.holds, "rows": len(rows), "resolution": contents.resolution}
         as_json({**made, "seconds": seconds, "certificate": certificate.as_dict()})
-        return
-    show_certificate(certificate, f"{output}, protected where {where.in_words(tuple(asked.columns))}")
-    speed = rows_a_second(len(rows), seconds)
-    say_written(f"{out}{os.sep}, {len(rows)} rows in {seconds:.1f} s ({speed})")
-    if replaced:
-        say_replaced()
+    else:
+        show_certificate(certificate, f"{output}, protected where {where.in_words(tuple(asked.columns))}")
+        speed = rows_a_second(len(rows), seconds)
+        say_written(f"{out}{os.sep}, {len(rows)} rows in {seconds:.1f} s ({speed})")
+        if replaced:
+            say_replaced()
+    exit_by(certificate.verdict)
 
 
 def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions, large: Large) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ..cli import Json, OutFolder, add_command, as_json, check_folder_name
+from ..cli import Json, OutFolder, add_command, as_json, check_folder_name, flag, option
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -26,16 +26,16 @@ DATA_EXAMPLES = ("sfumato data census csv_ptx.zip --out census",)
 
 def reproduce(
     what: Annotated[
-        str, typer.Argument(help="example, satellite, zero-mean, joint, census, or all of them.", show_default=False)
+        str, typer.Argument(metavar="WHAT", help="example, satellite, zero-mean, joint, census, or all of them.")
     ],
     out: OutFolder = Path("reproduced"),
     settings: Annotated[
-        str, typer.Option(help="paper: what its text says; authors: what its scripts did; both: side by side.")
+        str, option("WORD", "paper: what its text says; authors: what its scripts did; both: side by side.")
     ] = "both",
     census: Annotated[
-        Path | None, typer.Option(help="The Bureau's person file of Texas 2023, .csv or .zip; else other census rows.")
+        Path | None, option("FILE", "The Bureau's person file of Texas 2023, .csv or .zip; else other census rows.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few draws and rows: a minute, to see that all runs.")] = False,
+    quick: Annotated[bool, flag("--quick", "Few draws and rows: a minute, to see that all runs.")] = False,
     json: Json = False,
 ) -> None:
     """Compute and draw what the paper shows: its tables, with certificates, and its figures."""
@@ -76,9 +76,9 @@ def reproduce(
 
 
 def prepare_data(
-    what: Annotated[str, typer.Argument(help="census: the rows of the paper's study.", show_default=False)],
-    file: Annotated[Path, typer.Argument(help="The Bureau's person file, .csv or .zip.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The folder to write train.csv and test.csv to.")] = Path("census"),
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="census: the rows of the paper's study.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The Bureau's person file, .csv or .zip.")],
+    out: Annotated[Path, option("FOLDER", "The folder to write train.csv and test.csv to.")] = Path("census"),
     json: Json = False,
 ) -> None:
     """Read a public data set and write the rows that the paper used."""
