@@ -1,6 +1,7 @@
 """What an output is of a function f: its value, a derivative, or an average of values at fixed points.
 
-All of them are linear in f, so any number of them together with f are one Gaussian process.
+All of them are linear in f, so any number of them together with f are one Gaussian process. A new one is
+one more class.
 """
 
 from __future__ import annotations
@@ -11,13 +12,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
 from ..arrays import Array
 from ..data import as_inputs, as_outputs
 from ..errors import InputError
+from .kernel_values import require_derivative
 
 #: An average of more points than this is refused: every covariance with it costs one kernel value a point.
 MAX_POINTS = 4096
+
+
+@dataclass(frozen=True)
+class Side:
+    """A functional at some rows: kernel values are taken there, in this derivative, and averaged if weighted."""
+
+    rows: torch.Tensor
+    column: int | None = None
+    weights: torch.Tensor | None = None
 
 
 class Functional(ABC):
@@ -36,6 +50,31 @@ class Functional(ABC):
     def words(self, names: Sequence[str] = (), function: str = "f") -> str:
         """In words, for a function of this name."""
 
+    @abstractmethod
+    def at(self, x: torch.Tensor) -> Side:
+        """L f at the rows of ``x``, once columns are numbers."""
+
+    @abstractmethod
+    def of_mean(self, mean: Mean, x: torch.Tensor) -> torch.Tensor:
+        """L applied to ``mean``, at the rows of ``x`` or one number for all of them."""
+
+    @property
+    def place(self) -> Array | None:
+        """The x by which a number goes that belongs to no input of its own."""
+        return None
+
+    def plain(self) -> Functional:
+        """The same as a value, a derivative or an average."""
+        return self
+
+    def require_kernel(self, kernel: Kernel) -> None:
+        """Raise unless L can be applied to functions with this kernel."""
+        return
+
+    def require_mean(self, mean: Mean) -> None:
+        """Raise unless L can be applied to this mean."""
+        return
+
 
 @dataclass(frozen=True)
 class Value(Functional):
@@ -48,6 +87,13 @@ class Value(Functional):
 
     def words(self, names: Sequence[str] = (), function: str = "f") -> str:
         return function
+
+    def at(self, x: torch.Tensor) -> Side:
+        return Side(x)
+
+    def of_mean(self, mean: Mean, x: torch.Tensor) -> torch.Tensor:
+        values: torch.Tensor = mean(x)
+        return values
 
 
 @dataclass(frozen=True)
@@ -91,6 +137,33 @@ class Derivative(Functional):
         if isinstance(self.column, int):
             return f"d{function}/d{names[self.column] if self.column < len(names) else f'x{self.column}'}"
         return f"d{function}/d{self.column or (names[0] if len(names) == 1 else 'x')}"
+
+    def at(self, x: torch.Tensor) -> Side:
+        return Side(x, column=self._number())
+
+    def of_mean(self, mean: Mean, x: torch.Tensor) -> torch.Tensor:
+        value: torch.Tensor = x.new_zeros(())
+        return mean.weights.reshape(-1)[self._number()] if type(mean) is LinearMean else value
+
+    def require_kernel(self, kernel: Kernel) -> None:
+        require_derivative(kernel, self._number())
+
+    def require_mean(self, mean: Mean) -> None:
+        if type(mean) not in (ZeroMean, ConstantMean, LinearMean):
+            raise InputError(
+                f"mean is of class {type(mean).__name__}, whose derivative is not known here; "
+                "use a zero, constant or linear mean."
+            )
+        if type(mean) is LinearMean and self._number() >= mean.weights.numel():
+            raise InputError(
+                f"column is {self.column}, but the linear mean has {mean.weights.numel()} weight(s); "
+                "give a mean with one weight for each column."
+            )
+
+    def _number(self) -> int:
+        if not isinstance(self.column, int):
+            raise InputError(f"column is {self.column!r}; give the number of a column: use on(names) first.")
+        return self.column
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +226,14 @@ class Average(Functional):
         even = np.all(self.weights == 1.0 / len(self.weights))
         return f"average of {function} over {count}" if even else f"weighted sum of {function} over {count}"
 
+    def at(self, x: torch.Tensor) -> Side:
+        return Side(torch.tensor(self.points).to(x), weights=torch.tensor(self.weights).to(x))
+
+    def of_mean(self, mean: Mean, x: torch.Tensor) -> torch.Tensor:
+        side = self.at(x)
+        value: torch.Tensor = mean(side.rows) @ side.weights
+        return value
+
 
 @dataclass(frozen=True, eq=False)
 class Integral(Functional):
@@ -211,3 +292,12 @@ class Integral(Functional):
     def words(self, names: Sequence[str] = (), function: str = "f") -> str:
         box = " × ".join(f"[{low:g}, {high:g}]" for low, high in zip(self.lower, self.upper))
         return f"integral of {function} over {box}"
+
+    def plain(self) -> Functional:
+        return self.average
+
+    def at(self, x: torch.Tensor) -> Side:
+        return self.average.at(x)
+
+    def of_mean(self, mean: Mean, x: torch.Tensor) -> torch.Tensor:
+        return self.average.of_mean(mean, x)

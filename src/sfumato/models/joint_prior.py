@@ -19,7 +19,7 @@ from gpytorch.kernels import Kernel, LCMKernel, MultitaskKernel, ScaleKernel
 
 from ..arrays import Array
 from ..errors import InputError
-from .functionals import Average, Functional, Integral, Value
+from .functionals import Functional, Value
 from .kernel_values import require_features
 from .kernel_words import kernel_in_words, mixing_in_words
 from .outputs import OutputsKernel, OutputsMean, Term
@@ -267,10 +267,9 @@ class JointPrior:
         Without them it is in the order of the points themselves, which differs where they came as a DataFrame.
         """
         for functional in self._functionals(output):
-            if isinstance(functional, (Average, Integral)):
-                placed = functional if names is None else functional.on(names)
-                assert isinstance(placed, (Average, Integral))
-                return placed.place
+            place = (functional if names is None else functional.on(names)).place
+            if place is not None:
+                return place
         raise InputError(f"output is {output!r}, which takes an input; ask only for the place of an average.")
 
     def number_of(self, output: str) -> int:

@@ -1,4 +1,11 @@
-"""The mean of several related outputs, for rows of an input and the number of an output (the last column)."""
+"""Several related outputs as one process, over rows of an input and the number of an output, ``[x_0, …, x_{d−1}, o]``.
+
+For every term q there are a base kernel k_q over x, entries (an output o and a functional L) and a mixing matrix W_q:
+
+    Cov((x, o), (x′, o′)) = Σ_q Σ_{entries i of o, j of o′} (W_q W_qᵀ)[i, j] · (L_i ⊗ L_j) k_q (x, x′).
+
+Whatever the terms are, this is a covariance: the outputs are sums of functionals of independent functions.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +17,12 @@ from typing import Any
 import numpy as np
 import torch
 from gpytorch.kernels import Kernel
-from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
+from gpytorch.means import Mean
 
 from ..arrays import Array, Mask
 from ..errors import InputError
-from .functionals import Average, Derivative, Functional, Integral
-from .kernel_values import kernel_jet, kernel_jet_diagonal, require_derivative
-
-# One kernel for several related outputs: rows are an input and the number of an output, ``[x_0, …, x_{d−1}, o]``.
-#
-# For every term q there are a base kernel k_q over x, entries (an output o and a functional L) and a mixing matrix W_q:
-#
-#     Cov((x, o), (x′, o′)) = Σ_q Σ_{entries i of o, j of o′} (W_q W_qᵀ)[i, j] · (L_i ⊗ L_j) k_q (x, x′).
-#
-# Whatever the terms are, this is a covariance: the outputs are sums of functionals of independent functions.
+from .functionals import Average, Functional, Side
+from .kernel_values import kernel_jet, kernel_jet_diagonal
 
 #: An average of values is taken over blocks of at most this many kernel values.
 CHUNK = 1 << 25
@@ -38,22 +37,13 @@ class Term:
     mixing: Array
 
 
-@dataclass(frozen=True)
-class _Side:
-    """One functional at some rows: kernel values are taken there, in this derivative, and averaged if weighted."""
-
-    rows: torch.Tensor
-    column: int | None
-    weights: torch.Tensor | None
-
-
 class OutputsKernel(Kernel):
     """The covariance of several outputs, for rows of an input and the number of an output (the last column).
 
     An output number that no entry has, or that is not whole, belongs to nothing: its covariances are 0.
 
     >>> import torch, gpytorch
-    >>> from sfumato.models.functionals import Derivative, Value
+    >>> from sfumato.models import Derivative, Value
     >>> base = gpytorch.kernels.RBFKernel().double()
     >>> base.lengthscale = 1.0
     >>> kernel = OutputsKernel([Term(base, ((0, Value()), (1, Derivative(0))), np.ones((2, 1)))])
@@ -70,16 +60,11 @@ class OutputsKernel(Kernel):
         super().__init__()
         if not terms:
             raise InputError("terms is empty; give at least one.")
-        self.base_kernels = torch.nn.ModuleList([copy.deepcopy(term.kernel).double() for term in terms])
-        entries = [tuple((output, _plain(functional)) for output, functional in term.entries) for term in terms]
-        self.entries: tuple[tuple[tuple[int, Functional], ...], ...] = tuple(entries)
-        for q, term in enumerate(terms):
+        for term in terms:
             _check(term)
-            self.register_buffer(f"mixing_{q}", _buffer(term.mixing))
-            for i, (_, functional) in enumerate(self.entries[q]):
-                if isinstance(functional, Average):
-                    self.register_buffer(f"points_{q}_{i}", _buffer(functional.points))
-                    self.register_buffer(f"weights_{q}_{i}", _buffer(functional.weights))
+        self.base_kernels = torch.nn.ModuleList([copy.deepcopy(term.kernel).double() for term in terms])
+        self.entries = tuple(tuple((output, part.plain()) for output, part in term.entries) for term in terms)
+        self.mixings = tuple(np.array(term.mixing, dtype=np.float64) for term in terms)
         sizes = {functional.points.shape[1] for _, functional in self._averages()}
         if len(sizes) > 1:
             raise InputError(
@@ -90,10 +75,8 @@ class OutputsKernel(Kernel):
     @property
     def terms(self) -> tuple[Term, ...]:
         """What the kernel is made of."""
-        parts = zip(self.base_kernels, self.entries, strict=True)
-        return tuple(
-            Term(kernel, entries, self._mixing(q).cpu().numpy().copy()) for q, (kernel, entries) in enumerate(parts)
-        )
+        parts = zip(self.base_kernels, self.entries, self.mixings, strict=True)
+        return tuple(Term(kernel, entries, mixing.copy()) for kernel, entries, mixing in parts)
 
     @property
     def count(self) -> int:
@@ -106,7 +89,7 @@ class OutputsKernel(Kernel):
         pairs = np.zeros((self.count, self.count), dtype=np.bool_)
         for q, entries in enumerate(self.entries):
             outputs = np.array([output for output, _ in entries])
-            rows, columns = np.nonzero(self._products(q).cpu().numpy())
+            rows, columns = np.nonzero(self._products(q).numpy())
             pairs[outputs[rows], outputs[columns]] = True
         return pairs
 
@@ -137,9 +120,10 @@ class OutputsKernel(Kernel):
         for q, kernel in enumerate(self.base_kernels):
             products = self._products(q)
             for i, j in torch.nonzero(products).tolist():
-                left, right = rows[self.entries[q][i][0]], columns[self.entries[q][j][0]]
+                (output, first), (other, second) = self.entries[q][i], self.entries[q][j]
+                left, right = rows[output], columns[other]
                 if len(left) and len(right):
-                    block = _covariance(kernel, self._side(q, i, x1[left, :-1]), self._side(q, j, x2[right, :-1]))
+                    block = _covariance(kernel, first.at(x1[left, :-1]), second.at(x2[right, :-1]))
                     total[left[:, None], right] += products[i, j] * block
         return total
 
@@ -149,29 +133,19 @@ class OutputsKernel(Kernel):
         for q, kernel in enumerate(self.base_kernels):
             products = self._products(q)
             for i, j in torch.nonzero(products).tolist():
-                output, other = self.entries[q][i][0], self.entries[q][j][0]
+                (output, first), (other, second) = self.entries[q][i], self.entries[q][j]
                 if output == other and len(places[output]):
                     inputs = x[places[output], :-1]
-                    block = _variance(kernel, self._side(q, i, inputs), self._side(q, j, inputs))
+                    block = _variance(kernel, first.at(inputs), second.at(inputs))
                     total[places[output]] += products[i, j] * block
         return total
-
-    def _side(self, q: int, i: int, inputs: torch.Tensor) -> _Side:
-        functional = self.entries[q][i][1]
-        if isinstance(functional, Average):
-            return _Side(getattr(self, f"points_{q}_{i}"), None, getattr(self, f"weights_{q}_{i}"))
-        return _Side(inputs, functional.column if isinstance(functional, Derivative) else None, None)  # type: ignore[arg-type]
 
     def _places(self, x: torch.Tensor) -> list[torch.Tensor]:
         """For every output, which rows are its."""
         return [torch.nonzero(x[:, -1] == output).flatten() for output in range(self.count)]
 
-    def _mixing(self, q: int) -> torch.Tensor:
-        mixing: torch.Tensor = getattr(self, f"mixing_{q}")
-        return mixing
-
     def _products(self, q: int) -> torch.Tensor:
-        mixing = self._mixing(q)
+        mixing = torch.from_numpy(self.mixings[q])
         return mixing @ mixing.T
 
     def _all_entries(self) -> list[tuple[int, Functional]]:
@@ -181,7 +155,7 @@ class OutputsKernel(Kernel):
         return [(output, part) for output, part in self._all_entries() if isinstance(part, Average)]
 
 
-def _covariance(kernel: Kernel, left: _Side, right: _Side) -> torch.Tensor:
+def _covariance(kernel: Kernel, left: Side, right: Side) -> torch.Tensor:
     """All covariances of two functionals; an average has one row, or one column, for all its rows."""
     if right.weights is not None:
         column = _averaged(kernel, left, right.rows, right.weights)
@@ -191,25 +165,17 @@ def _covariance(kernel: Kernel, left: _Side, right: _Side) -> torch.Tensor:
     return kernel_jet(kernel, left.rows, right.rows, left.column, right.column)
 
 
-def _averaged(kernel: Kernel, side: _Side, points: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+def _averaged(kernel: Kernel, side: Side, points: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """The weighted sums over the points for all rows of the other side, block by block."""
     size = max(1, CHUNK // len(points))
     return torch.cat([kernel_jet(kernel, rows, points, side.column, None) @ weights for rows in side.rows.split(size)])
 
 
-def _variance(kernel: Kernel, left: _Side, right: _Side) -> torch.Tensor:
+def _variance(kernel: Kernel, left: Side, right: Side) -> torch.Tensor:
     """The covariances of two functionals at the same rows."""
     if left.weights is not None or right.weights is not None:
         return _covariance(kernel, left, right).flatten()
     return kernel_jet_diagonal(kernel, left.rows, left.column, right.column)
-
-
-def _plain(functional: Functional) -> Functional:
-    return functional.average if isinstance(functional, Integral) else functional
-
-
-def _buffer(values: Array) -> torch.Tensor:
-    return torch.tensor(np.asarray(values, dtype=np.float64), dtype=torch.float64, device="cpu")
 
 
 def _check(term: Term) -> None:
@@ -228,10 +194,7 @@ def _check(term: Term) -> None:
     for output, functional in term.entries:
         if isinstance(output, bool) or not isinstance(output, int) or output < 0:
             raise InputError(f"output is {output!r}; give a whole number, 0 or more.")
-        if isinstance(functional, Derivative):
-            if not isinstance(functional.column, int):
-                raise InputError(f"column is {functional.column!r}; give the number of a column: use on(names) first.")
-            require_derivative(term.kernel, functional.column)
+        functional.require_kernel(term.kernel)
 
 
 #: What the mean of one output is a sum of: functionals of means.
@@ -241,7 +204,8 @@ Parts = Sequence[tuple[Functional, Mean]]
 class OutputsMean(Mean):
     """For every output the sum of ``L(mean)`` over its (functional, mean) pairs; 0 where there are none.
 
-    >>> from sfumato.models.functionals import Average, Derivative, Value
+    >>> from gpytorch.means import LinearMean
+    >>> from sfumato.models import Average, Derivative, Value
     >>> line = LinearMean(1).double()
     >>> line.weights.data.fill_(2.0), line.bias.data.fill_(1.0)
     (tensor([[2.]], dtype=torch.float64), tensor([1.], dtype=torch.float64))
@@ -252,19 +216,12 @@ class OutputsMean(Mean):
 
     def __init__(self, outputs: Sequence[Parts]) -> None:
         super().__init__()
-        functionals = []
-        self.base_means = torch.nn.ModuleList()
-        for o, parts in enumerate(outputs):
-            plain = [(part.average if isinstance(part, Integral) else part, mean) for part, mean in parts]
-            functionals.append(tuple(part for part, _ in plain))
-            self.base_means.append(torch.nn.ModuleList([copy.deepcopy(mean).double() for _, mean in plain]))
-            for i, (part, mean) in enumerate(plain):
-                if isinstance(part, Average):
-                    self.register_buffer(f"points_{o}_{i}", torch.tensor(part.points, device="cpu"))
-                    self.register_buffer(f"weights_{o}_{i}", torch.tensor(part.weights, device="cpu"))
-                elif isinstance(part, Derivative):
-                    _require_slope(mean, part)
-        self.functionals: tuple[tuple[Functional, ...], ...] = tuple(functionals)
+        for functional, mean in (pair for parts in outputs for pair in parts):
+            functional.require_mean(mean)
+        self.functionals = tuple(tuple(functional.plain() for functional, _ in parts) for parts in outputs)
+        self.base_means = torch.nn.ModuleList(
+            [torch.nn.ModuleList([copy.deepcopy(mean).double() for _, mean in parts]) for parts in outputs]
+        )
 
     @property
     def outputs(self) -> tuple[tuple[tuple[Functional, Mean], ...], ...]:
@@ -277,32 +234,6 @@ class OutputsMean(Mean):
         for o, parts in enumerate(self.outputs):
             rows = torch.nonzero(x[:, -1] == o).flatten()
             if len(rows):
-                for i, (functional, mean) in enumerate(parts):
-                    total[rows] += self._applied(functional, mean, f"{o}_{i}", x[rows, :-1])
+                for functional, mean in parts:
+                    total[rows] += functional.of_mean(mean, x[rows, :-1])
         return total
-
-    def _applied(self, functional: Functional, mean: Mean, place: str, x: torch.Tensor) -> torch.Tensor:
-        value: torch.Tensor
-        if isinstance(functional, Average):
-            value = mean(getattr(self, f"points_{place}")) @ getattr(self, f"weights_{place}")
-        elif isinstance(functional, Derivative):
-            value = mean.weights.reshape(-1)[functional.column] if type(mean) is LinearMean else x.new_zeros(())
-        else:
-            value = mean(x)
-        return value
-
-
-def _require_slope(mean: Mean, derivative: Derivative) -> None:
-    """Raise unless the derivative of ``mean`` is known here."""
-    if type(mean) not in (ZeroMean, ConstantMean, LinearMean):
-        raise InputError(
-            f"mean is of class {type(mean).__name__}, whose derivative is not known here; "
-            "use a zero, constant or linear mean."
-        )
-    if not isinstance(derivative.column, int):
-        raise InputError(f"column is {derivative.column!r}; give the number of a column: use on(names) first.")
-    if type(mean) is LinearMean and derivative.column >= mean.weights.numel():
-        raise InputError(
-            f"column is {derivative.column}, but the linear mean has {mean.weights.numel()} weight(s); "
-            "give a mean with one weight for each column."
-        )
