@@ -130,7 +130,10 @@ def test_readers_and_bounds_are_the_same_on_every_device(device, weighted, struc
     design = sf.protect(
         prior, X, sf.Points(sensitive(4)), alpha=0.3, weights=weights, structure=structure, progress=False
     ).design
-    here, there = ExactKnowledge(design, Reader(prior)), ExactKnowledge(design, Reader(prior), device)
+    here, there = (
+        ExactKnowledge(design, Reader(prior), design.noise),
+        ExactKnowledge(design, Reader(prior), design.noise, device),
+    )
     points = sensitive(25)
     assert there.deviations(points) == pytest.approx(here.deviations(points), rel=1e-9)
     assert there.joint_ratio() == pytest.approx(here.joint_ratio(), rel=1e-9)
@@ -148,7 +151,10 @@ def test_the_promise_everywhere_is_the_same_on_every_device(device):
     plain = problem(rows=60, region=sf.Everywhere())
     traces = [one.program_everywhere().solve(0.9).noise.trace for one in (task, plain)]
     assert traces[0] == pytest.approx(traces[1], rel=1e-9)
-    here, there = ExactKnowledge(design, Reader(prior)), ExactKnowledge(design, Reader(prior), device)
+    here, there = (
+        ExactKnowledge(design, Reader(prior), design.noise),
+        ExactKnowledge(design, Reader(prior), design.noise, device),
+    )
     assert there.joint_ratio() == pytest.approx(here.joint_ratio(), rel=1e-9)
     assert optimality(design, [there]).lower == pytest.approx(optimality(design, [here]).lower, rel=1e-9)
 

@@ -339,7 +339,7 @@ def test_the_check_walks_downhill_from_the_worst_of_the_dense_inputs():
         prior = sf.Prior(kernel=rbf([0.1, 0.1]), noise=0.01)
         with pytest.warns(sf.GuaranteeWarning):
             mechanism = sf.protect(prior, X, sf.Ball([0.5, 0.5], 0.3), alpha=0.2, cover="rows")
-        known = ExactKnowledge(mechanism.design, Reader(mechanism.prior))
+        known = ExactKnowledge(mechanism.design, Reader(mechanism.prior), mechanism.noise)
         dense = known.floor_ratios(check_inputs(mechanism.design)).min()
         assert mechanism.certificate.floor_ratio <= dense
         found_lower.append(mechanism.certificate.floor_ratio < dense)
@@ -390,6 +390,25 @@ def test_a_varying_floor_that_a_file_gives_at_harmless_inputs_only_is_found():
     forged = certify(dataclasses.replace(mechanism.design, tolerance=harmless))
     assert not forged.holds
     assert {"floor-not-listed", "does-not-hold"} <= set(codes(forged))
+
+
+def test_a_listed_floor_is_judged_by_how_densely_it_is_listed_not_by_which_inputs_are_listed():
+    prior = sf.Prior(kernel=rbf([0.4, 0.4]), noise=0.05)
+    X = np.random.default_rng(3).random((40, 2))
+    mechanism = sf.protect(prior, X, sf.Box([0.2, 0.2], [0.8, 0.8]), floor=lambda s: 0.4 + 0.2 * s[:, 0])
+
+    def holds_with(listed):
+        table = mechanism.tolerance.tabulate(np.vstack([mechanism.sensitive, listed]))
+        return certify(dataclasses.replace(mechanism.design, tolerance=table)).holds
+
+    inside = X[np.all((X >= 0.2) & (X <= 0.8), axis=1)]
+    a, b = np.meshgrid(np.linspace(0.2, 0.8, 45), np.linspace(0.2, 0.8, 45))
+    grid = np.column_stack([a.ravel(), b.ravel()])
+    assert holds_with(np.vstack([grid, inside]))
+    assert not holds_with(grid)  # the rows, where most is learnt, are left out
+    hole = np.max(np.abs(grid - 0.5), axis=1) < 0.12
+    assert not holds_with(np.vstack([grid[~hole], inside[np.max(np.abs(inside - 0.5), axis=1) >= 0.12]]))
+    assert not holds_with(np.vstack([grid[::5], inside]))
 
 
 #: The files of its room that a certificate stands on, and what it takes from other rooms. Of these ``gathering`` (where

@@ -27,7 +27,7 @@ from ..proof import (
     Summary,
     VirtualRows,
     choose_centres,
-    examine,
+    examine_sums,
     summarise,
 )
 from ..regions import Everywhere
@@ -302,7 +302,9 @@ class Compression:
         back_end = CompressedRows.of(self.whole, summary)
         # what the features cost is not worth another attempt
         margins = Margins(joint=max(1e-9, 0.05 * self.accuracy), independent=INDEPENDENT)
-        return certified_design(back_end, self.cover, lambda design: examine(design, summary), self.step.stage, margins)
+        return certified_design(
+            back_end, self.cover, lambda design: examine_sums(design, summary), self.step.stage, margins
+        )
 
     def _residual(self, summary: Summary) -> float:
         return max(summary.residual(place, weighted=False) for place in range(len(self.whole.priors)))

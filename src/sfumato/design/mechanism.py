@@ -323,4 +323,4 @@ def _designed(
     if plan.method == "compressed":
         return plan, *compression().design()
     back_end = dense_rows(replace(problem, plan=plan))
-    return plan, *certified_design(back_end, cover, lambda design: examine(design, None, plan.device), step.stage)
+    return plan, *certified_design(back_end, cover, lambda design: examine(design, plan.device), step.stage)

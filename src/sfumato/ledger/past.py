@@ -53,8 +53,8 @@ class Published:
     @classmethod
     def by(cls, prior: Prior, layout: RowLayout, releases: Sequence[Revealed]) -> Published:
         """What ``releases`` tell readers with ``prior``, composed in whichever way round-off allows."""
-        for taken_together in (True, False):
-            published = cls(compose(prior, layout, releases, taken_together))
+        for merge in (True, False):
+            published = cls(compose(prior, layout, releases, merge))
             if not len(published.composition) or published._root is not None:
                 return published
         raise BudgetError(
@@ -69,7 +69,7 @@ class Published:
         None where M is singular to working precision.
         """
         composed = self.composition
-        total = composed.prior.covariance(composed.inputs) + composed.noise.covariance()
+        total = composed.prior.covariance(composed.inputs) + composed.error.covariance()
         scale = units(np.diag(total))
         total /= np.outer(scale, scale)
         total[np.diag_indices_from(total)] -= FACTORED * len(total) * UNIT * float(np.max(np.diag(total)))
@@ -136,7 +136,7 @@ class EarlierReleases(Past):
 
     @cached_property
     def _about_data(self) -> Array:
-        shown = same_measurement(self.published.composition.noise.measurements, self.again)
+        shown = same_measurement(self.published.composition.error.measurements, self.again)
         return self.published.whitened(self.published.cross(self.rows) + shown * self.errors)
 
 
@@ -225,7 +225,7 @@ class Commitment:
         past, design = EarlierReleases.of(promise.prior, promise.layout, revealed, following), promise.design
         reader = Reader(replace(promise.prior, noise=past.errors), past)
         left = RemainingTolerance(design.tolerance, design.region, reader, share)
-        inputs = promise.layout.stacked(past.rows)
+        inputs = promise.layout.inputs_of(past.rows)
         return cls(promise, RowsExposure(reader, inputs, left, design.guarantee == "joint"), left)
 
     def most_told(self, points: Array) -> float:

@@ -193,7 +193,7 @@ def _probes(promise: Promise, following: Revealed) -> Array:
     region, rows = promise.design.region, promise.design.inputs
     if region.points is not None:
         return np.vstack([region.points, promise.design.sensitive])
-    new = promise.layout.stacked(promise.layout.rows_of(following)[0])
+    new = promise.layout.inputs_of(promise.layout.rows_of(following)[0])
     near = rows_in_reach(region, new) if len(new) else new.values
     return np.vstack([region.probes(PROBES, rows, batch=0), near, promise.design.sensitive])
 
@@ -204,7 +204,7 @@ def binding_on(promise: Promise, new: Promise, following: Revealed) -> Promise |
     Its own prior is that of its readers, if it speaks of rows as the new one does; else it is kept for readers with
     the new one, which must know of its outputs.
     """
-    if (promise.layout.outputs, promise.layout.joint) == (new.layout.outputs, new.layout.joint):
+    if (promise.layout.outputs, promise.layout.numbered) == (new.layout.outputs, new.layout.numbered):
         return promise
     sensitive = sensitive_outputs(promise)
     if all(name in new.layout.outputs for name in sensitive):
@@ -222,7 +222,7 @@ def sensitive_outputs(promise: Promise) -> tuple[str, ...]:
     region = promise.design.region
     if isinstance(region, OutputRegion):
         return tuple(promise.layout.outputs[number] for number in region.sensitive)
-    if promise.layout.joint:
+    if promise.layout.numbered:
         if region.points is None:
             return promise.layout.outputs
         return tuple(promise.layout.outputs[int(number)] for number in np.unique(region.points[:, -1]))
@@ -236,7 +236,7 @@ def translated(promise: Promise, prior: Prior, layout: RowLayout) -> Promise:
     region, tolerance = design.region, design.tolerance
     if isinstance(tolerance, OutputTolerance):
         parts = tuple((number[place], part) for place, part in tolerance.parts)
-        tolerance = OutputTolerance(parts, tolerance.common) if layout.joint else parts[0][1]
+        tolerance = OutputTolerance(parts, tolerance.common) if layout.numbered else parts[0][1]
     elif isinstance(tolerance, MatrixTolerance) and tolerance.points is not None:
         tolerance = MatrixTolerance(tolerance.delta, _renumbered(tolerance.points, old, layout, number))
     elif isinstance(tolerance, KernelTolerance):
@@ -245,7 +245,7 @@ def translated(promise: Promise, prior: Prior, layout: RowLayout) -> Promise:
         region = bound_points(_renumbered(region.points, old, layout, number), layout.inputs.columns)
     elif isinstance(region, OutputRegion):
         parts_of_region = {number[place]: part for place, part in region.parts}
-        region = OutputRegion(parts_of_region, layout.outputs) if layout.joint else parts_of_region[0]
+        region = OutputRegion(parts_of_region, layout.outputs) if layout.numbered else parts_of_region[0]
     else:
         region = OutputRegion({number[0]: region}, layout.outputs)
     carried = replace(

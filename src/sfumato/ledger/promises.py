@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -13,19 +13,17 @@ from ..arrays import Array
 from ..data import MemoryInputs, among
 from ..errors import InputError
 from ..models import Prior
-from ..noise import Noise
 from ..promise import (
     Design,
     Finding,
     FloorTolerance,
-    Reader,
     Revealed,
     RowLayout,
     TabulatedFloor,
     compose,
     interpretations,
 )
-from ..proof import TOLERANCE, Certificate, ExactKnowledge, examine
+from ..proof import Certificate, examine_together
 from ..regions import Box, Everywhere, Intersection, OutputRegion, Points, Region, Union
 from ..release import describe_prior, describe_tolerance
 
@@ -72,36 +70,14 @@ class Promise:
         return replace(worst[0], joint_ratio=joint), np.vstack([short for _, short in results])
 
     def _read_as(self, releases: Sequence[Revealed]) -> tuple[Certificate, Array]:
-        together = self._kept_by(releases, taken_together=True)
-        if together[0].holds or np.isfinite(together[0].joint_ratio):
-            return together
-        return self._kept_by(releases, taken_together=False)
-
-    def _kept_by(self, releases: Sequence[Revealed], taken_together: bool) -> tuple[Certificate, Array]:
-        composed = compose(self.prior, self.layout, releases, taken_together)
-        if not len(composed):
-            raise InputError("the ledger has no release that this promise is about.")
-        whole = replace(
-            self.design,
-            prior=composed.prior,
-            inputs=composed.inputs,
-            # a proof looks at the covariance alone, and nobody draws it
-            noise=cast(Noise, composed.noise),
-            weights=None,
-            structure="full",
-            others=(),
-            witness=None,
-        )
-        certificate, short = examine(whole)
-        if self.earlier and whole.guarantee == "joint":
-            ratios = [
-                ExactKnowledge(replace(whole, sensitive=sensitive), Reader(composed.prior)).joint_ratio()
-                for sensitive in self.earlier
-            ]
-            worst = max(certificate.joint_ratio, *ratios)
-            holds = certificate.holds and worst <= 1 + TOLERANCE
-            certificate = replace(certificate, joint_ratio=worst, holds=holds)
-        return certificate, short
+        for merge in (True, False):
+            composed = compose(self.prior, self.layout, releases, merge)
+            if not len(composed):
+                raise InputError("the ledger has no release that this promise is about.")
+            found = examine_together(self.design, composed, self.earlier)
+            if found[0].holds or np.isfinite(found[0].joint_ratio):
+                break
+        return found
 
 
 def promises_of(release: Revealed) -> list[Promise]:

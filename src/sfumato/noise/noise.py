@@ -27,7 +27,24 @@ ROWS_AT_ONCE, ROWS_ON_GPU = 2048, 1 << 18
 
 
 class ErrorCovariance(ABC):
-    """What stands between the data and published values, as readers know it.
+    """What stands between the data and published values, as readers know it: a covariance over the rows."""
+
+    @property
+    @abstractmethod
+    def least(self) -> float:
+        """A lower bound for its smallest eigenvalue."""
+
+    @abstractmethod
+    def covariance(self) -> Array:
+        """It as a matrix."""
+
+    @abstractmethod
+    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
+        """``matrix`` itself, with it added in place."""
+
+
+class Noise(ErrorCovariance):
+    """A Gaussian noise covariance Σ over the rows of the data that can be drawn and published.
 
     ``Σ = F Fᵀ + shift · I``: ``factor`` is F, with a column for each independent source; ``shift`` is a tiny
     independent noise variance on every row that puts round-off on the safe side, and is 0 mostly.
@@ -52,11 +69,6 @@ class ErrorCovariance(ABC):
         """How many independent sources there are (the shift not counted)."""
 
     @property
-    @abstractmethod
-    def least(self) -> float:
-        """A lower bound for the smallest eigenvalue of Σ."""
-
-    @property
     def trace(self) -> float:
         return float(np.sum(self.variance()))
 
@@ -72,18 +84,6 @@ class ErrorCovariance(ABC):
     def variance_at(self, rows: Array) -> Array:
         """How much ``rows`` are blurred: all rows of the data, or any inputs where it is ``compressed``."""
         return self.variance()
-
-    @abstractmethod
-    def covariance(self) -> Array:
-        """Σ as a matrix."""
-
-    @abstractmethod
-    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
-        """``matrix`` itself, with Σ added to it in place."""
-
-
-class Noise(ErrorCovariance):
-    """A Gaussian noise covariance Σ over the rows of the data that can be drawn and published."""
 
     def as_function(self) -> FunctionalNoise:
         """Itself, where it is ``compressed``."""

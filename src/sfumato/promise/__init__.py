@@ -5,7 +5,6 @@ changes.
 """
 
 from .composition import (
-    ComposedNoise,
     Composition,
     Revealed,
     RowLayout,

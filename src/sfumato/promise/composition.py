@@ -27,8 +27,6 @@ from ..models import Prior
 from ..noise import CorrelatedNoise, ErrorCovariance, Noise
 from .design import Design
 
-# Which rows of several releases show the same measurement.
-
 #: Inputs that differ by less than this share of their range are the same: they went through a file, or were computed
 #: again.
 SAME = 1e-6
@@ -82,11 +80,8 @@ def row_names(rows: Array) -> list[bytes]:
     return names
 
 
-# The noise of several releases together: each its own, and measurement errors that they share.
-
-
 @dataclass(frozen=True, eq=False)
-class Shown:
+class NoisyRows:
     """Values that were published at measurements with these numbers, with ``noise`` on them.
 
     ``uncertain`` is what round-off could hide of the noise on each row.
@@ -96,8 +91,8 @@ class Shown:
     noise: Noise
     uncertain: Array | float = 0.0
 
-    def again(self, other: Shown) -> Shown:
-        """The same measurements shown twice, as one showing that tells as much."""
+    def merged(self, other: NoisyRows) -> NoisyRows:
+        """The same measurements published twice, as published once with the noise that tells as much."""
         mine, theirs = np.argsort(self.measurements), np.argsort(other.measurements)
         first = self.noise.covariance()[np.ix_(mine, mine)]
         second = other.noise.covariance()[np.ix_(theirs, theirs)]
@@ -108,51 +103,31 @@ class Shown:
             np.broadcast_to(self.uncertain, mine.shape)[mine] + np.broadcast_to(other.uncertain, mine.shape)[theirs]
         )
         noise = CorrelatedNoise(factor * scale[:, None])
-        return Shown(self.measurements[mine], noise, uncertain + error * scale**2)
+        return NoisyRows(self.measurements[mine], noise, uncertain + error * scale**2)
 
 
 @dataclass(frozen=True, eq=False)
-class ComposedNoise(ErrorCovariance):
+class ComposedError(ErrorCovariance):
     """What stands between f and all that was published: ``blockdiag(Σ₁, Σ₂, …) + P V Pᵀ``.
 
     The noises of different releases are independent. A measurement that is released twice has one error in both: the
     numbers in ``parts`` say which measurement a row shows (P), ``levels`` is the variance of each one's error. So a
-    process with this noise has none of its own (V = 0). ``trace`` is that of all releases' noises.
+    process that is seen with this error has none of its own (V = 0).
     """
 
-    parts: tuple[Shown, ...]
+    parts: tuple[NoisyRows, ...]
     levels: Array
-    total: float
 
     @cached_property
     def measurements(self) -> Index:
         return np.concatenate([np.zeros(0, dtype=np.intp), *(part.measurements for part in self.parts)])
 
     @property
-    def rows(self) -> int:
-        return len(self.measurements)
-
-    @property
-    def rank(self) -> int:
-        return sum(part.noise.rank for part in self.parts)
-
-    @property
-    def shift(self) -> float:  # type: ignore[override]
-        return 0.0
-
-    @property
     def least(self) -> float:
         return 0.0
 
-    @property
-    def trace(self) -> float:
-        return self.total
-
-    @cached_property
-    def factor(self) -> Array:  # type: ignore[override]
-        return np.asarray(scipy.linalg.block_diag(*(part.noise.factor for part in self.parts)))
-
-    def variance(self) -> Array:
+    def noise_variance(self) -> Array:
+        """How much noise there is on each row, measurement errors apart."""
         return np.concatenate([part.noise.variance() for part in self.parts])
 
     def covariance(self) -> Array:
@@ -194,7 +169,7 @@ class Revealed:
 
 @dataclass(frozen=True, eq=False)
 class RowLayout:
-    """How a prior speaks of rows: with ``inputs`` of which kind, and which outputs it knows."""
+    """How a prior lays out rows: with ``inputs`` of which columns, and which outputs it knows."""
 
     inputs: Inputs
     outputs: tuple[str, ...]
@@ -204,12 +179,12 @@ class RowLayout:
         return cls(release.design.inputs, release.outputs)
 
     @property
-    def joint(self) -> bool:
+    def numbered(self) -> bool:
         """Whether the last column of a row is the number of its output."""
         return self.inputs.outputs.numbered
 
     def rows_of(self, release: Revealed) -> tuple[Array, Index]:
-        """The rows of a release as this prior speaks of them, and which they are; it is silent about other outputs."""
+        """The rows of a release in this layout, and which they are; rows about unknown outputs are left out."""
         theirs = release.design.inputs
         plain, numbers = self._in_order(theirs.plain), theirs.outputs.numbers(theirs.values)
         ours = np.array([self.outputs.index(name) if name in self.outputs else -1 for name in release.outputs])
@@ -235,40 +210,41 @@ class RowLayout:
             )
         return np.asarray(theirs.values[:, [theirs.names.index(name) for name in mine.names]])
 
-    def stacked(self, rows: Array) -> Inputs:
+    def inputs_of(self, rows: Array) -> Inputs:
         columns = self.inputs.columns
-        if columns is None and self.joint:
+        if columns is None and self.numbered:
             columns = self.inputs.outputs.columns(self.inputs.plain.names)
         return MemoryInputs(rows, columns, self.inputs.outputs)
 
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """All that was published, as one set of noisy values: ``prior`` has no noise of its own, ``noise`` has all of it.
+    """All that was published, as one set of noisy values: ``prior`` has no noise of its own, ``error`` has all of it.
 
-    ``measurements`` knows which rows were ever released.
+    ``measurements`` knows which rows were ever released; ``trace`` is that of all releases' noises.
     """
 
     prior: Prior
     inputs: Inputs
-    noise: ComposedNoise
+    error: ComposedError
     measurements: Measurements
+    trace: float
 
     def __len__(self) -> int:
         return len(self.inputs)
 
 
-def compose(prior: Prior, layout: RowLayout, releases: Sequence[Revealed], taken_together: bool = True) -> Composition:
+def compose(prior: Prior, layout: RowLayout, releases: Sequence[Revealed], merge: bool = True) -> Composition:
     """What readers with ``prior`` see of ``releases`` together.
 
-    Releases of the very same measurements are ``taken_together`` first: to a reader they are one release, with the
-    parallel sum of their noises. That is quicker, but where one noise is far larger than another its round-off may
-    hide the smaller one.
+    Releases of the very same measurements are ``merged`` first: to a reader they are one release, with the parallel
+    sum of their noises. That is quicker, but where one noise is far larger than another its round-off may hide the
+    smaller one.
     """
     measurements = Measurements(layout.inputs.dimension)
     levels: dict[int, float] = {}
-    shown: dict[Any, Shown] = {}
-    total = 0.0
+    seen: dict[Any, NoisyRows] = {}
+    trace = 0.0
     for release in releases:
         own, which = layout.rows_of(release)
         if not len(which):
@@ -277,13 +253,13 @@ def compose(prior: Prior, layout: RowLayout, releases: Sequence[Revealed], taken
         for number, level in zip(numbers.tolist(), error_variances(prior, layout, release)[which], strict=True):
             # what is smaller hides less
             levels[number] = min(float(level), levels.get(number, np.inf))
-        part = Shown(numbers, release.design.noise.restricted(which))
-        key = frozenset(numbers.tolist()) if taken_together else len(shown)
-        shown[key] = part if key not in shown else shown[key].again(part)
-        total += release.design.noise.trace
-    noise = ComposedNoise(tuple(shown.values()), np.array([levels[k] for k in range(len(levels))]), total)
-    inputs = layout.stacked(measurements.rows[noise.measurements])
-    return Composition(replace(prior, noise=0.0), inputs, noise, measurements)
+        part = NoisyRows(numbers, release.design.noise.restricted(which))
+        key = frozenset(numbers.tolist()) if merge else len(seen)
+        seen[key] = part if key not in seen else seen[key].merged(part)
+        trace += release.design.noise.trace
+    error = ComposedError(tuple(seen.values()), np.array([levels[k] for k in range(len(levels))]))
+    inputs = layout.inputs_of(measurements.rows[error.measurements])
+    return Composition(replace(prior, noise=0.0), inputs, error, measurements, trace)
 
 
 def interpretations(releases: Sequence[Revealed]) -> list[tuple[Revealed, ...]]:
@@ -307,7 +283,7 @@ def error_variances(prior: Prior, layout: RowLayout, release: Revealed) -> Array
     That is the prior's own, where it is one number, and at the rows that the prior was given for. Elsewhere it is
     what was recorded, or the least of the prior's own for that output, if that is less: it hides less.
     """
-    if isinstance(prior.noise, float) and not layout.joint:
+    if isinstance(prior.noise, float) and not layout.numbered:
         return np.full(len(release.design.inputs), prior.noise)
     recorded = np.array(release.design.prior.noise_variance(len(release.design.inputs)))
     own = prior.noise_variance(len(layout.inputs))

@@ -10,7 +10,7 @@ the promise is kept. A test lists all of it (tests/proof/test_certificate.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -19,10 +19,11 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array
 from ..data import ONE_OUTPUT, Done, Engine, Here, Outputs
+from ..noise import no_noise
 from ..promise import (
     ALARMING,
     SEVERITIES,
-    ComposedNoise,
+    Composition,
     Design,
     Finding,
     Reader,
@@ -40,8 +41,12 @@ from .roundoff import TOLERANCE
 from .sums import KnowledgeFromSums, Summary, summary_of
 from .words import promise_in_words
 
-#: The check takes its inputs from this turn of the region's sequence; designs look at other turns.
-FRESH_TURN = 1
+#: The check probes this batch of the region's inputs; designs probe other batches.
+FRESH_BATCH = 1
+
+#: A floor that came as a table must be listed as densely as this many inputs lie that are spread evenly; inputs that
+#: differ by no more than this share of their extent are the same.
+LISTED, SAME_INPUT = 1000, 1e-6
 
 #: From how many rows places between rows are looked for, and how many walks look for worse ones: at least and at most,
 #: and as many as ``WALKS`` over the number of rows; the fewest where what is found is only reported.
@@ -177,88 +182,135 @@ def certify(
     design: Design, engine: Engine | None = None, device: str | None = None, done: Done | None = None
 ) -> Certificate:
     """Check the promise of ``design`` from its published objects alone."""
-    summary = None
     if design.noise.compressed:
-        summary = summary_of(design, engine or Here(), device, done or (lambda rows: None))
-    return examine(design, summary, device)[0]
+        return examine_sums(design, summary_of(design, engine or Here(), device, done or (lambda rows: None)))[0]
+    return examine(design, device)[0]
 
 
-def examine(design: Design, summary: Summary | None = None, device: str | None = None) -> tuple[Certificate, Array]:
-    """The certificate, and the inputs that were found below their floor.
+def examine(design: Design, device: str | None = None) -> tuple[Certificate, Array]:
+    """The certificate, and the inputs that were found below their floor."""
+    knowledge = [ExactKnowledge(design, Reader(prior), design.noise, device) for prior in design.priors]
+    check, spill = _Check.of(design, knowledge), _spill(design, design.noise.variance())
+    return check.certificate(optimality(design, knowledge), spill, findings_on_design(design, spill))
 
-    ``summary`` has the sums over all rows that a functional noise is checked with (compressed_reader.py).
-    """
-    exact = [] if summary is not None else [ExactKnowledge(design, Reader(prior), device) for prior in design.priors]
-    readers: list[Knowledge] = [*exact]
-    if summary is not None:
-        readers = [KnowledgeFromSums(design, Reader(p), summary, place) for place, p in enumerate(design.priors)]
-    joint_ratio = max(reader.joint_ratio() for reader in readers)
 
-    def ratios_at(points: Array) -> Array:
-        return np.asarray(np.min([reader.floor_ratios(points) for reader in readers], axis=0))
-
-    points = check_inputs(design)
-    ratios = ratios_at(points)
-    if _may_wander(design):
-        extra = _walk_downhill(design, points, ratios, ratios_at)
-        if extra.shape[0]:
-            points = np.vstack([points, extra])
-            ratios = np.concatenate([ratios, ratios_at(extra)])
-    if summary is not None and _may_wander(design):
+def examine_sums(design: Design, summary: Summary) -> tuple[Certificate, Array]:
+    """The same for noise that is a random function, from sums over any number of rows (sums.py)."""
+    readers = [Reader(prior) for prior in design.priors]
+    check = _Check.of(design, [KnowledgeFromSums(design, one, summary, place) for place, one in enumerate(readers)])
+    if check.may_look_elsewhere:
         # inputs are looked for around a sample of the rows; none of the others may be forgotten
-        missed = _worst_of_all_rows(design, ratios_at)
-        if len(missed):
-            points, ratios = np.vstack([points, missed]), np.concatenate([ratios, ratios_at(missed)])
-    worst = int(np.argmin(ratios))
-    promised_ratio = float(ratios[worst])
-    if design.cover == "rows":
-        promised_ratio = _least_at_rows(design, ratios_at)
-    # nobody can look at every input there is: everywhere, the formula is the proof
-    needs_joint = design.guarantee == "joint" or design.cover == "everywhere"
-    joint_kept = not needs_joint or joint_ratio <= 1 + TOLERANCE
-    std, floor = _worst(readers, points[worst : worst + 1])
-    cost = 0.0
-    if isinstance(design.noise, ComposedNoise):
-        # each release had as little noise as the earlier ones allowed
-        least = Optimality(design.noise.trace, 0.0, float("nan"))
-    elif summary is None:
-        least = optimality(design, exact)
-    else:
-        least, cost = compressed_optimality(design, summary, joint_ratio)
-    certificate = Certificate(
-        promise=promise_in_words(design, points),
-        prior="; or the ".join(prior.in_words(design.inputs.names, design.inputs.outputs) for prior in design.priors),
-        guarantee=design.guarantee,
-        structure=design.structure,
-        cover=design.cover,
-        holds=bool(joint_kept and promised_ratio >= 1 - TOLERANCE and _table_is_dense(design)),
-        joint_ratio=joint_ratio,
-        floor_ratio=float(ratios[worst]),
-        promised_ratio=promised_ratio,
-        worst_input=np.array(points[worst]),
-        worst_std=std,
-        worst_floor=floor,
-        trace=least.trace,
-        trace_lower=least.lower,
-        gap=least.gap,
-        spill=_spill(design),
-        compression=cost,
-        sensitive=len(design.inputs) if design.cover == "everywhere" else int(design.sensitive.shape[0]),
-        checked=int(points.shape[0]),
-        allowance=max(reader.allowance for reader in readers),
-        columns=design.inputs.names,
-        outputs=design.inputs.outputs.names if design.inputs.outputs.numbered else (),
-        findings=(),
+        check = check.with_points(_worst_of_all_rows(design, check.ratios_at))
+    least, cost = compressed_optimality(design, summary, check.joint_ratio)
+    spill = _spill(design, design.noise.variance_at(design.representatives.values))
+    findings = (*findings_on_compression(design, summary, cost), *findings_on_design(design, spill))
+    return check.certificate(least, spill, findings, cost)
+
+
+def examine_together(design: Design, composition: Composition, also: Sequence[Array] = ()) -> tuple[Certificate, Array]:
+    """The same for all that several releases tell together: do they keep the promise of ``design``?
+
+    ``also`` are other sensitive inputs that the same joint promise was made for. Each release had as little noise as
+    the earlier ones allowed, so nothing is said about how little there could be.
+    """
+    together = replace(
+        design,
+        prior=composition.prior,
+        inputs=composition.inputs,
+        noise=no_noise(len(composition)),  # all there is belongs to the error
+        weights=None,
+        structure="full",
+        others=(),
+        witness=None,
     )
-    certificate = certificate.with_findings(
-        *_gaps(design),
-        *([] if certificate.holds else [finding_on_promise(promised_ratio, joint_ratio)]),
-        *findings_on_check(design, readers, points, points[worst], float(ratios[worst]), joint_ratio),
-        *([] if summary is None else findings_on_compression(design, summary, cost)),
-        # a composition stands for several releases, which have findings of their own
-        *([] if isinstance(design.noise, ComposedNoise) else findings_on_design(design, certificate.spill)),
-    )
-    return certificate, np.asarray(points[ratios < 1 - TOLERANCE])
+    reader, error = Reader(composition.prior), composition.error
+    check = _Check.of(together, [ExactKnowledge(together, reader, error)])
+    if design.guarantee == "joint":
+        others = [ExactKnowledge(replace(together, sensitive=one), reader, error).joint_ratio() for one in also]
+        check = replace(check, joint_ratio=max(check.joint_ratio, *others, 0.0))
+    return check.certificate(Optimality(composition.trace, 0.0, np.nan), _spill(together, error.noise_variance()), ())
+
+
+@dataclass(frozen=True, eq=False)
+class _Check:
+    """What readers of a design know at ``points``; ``ratios`` are the least of them to the floor."""
+
+    design: Design
+    knowledge: Sequence[Knowledge]
+    joint_ratio: float
+    points: Array
+    ratios: Array
+
+    @classmethod
+    def of(cls, design: Design, knowledge: Sequence[Knowledge]) -> _Check:
+        points = check_inputs(design)
+        check = cls(design, knowledge, max(one.joint_ratio() for one in knowledge), points[:0], np.zeros(0))
+        check = check.with_points(points)
+        if not check.may_look_elsewhere:
+            return check
+        return check.with_points(_walk_downhill(design, check.points, check.ratios, check.ratios_at))
+
+    @property
+    def may_look_elsewhere(self) -> bool:
+        """Whether there are inputs besides those of a finite region, or of the table of a floor."""
+        return self.design.region.points is None and not isinstance(self.design.tolerance, TabulatedFloor)
+
+    def ratios_at(self, points: Array) -> Array:
+        return np.asarray(np.min([one.floor_ratios(points) for one in self.knowledge], axis=0))
+
+    def with_points(self, points: Array) -> _Check:
+        if not len(points):
+            return self
+        ratios = np.concatenate([self.ratios, self.ratios_at(points)])
+        return replace(self, points=np.vstack([self.points, points]), ratios=ratios)
+
+    def certificate(
+        self, least: Optimality, spill: float, findings: Iterable[Finding], cost: float = 0.0
+    ) -> tuple[Certificate, Array]:
+        design, points, knowledge = self.design, self.points, self.knowledge
+        worst = int(np.argmin(self.ratios))
+        floor_ratio = promised_ratio = float(self.ratios[worst])
+        if design.cover == "rows":
+            promised_ratio = _least_at_rows(design, self.ratios_at)
+        # nobody can look at every input there is: everywhere, the formula is the proof
+        needs_joint = design.guarantee == "joint" or design.cover == "everywhere"
+        joint_kept = not needs_joint or self.joint_ratio <= 1 + TOLERANCE
+        listed = _floor_is_listed(design)
+        place = points[worst : worst + 1]
+        closest = min(knowledge, key=lambda one: float(one.floor_ratios(place)[0]))
+        names, outputs = design.inputs.names, design.inputs.outputs
+        certificate = Certificate(
+            promise=promise_in_words(design, points),
+            prior="; or the ".join(prior.in_words(names, outputs) for prior in design.priors),
+            guarantee=design.guarantee,
+            structure=design.structure,
+            cover=design.cover,
+            holds=bool(joint_kept and promised_ratio >= 1 - TOLERANCE and listed),
+            joint_ratio=self.joint_ratio,
+            floor_ratio=floor_ratio,
+            promised_ratio=promised_ratio,
+            worst_input=np.array(points[worst]),
+            worst_std=float(closest.deviations(place)[0]),
+            worst_floor=float(closest.floors(place)[0]),
+            trace=least.trace,
+            trace_lower=least.lower,
+            gap=least.gap,
+            spill=spill,
+            compression=cost,
+            sensitive=len(design.inputs) if design.cover == "everywhere" else int(design.sensitive.shape[0]),
+            checked=len(points),
+            allowance=max(one.allowance for one in knowledge),
+            columns=names,
+            outputs=outputs.names if outputs.numbered else (),
+            findings=(),
+        )
+        certificate = certificate.with_findings(
+            *([] if listed else [_FLOOR_NOT_LISTED]),
+            *([] if certificate.holds else [finding_on_promise(promised_ratio, self.joint_ratio)]),
+            *findings_on_check(design, knowledge, points, points[worst], floor_ratio, self.joint_ratio),
+            *findings,
+        )
+        return certificate, np.asarray(points[self.ratios < 1 - TOLERANCE])
 
 
 def _rows_of_region(design: Design, moved: bool) -> Iterator[Array]:
@@ -287,12 +339,6 @@ def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float
     return min(least, default=0.0)
 
 
-def _worst(readers: Sequence[Knowledge], point: Array) -> tuple[float, float]:
-    """The standard deviation and the floor, at ``point``, of the reader who comes closest to it."""
-    reader = min(readers, key=lambda one: float(one.floor_ratios(point)[0]))
-    return float(reader.deviations(point)[0]), float(reader.floors(point)[0])
-
-
 def check_inputs(design: Design) -> Array:
     """The inputs at which the floor is checked before the search for the worst one."""
     return design.tolerance.inputs if isinstance(design.tolerance, TabulatedFloor) else _dense_inputs(design)
@@ -304,7 +350,7 @@ def _dense_inputs(design: Design) -> Array:
         return design.region.points
     rows = design.representatives
     count = 4001 * len(rows.outputs) if rows.features == 1 else int(np.clip(2_500_000 // len(rows), 2048, 8192))
-    dense = design.region.probes(count, rows, batch=FRESH_TURN)
+    dense = design.region.probes(count, rows, batch=FRESH_BATCH)
     if design.inputs.features == 1:
         return np.vstack([dense, design.rows_in_reach()])
     most = MOST_STARTS if _promises_region(design) else FEW_STARTS
@@ -316,10 +362,6 @@ def _dense_inputs(design: Design) -> Array:
 
 def _promises_region(design: Design) -> bool:
     return design.region.points is None and design.cover != "rows"
-
-
-def _may_wander(design: Design) -> bool:
-    return design.region.points is None and not isinstance(design.tolerance, TabulatedFloor)
 
 
 def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array]) -> Array:
@@ -341,34 +383,47 @@ def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Call
     )
 
 
-def _spill(design: Design) -> float:
-    rows, noise = design.representatives.values, design.noise
-    variance = noise.variance_at(rows)
+def _spill(design: Design, variance: Array) -> float:
+    """The share of the noise, of this ``variance`` at each representative row, that falls outside the region."""
     if design.inputs.outputs.numbered and design.weights is not None and design.weights.ndim == 1:
         variance = variance * design.weights  # outputs in different units
     total = float(np.sum(variance))
-    inside = design.region.contains_for_any_output(rows)
+    inside = design.region.contains_for_any_output(design.representatives.values)
     return float(np.sum(variance[~inside])) / total if total > 0 else 0.0
 
 
-def _gaps(design: Design) -> tuple[Finding, ...]:
-    if _table_is_dense(design):
-        return ()
-    return (
-        Finding(
-            "floor-not-listed",
-            "high",
-            "The file gives the floor at some inputs of the region only, so the promise cannot be checked.",
-            "Ask its owner for a file that release.save wrote.",
-        ),
-    )
+_FLOOR_NOT_LISTED = Finding(
+    "floor-not-listed",
+    "high",
+    "The file gives the floor at some inputs of the region only, so the promise cannot be checked.",
+    "Ask its owner for a file that release.save wrote.",
+)
 
 
-def _table_is_dense(design: Design) -> bool:
-    """Whether a floor that came as a table is given wherever it has to be checked."""
+def _floor_is_listed(design: Design) -> bool:
+    """Whether a floor that came as a table is listed all over the region: the promise is made where it is listed.
+
+    It must be listed at every point of a finite region, at every row of the data inside the region, and, in the columns
+    that vary, near every input: as densely as ``LISTED`` inputs lie that are spread evenly.
+    """
     if not isinstance(design.tolerance, TabulatedFloor):
         return True
-    wanted = _dense_inputs(design)
-    scale = np.maximum(np.ptp(wanted, axis=0), np.finfo(float).tiny)
-    distance, _ = cKDTree(design.tolerance.inputs / scale).query(wanted / scale)
-    return bool(np.max(distance) <= 1e-6)
+    region, rows, table = design.region, design.representatives, design.tolerance.inputs
+    if region.points is not None:
+        return _lies_near(region.points, table, SAME_INPUT)
+    inside = rows.values[region.contains(rows.values)]
+    columns = np.flatnonzero(region.varying_columns(rows.dimension))
+    if not columns.size:
+        return _lies_near(inside, table, SAME_INPUT)
+    anywhere = region.probes(LISTED, rows, batch=FRESH_BATCH)[:, columns]
+    spacing = 2.0 * LISTED ** (-1.0 / columns.size)
+    return _lies_near(inside, table, SAME_INPUT) and _lies_near(anywhere, table[:, columns], spacing)
+
+
+def _lies_near(points: Array, table: Array, share: float) -> bool:
+    """Whether each of ``points`` is no more than this share of their extent from one of ``table``, in any column."""
+    if not len(points):
+        return True
+    scale = np.maximum(np.ptp(np.vstack([points, table]), axis=0), np.finfo(float).tiny)
+    distance, _ = cKDTree(table / scale).query(points / scale, p=np.inf)
+    return bool(np.max(distance) <= share)

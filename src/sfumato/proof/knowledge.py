@@ -16,6 +16,7 @@ import torch
 
 from ..arrays import Array
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, squared_norms, units
+from ..noise import ErrorCovariance
 from ..programs import needed_everywhere
 from ..promise import Design, Reader
 from .roundoff import DELTA_TO_SPARE, ESTIMATED_INVERSE, FACTORED, SOLVED, UNIT
@@ -70,18 +71,18 @@ class Knowledge(ABC):
 
 
 class ExactKnowledge(Knowledge):
-    """What follows from the rows themselves.
+    """What follows from the rows themselves, where ``error`` stands between the data and what was published.
 
     One n × n matrix is live, the Cholesky factor of M, on ``device`` (None: the CPU). ``lower`` is None where M is
     singular to working precision. Rows are taken in units (``scale``, powers of two, so that nothing is rounded) in
     which M has about 1 on its diagonal: outputs may be in very different units, and a Cholesky factor does not care.
     """
 
-    def __init__(self, design: Design, reader: Reader, device: str | None = None) -> None:
-        self.design, self.reader, self.device = design, reader, device
+    def __init__(self, design: Design, reader: Reader, error: ErrorCovariance, device: str | None = None) -> None:
+        self.design, self.reader, self.error, self.device = design, reader, error, device
         rows = len(design.inputs)
         self.lower: Matrix | None = None
-        total = design.noise.add_to(reader.data_covariance(design.inputs, device))
+        total = error.add_to(reader.data_covariance(design.inputs, device))
         self.scale = units(as_array(total.diagonal()))
         scale = as_tensor(self.scale, device)
         total.div_(scale).div_(scale[:, None])
@@ -94,7 +95,7 @@ class ExactKnowledge(Knowledge):
         except np.linalg.LinAlgError:
             return
         self.lower = lower
-        known = float(np.min((reader.prior.noise_variance(rows) + design.noise.least) / self.scale**2)) - self._slack
+        known = float(np.min((reader.prior.noise_variance(rows) + error.least) / self.scale**2)) - self._slack
         self.least = max(1.0 / (ESTIMATED_INVERSE * inverse_norm(lower)), known, UNIT * self.largest)
 
     @property
@@ -140,7 +141,7 @@ class ExactKnowledge(Knowledge):
 
     def _joint_ratio_everywhere(self) -> float:
         needed = needed_everywhere(self.reader.prior, self.design.tolerance, self.design.inputs)
-        excess = self.design.noise.add_to(self.reader.data_covariance(self.design.inputs, self.device))
+        excess = self.error.add_to(self.reader.data_covariance(self.design.inputs, self.device))
         excess -= as_tensor(needed, self.device)
         scale = as_tensor(self.scale, self.device)
         excess.div_(scale).div_(scale[:, None])
