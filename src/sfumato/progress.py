@@ -12,12 +12,11 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+#: Seconds after which a person starts to wonder; anything faster shows nothing.
 PATIENCE = 1.0
-"""Seconds after which a person starts to wonder; anything faster shows nothing."""
 
-
+#: Work that takes longer than this many seconds is announced with what it will take.
 WORTH_A_LINE = 5.0
-"""Work that takes longer than this many seconds is announced with what it will take."""
 
 
 class Progress:

@@ -1,4 +1,7 @@
-"""Rows in a Dask DataFrame: its partitions are made, checked and worked on where the workers are."""
+"""A Dask cluster as an engine, and the rows of a Dask DataFrame as its parts.
+
+The workers make and check the partitions, do the work and add up the sums; only what is asked for comes back.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,25 +24,27 @@ from ..progress import Progress
 from ..text import one_line
 from .columns import require_columns, require_numbers
 from .parts import LARGEST_NUMBER, Done, Engine, Here, Part, Result, TablePart, Totals
-from .stored import PartWithMore, StoredInputs, scanned
+from .stored import StoredInputs, scanned
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
     from distributed import Client, Future
 
 
-# What is handed to a cluster in such a way that its logs cannot tell what it was.
+#: At least so many parts are under way, however few workers there are yet.
+LEAST_UNDER_WAY = 8
 
-Value = TypeVar("Value")
+#: The number of rows of a partition before it has been counted.
+UNKNOWN = -1
+
+_passes = itertools.count(1)
 
 
-class Sealed(Generic[Value]):
+@dataclass(frozen=True)
+class Sealed:
     """A value that shows nothing of itself: Dask logs the arguments of a task that fails."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
+    value: Any
 
     def __repr__(self) -> str:
         return "<sealed>"
@@ -62,12 +67,6 @@ class WorkerError(Exception):
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
-
-
-# A partition of a Dask DataFrame as a part of the rows.
-
-#: The number of rows of a partition before it has been counted.
-UNKNOWN = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,35 +109,21 @@ class DaskPart(TablePart):
             )
         return np.asarray(numbers)
 
+    @property
+    def to_be_made(self) -> Any:
+        return self.source
 
-def to_be_made(part: Part) -> Any | None:
-    """What Dask has to make before a worker can work on ``part``; None where the part brings all that it needs."""
-    inner = part.part if isinstance(part, PartWithMore) else part
-    return inner.source if isinstance(inner, DaskPart) else None
-
-
-def with_source(part: Part, source: Any) -> Part:
-    """``part`` with ``source`` in place of what had to be made."""
-    if isinstance(part, PartWithMore):
-        return replace(part, part=with_source(part.part, source))
-    assert isinstance(part, DaskPart)
-    return replace(part, source=source)
-
-
-# The engine of a Dask cluster: the workers do the work and add up the sums, and only what is asked for comes back.
-#
-# Guarantee: a worker that dies changes nothing but the time it takes. All that a pass needs is known to the scheduler
-# as tasks that can be done again, and the order in which sums are taken does not depend on who is ready first. No log
-# of the cluster shows data: tasks are named by counting, and their arguments and errors are sealed.
-
-#: At least so many parts are under way, however few workers there are yet.
-LEAST_UNDER_WAY = 8
-
-_passes = itertools.count(1)
+    def with_made(self, made: Any) -> DaskPart:
+        return replace(self, source=made)
 
 
 class OnDask(Engine):
-    """Works on the parts on the workers that ``client`` reaches, a few at a time for each of them."""
+    """Works on the parts on the workers that ``client`` reaches, a few at a time for each of them.
+
+    Guarantee: a worker that dies changes nothing but the time it takes. All that a pass needs is known to the scheduler
+    as tasks that can be done again, and the order in which sums are taken does not depend on who is ready first. No log
+    of the cluster shows data: tasks are named by counting, and their arguments and errors are sealed.
+    """
 
     def __init__(self, client: Client) -> None:
         if client.asynchronous:
@@ -244,15 +229,14 @@ class _Pass:
             under_way.clear()
 
     def _start(self, part: Part) -> Future:
-        source = to_be_made(part)
-        if source is None:
+        if part.to_be_made is None:
             # Dask would rather work where the work has been sent to than where nobody works yet
             workers = sorted(self._client.nthreads())
             turn = [workers[next(self._turns) % len(workers)]] if workers else None
             return self.submit(_worked, self._work, Sealed(part), workers=turn, allow_other_workers=bool(turn))
         with _large_graphs():
-            table = self._client.compute(source)
-        return self.submit(_worked, self._work, Sealed(with_source(part, None)), table)
+            table = self._client.compute(part.to_be_made)
+        return self.submit(_worked, self._work, Sealed(part.with_made(None)), table)
 
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Future:
         with _large_graphs():
@@ -279,15 +263,15 @@ def _slots(client: Client) -> dict[str, int]:
     return dict(slots)
 
 
-def _given(work: Sealed[Any]) -> Sealed[Any]:
+def _given(work: Sealed) -> Sealed:
     return work
 
 
-def _worked(given: Sealed[tuple[Callable[[Part], Any], dict[str, int]]], part: Sealed[Part], table: Any = None) -> Any:
+def _worked(given: Sealed, part: Sealed, table: Any = None) -> Any:
     work, slots = given.value
     try:
         with thread_share(_threads(slots)):
-            return work(part.value if table is None else with_source(part.value, table))
+            return work(part.value if table is None else part.value.with_made(table))
     except Exception as error:
         failed = WorkError(error, traceback.format_exc())
     # raised here, where the error itself is no context that would be logged

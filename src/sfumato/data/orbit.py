@@ -1,11 +1,12 @@
-"""The paper's satellite: one that circles an oblate Earth, in units of Earth radii and orbits.
+"""A small data set, made here: a satellite that circles an oblate Earth, as in the paper and in ``sfumato demo``.
 
-Its state (r, ṙ, θ, θ̇) obeys, with time counted in periods of the unperturbed circular orbit,
+Its state (r, ṙ, θ, θ̇) is in Earth radii, radians and orbits: time counts in periods of the unperturbed circular orbit.
+It obeys, as printed in the paper,
 
-    r̈ = −μ/r² + r θ̇² + 3/2 J (3 sin²θ − 1)/r⁴,      θ̈ = −2 ṙ θ̇/r − 3 J cos θ sin θ/r⁴,
+    r̈ = −μ/r² + r θ̇² + 3/2 J (3 sin²θ − 1)/r⁴,      θ̈ = −2 ṙ θ̇/r − 3 J cos θ sin θ/r⁴.
 
-as printed in the paper. (The potential behind the first equation would give r⁵ in the second: the motion drifts
-in energy by 1.5·10⁻⁴. It is kept, because the paper's data come from it.)
+(The potential behind the first equation would give r⁵ in the second: the motion drifts in energy by 1.5·10⁻⁴. It is
+kept, because the paper's data come from it.)
 """
 
 from __future__ import annotations
@@ -20,24 +21,25 @@ from scipy.integrate import solve_ivp
 from ..arrays import Array
 from ..errors import InputError
 
+#: The columns of the table, besides the time ``t``.
+STATES = ("r", "r_dot", "theta", "theta_dot")
+
+#: The orbit that is to be hidden, both ends included.
+SENSITIVE = (1.0, 2.0)
+
+#: Of the paper's kernel exp(−(t − t′)²/(2·1/400)), in orbits: the square root of 1/400.
+LENGTHSCALE = 0.05
+
 EARTH_RADIUS = 6378.1363  # km
-ALTITUDE = 340.0  # km
+ORBIT_RADIUS = EARTH_RADIUS + 340.0  # km
 GRAVITY = 398600.4415  # km³/s²
 OBLATENESS = 1.7555e10  # km⁵/s²
-
-ORBIT_RADIUS = EARTH_RADIUS + ALTITUDE
 PERIOD = 2 * math.pi * math.sqrt(ORBIT_RADIUS**3 / GRAVITY)  # s; 5480.0459, not the rounded 5480
 
+# The same in Earth radii and orbits, and the state at time 0.
 MU = GRAVITY * PERIOD**2 / EARTH_RADIUS**3
 J = OBLATENESS * PERIOD**2 / EARTH_RADIUS**5
 START = (ORBIT_RADIUS / EARTH_RADIUS, 0.0, 0.0, 2 * math.pi)
-
-STATES = ("r", "r_dot", "theta", "theta_dot")
-LENGTHSCALE = 0.05
-"""The paper's kernel, exp(−(t − t′)²/(2·1/400)), has this lengthscale: the square root of 1/400."""
-
-SENSITIVE = (1.0, 2.0)
-"""The orbit that is to be hidden, both ends included."""
 
 
 def training_grid() -> Array:

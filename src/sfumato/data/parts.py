@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,15 @@ class Part(ABC):
     @abstractmethod
     def column(self, name: str) -> Array:
         """What else is known of each row, such as its output."""
+
+    @property
+    def to_be_made(self) -> Any | None:
+        """What Dask has to make before a worker can read the part; None where it brings all that it needs."""
+        return None
+
+    def with_made(self, made: Any) -> Part:
+        """The part with ``made`` in place of what had to be made."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,6 +142,13 @@ class PartWithMore(Part):
     def column(self, name: str) -> Array:
         return self.more[name] if name in self.more else self.part.column(self.renamed.get(name, name))
 
+    @property
+    def to_be_made(self) -> Any | None:
+        return self.part.to_be_made
+
+    def with_made(self, made: Any) -> Part:
+        return replace(self, part=self.part.with_made(made))
+
 
 def scanned(
     parts: Sequence[TablePart], names: Sequence[str], output: str | None, step: Progress, engine: Engine | None = None
