@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,24 @@ def test_bad_news_of_an_owner_is_kept_and_good_news_is_not() -> None:
     milder = Finding(HIGH.code, "medium", "It is not so bad.")
     assert worse_than_found([HIGH], [milder]) == (HIGH,)
     assert worse_than_found([milder], [HIGH]) == ()
+
+
+SOURCE, ROOT = Path(sf.__file__).parent, Path(__file__).parents[2]
+
+
+def test_every_code_has_one_severity_and_is_in_the_docs() -> None:
+    severities: dict[str, str] = {}
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding" and node.args:
+                code, severity = (ast.literal_eval(argument) for argument in node.args[:2])
+                assert re.fullmatch("[a-z]+(-[a-z]+)*", code)
+                assert severities.setdefault(code, severity) == severity, f"{code} has two severities"
+    assert len(severities) > 20
+    table = (ROOT / "docs" / "pitfalls.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| \*\*(\w+)\*\* \|(.*)$", table, re.MULTILINE))
+    for code, severity in severities.items():
+        assert f"`{code}`" in rows[severity], f"docs/pitfalls.md does not list {code} as {severity}"
 
 
 def test_alarming_findings_are_warned_of_with_their_remedy() -> None:

@@ -12,4 +12,4 @@ from .optimality import objective
 from .related_outputs import look_alike, one_by_one
 from .roundoff import FACTORED, TOLERANCE, UNIT
 from .sums import Features, Summary, VirtualRows, noise_coefficients, summarise
-from .words import free_columns
+from .words import SAME_FLOOR, floor_range, free_columns

@@ -14,15 +14,19 @@ from ..errors import InputError
 from ..models import OutputsKernel, Prior, kernel_jet
 from ..promise import Design, Finding, Revealed
 
-#: Two priors are the same if their covariances differ by less than this share; one looks like that of the other's
-#: derivative if they are as alike as this, and their variances differ by at most this factor.
-SAME, ALIKE, FACTOR = 1e-6, 0.6, 30.0
+#: Covariances that differ by at most this share of the largest are the same.
+SAME_COVARIANCE = 1e-6
 
-#: The slope of one output and the values of another are taken for the same if they are correlated like this.
-CORRELATED = 0.95
+#: One output looks like the slope of another if their covariances are at least as alike as this (the cosine between
+#: them) and their variances differ by at most this factor.
+LEAST_COSINE, MOST_VARIANCE_RATIO = 0.6, 30.0
+
+#: The slope of one output and the values of another are taken for the same if they are correlated like this, at no
+#: fewer rows than this.
+LEAST_CORRELATION, FEWEST_ROWS = 0.95, 5
 
 #: How many inputs are looked at.
-LOOKS = 64
+MOST_INPUTS = 64
 
 
 def _protected_one_by_one(text: str) -> Finding:
@@ -40,7 +44,7 @@ def findings_on_outputs(design: Design) -> tuple[Finding, ...]:
     kernel, inputs = design.prior.kernel, design.inputs
     if not isinstance(kernel, OutputsKernel):
         return ()
-    plain = inputs.plain.values[:: -(-len(inputs) // LOOKS)]
+    plain = inputs.plain.values[:: -(-len(inputs) // MOST_INPUTS)]
     found = []
     for first, second in combinations(range(len(inputs.outputs)), 2):
         takes = kernel.takes_input(first) and kernel.takes_input(second)
@@ -99,20 +103,20 @@ def look_alike(inputs: Inputs, values: Array, prior: Prior) -> tuple[Finding, ..
 def _is_slope(inputs: Inputs, values: Array, first: str, second: str) -> bool:
     a, b = inputs.rows_about(first), inputs.rows_about(second)
     at, places = np.unique(inputs.values[a, 0], return_index=True)
-    if len(at) < 5:
+    if len(at) < FEWEST_ROWS:
         return False
     slope = np.gradient(values[a][places], at)
     inside = (inputs.values[b, 0] >= at[0]) & (inputs.values[b, 0] <= at[-1])
-    if np.sum(inside) < 5:
+    if np.sum(inside) < FEWEST_ROWS:
         return False
     expected, seen = np.interp(inputs.values[b[inside], 0], at, slope), values[b[inside]]
     if np.std(expected) == 0 or np.std(seen) == 0:
         return False
-    return bool(np.corrcoef(expected, seen)[0, 1] > CORRELATED)
+    return bool(np.corrcoef(expected, seen)[0, 1] > LEAST_CORRELATION)
 
 
 def _seem_related(first: Array, second: Array, plain: Array, kernel: OutputsKernel) -> str:
-    if np.max(np.abs(first - second)) <= SAME * np.max(np.abs(first)):
+    if np.max(np.abs(first - second)) <= SAME_COVARIANCE * np.max(np.abs(first)):
         return "they share a prior"
     for term in kernel.terms:
         for column in range(plain.shape[1]):
@@ -122,7 +126,7 @@ def _seem_related(first: Array, second: Array, plain: Array, kernel: OutputsKern
             for one, other in ((first, second), (second, first)):
                 own = _values(term.kernel, plain)
                 scale = one[0, 0] / own[0, 0] if own[0, 0] > 0 else 0.0
-                if np.max(np.abs(one - scale * own)) > SAME * np.max(np.abs(one)):
+                if np.max(np.abs(one - scale * own)) > SAME_COVARIANCE * np.max(np.abs(one)):
                     continue
                 if _alike(scale * slopes, other):
                     return "one of them looks like the derivative of the other under their priors"
@@ -132,7 +136,8 @@ def _seem_related(first: Array, second: Array, plain: Array, kernel: OutputsKern
 def _alike(first: Array, second: Array) -> bool:
     norms = float(np.linalg.norm(first) * np.linalg.norm(second))
     ratio = float(np.trace(first) / np.trace(second)) if np.trace(second) > 0 else 0.0
-    return norms > 0 and float(np.sum(first * second)) > ALIKE * norms and 1 / FACTOR < ratio < FACTOR
+    alike = norms > 0 and float(np.sum(first * second)) > LEAST_COSINE * norms
+    return alike and 1 / MOST_VARIANCE_RATIO < ratio < MOST_VARIANCE_RATIO
 
 
 def _values(kernel: torch.nn.Module, plain: Array) -> Array:
@@ -147,9 +152,9 @@ def _slopes(kernel: torch.nn.Module, plain: Array, column: int) -> Array | None:
 
 
 def _same_kernel(first: Prior, second: Prior, inputs: Inputs) -> bool:
-    rows = inputs.values[:: -(-len(inputs) // LOOKS)]
+    rows = inputs.values[:: -(-len(inputs) // MOST_INPUTS)]
     try:
         one, other = first.covariance(rows), second.covariance(rows)
     except InputError:
         return False
-    return bool(np.max(np.abs(one - other)) <= SAME * np.max(np.abs(one)))
+    return bool(np.max(np.abs(one - other)) <= SAME_COVARIANCE * np.max(np.abs(one)))

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..ledger import Ledger, Remaining
 from ..models import OutputsKernel
 from ..promise import Design, Finding, Severity, TabulatedFloor, in_order, verdict_in_words
-from ..proof import Certificate, free_columns
+from ..proof import SAME_FLOOR, Certificate, floor_range, free_columns
 from ..regions import OutputRegion
 from ..release import Release, digest_outputs
 
@@ -108,14 +108,15 @@ class Floor:
     def range(self) -> str:
         if not np.isfinite(self.low + self.high) or self.low <= 0:
             return "what the tolerance allows"
-        if self.high - self.low <= 1e-6 * self.high:
-            return plus_minus(self.low)
-        return f"{plus_minus(self.low)} to {plus_minus(self.high)}"
+        return f"{plus_minus(self.low)} to {plus_minus(self.high)}" if self._varies else plus_minus(self.low)
 
     @property
     def words(self) -> str:
-        varies = self.low > 0 and self.high - self.low > 1e-6 * self.high
-        return f"{self.range}, depending on the place" if varies else self.range
+        return f"{self.range}, depending on the place" if self._varies else self.range
+
+    @property
+    def _varies(self) -> bool:
+        return self.low > 0 and np.isfinite(self.high) and self.high - self.low > SAME_FLOOR * self.high
 
 
 @dataclass(frozen=True)
@@ -319,8 +320,7 @@ class Facts:
     def _floor(self, name: str, where: str, points: Array) -> Floor:
         if not len(points):
             return Floor(name, where, np.nan, np.nan)
-        floors = np.concatenate([self.design.tolerance.floor(prior, points) for prior in self.design.priors])
-        return Floor(name, where, float(np.min(floors)), float(np.max(floors)))
+        return Floor(name, where, *floor_range(self.design, points))
 
     def floor_of(self, name: str) -> Floor | None:
         return next((one for one in self.floors if one.output == name), None)
