@@ -23,7 +23,8 @@ from .tradeoff import TRADEOFF_EXAMPLES, tradeoff
 app = typer.Typer(
     name="sfumato",
     help="Publish data with exactly the noise that a privacy promise needs, and a proof that it is kept.",
-    epilog="Try first:  sfumato demo",
+    epilog="Try first:  sfumato demo\n\n"
+    "Exit codes: 0 done; 1 do not publish, or nothing is left of a promise; 2 wrong use.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",

@@ -146,25 +146,31 @@ class Asked:
     @cached_property
     def promise(self) -> dict[str, Any]:
         """``alpha`` and ``floor``, one of them None."""
-        if bool(self.alpha) == bool(self.floor):
-            given = "both" if self.alpha else "neither"
-            raise InputError(
-                f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1 (strong privacy)."
-            )
-        return {
-            "alpha": numbers("--alpha", self.alpha, self.outputs),
-            "floor": numbers("--floor", self.floor, self.outputs),
-        }
+        return {name: numbers(f"--{name}", getattr(self, name), self.outputs) for name in ("alpha", "floor")}
 
     @cached_property
     def own_noise(self) -> dict[str, float]:
         """The variance of the errors of the outputs that were named."""
-        if self.output_noise and not self.outputs.several:
-            raise InputError("--output-noise is for several outputs; give --noise, the noise variance of the only one.")
         found = numbers("--output-noise", self.output_noise, self.outputs)
         if isinstance(found, float):
             raise InputError(f"--output-noise is {found:g}; say of which output, as in {self.outputs.names[-1]}=0.01.")
         return found or {}
+
+    def check(self) -> None:
+        """Refuse, before anything is read, what cannot be meant."""
+        if (self.promise["alpha"] is None) == (self.promise["floor"] is None):
+            given = "both" if self.alpha else "neither"
+            raise InputError(
+                f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1 (strong privacy)."
+            )
+        if self.output_noise and not self.outputs.several:
+            raise InputError("--output-noise is for several outputs; give --noise, the noise variance of the only one.")
+        for name in self.own_noise:
+            if name not in self.outputs.columns:
+                raise InputError(
+                    f"--output-noise names {name!r}, which is not a column of the data, so that it has no noise of "
+                    "its own; leave it out."
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

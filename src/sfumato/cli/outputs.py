@@ -212,12 +212,6 @@ def fitted_prior(
     from ..models import Functional, JointPrior, Value, fit_prior
 
     X = table[list(inputs)]
-    for name in own_noise:
-        if name not in outputs.columns:
-            raise InputError(
-                f"--output-noise names {name!r}, which is not a column of the data, so that it has no noise of its "
-                "own; leave it out."
-            )
     groups = []
     for base in outputs.bases:
         exclude = _sensitive_rows(outputs, base, X, regions) if fit_outside else None

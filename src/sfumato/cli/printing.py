@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ..ledger import Remaining
     from ..proof import Certificate
 
+#: Letters that a screen must have for all columns of a table with some room between them.
+WIDE = 100
+
 
 @contextmanager
 def show_warnings_as_notes() -> Iterator[None]:
@@ -52,13 +55,12 @@ def console() -> Console:
 
 
 def new_table(title: str) -> Table:
-    """A table with a header and a line under it, to be filled."""
+    """A table with a header and a line under it, to be filled; close together on a small screen."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    return Table(
-        title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
+    gap = (0, 1 if console().width >= WIDE else 0, 0, 0)
+    return Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD, padding=gap)
 
 
 def show_certificate(certificate: Certificate, title: str) -> None:

@@ -66,12 +66,12 @@ def protect(
     drop_missing: DropMissing = False,
 ) -> None:
     """Add the least noise that keeps a promise, and write a release file with its certificate."""
-    _ = asked.promise
+    asked.check()
+    account.check()
     if noise.weights in asked.outputs.columns:
         raise InputError(
             f"--weights {noise.weights!r} is also an --output; weights are published, so they cannot be secret."
         )
-    account.check()
     if is_stream(data, files.out):
         _check_for_stream(asked, noise, account, files, drop_missing)
         protect_stream(data, asked, fit, noise, large, files)
@@ -80,7 +80,6 @@ def protect(
         raise InputError("--dask is for Parquet data that are written to a folder: end --out with /.")
     if is_folder(files.out):
         raise InputError(f"--out {files.out} is a folder, which is for Parquet data; give the name of a file.")
-    _ = asked.own_noise
     _protect_table(data[0], asked, fit, noise, account, files, drop_missing)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..errors import InputError
 from .files import FIGURES, TABLES, Written, check_written, save_figure
 from .options import Cover, DropMissing, Figure, Fit, Inputs, Json, Table, column_names, flag, option
-from .printing import as_json, console, new_table, say_written
+from .printing import WIDE, as_json, console, new_table, say_written
 
 if TYPE_CHECKING:
     from ..evaluate import Tradeoff
@@ -21,9 +21,6 @@ TRADEOFF_EXAMPLES = (
     "--ways joint,dropout --csv levels.csv",
     'sfumato tradeoff orbit.csv --inputs t --output r --region "1 <= t <= 2" --alphas 0.1,0.3,0.5 --json',
 )
-
-#: Letters that a screen must have for all columns of the table.
-WIDE = 100
 
 
 def tradeoff(
