@@ -1,4 +1,4 @@
-"""The arrays that numbers come in: float64, truth values, positions."""
+"""The arrays that numbers come in: float64, truth values, places; and places that are spread evenly."""
 
 from __future__ import annotations
 
@@ -10,3 +10,12 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Index: TypeAlias = npt.NDArray[np.intp]
+
+
+def evenly(count: int, most: int) -> Index:
+    """At most ``most`` of ``count`` places, evenly spread, with both ends.
+
+    >>> evenly(101, 5).tolist(), evenly(3, 5).tolist()
+    ([0, 25, 50, 75, 100], [0, 1, 2])
+    """
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -17,7 +16,6 @@ import sfumato as sf
 from sfumato.arrays import Array
 from sfumato.data.on_dask import OnDask, as_engine
 from sfumato.data.parts import ArrayPart, Engine, Here, Part, Totals
-from sfumato.linalg.threads import thread_share
 
 ROWS = 1000
 
@@ -173,30 +171,6 @@ def threads_of(part: Part) -> int:
 
 def blas_threads() -> list[int]:
     return [library["num_threads"] for library in threadpool_info()]
-
-
-def test_threads_are_as_before_whoever_leaves_last() -> None:
-    before = torch.get_num_threads(), blas_threads()
-    first_is_in, second_has_left, seen = threading.Event(), threading.Event(), []
-
-    def first() -> None:
-        with thread_share(3):
-            first_is_in.set()
-            assert second_has_left.wait(20)
-            seen.append(torch.get_num_threads())
-        seen.append(torch.get_num_threads())
-
-    other = threading.Thread(target=first)
-    other.start()
-    assert first_is_in.wait(20)
-    with thread_share(3):
-        # some libraries that other tests have loaded know one thread only
-        assert 3 in blas_threads()
-        seen.append(torch.get_num_threads())
-    second_has_left.set()
-    other.join(20)
-    assert seen == [3, 3, before[0]]
-    assert (torch.get_num_threads(), blas_threads()) == before
 
 
 def test_no_engine_is_here_and_an_engine_is_itself() -> None:

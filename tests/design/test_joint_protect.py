@@ -368,13 +368,6 @@ def test_a_column_called_output_does_not_collide():
     assert mechanism.design.inputs.names == ("output", "output_")
 
 
-def test_places_are_said_with_the_name_of_the_output():
-    both = Outputs.several(["r", "v"])
-    assert both.place_in_words(("t", "output"), np.array([1.5, 1.0])) == "t = 1.5, v"
-    assert both.place_in_words(("t", "output"), np.array([1.5, 9.0])) == "t = 1.5, output 9"
-    assert Outputs().place_in_words(("t",), np.array([1.5])) == "t = 1.5"
-
-
 def test_a_region_of_outputs_can_be_written_and_read():
     inputs = MemoryInputs(np.column_stack([T, np.zeros(len(T))]), ("t", "output"), Outputs.several(["r", "v"]))
     region = OutputRegion({1: sf.Box(1.0, 2.0), 0: sf.Points([[0.5]])}).bind(inputs)

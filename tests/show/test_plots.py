@@ -126,3 +126,10 @@ def test_each_of_several_outputs_can_be_drawn():
     assert "promised floor" not in [text.get_text() for text in other.get_legend().get_texts()]
     with pytest.raises(sf.InputError, match="choose one of 'r', 'v'"):
         plot_release(release)
+
+
+def test_the_only_output_may_be_named(release: sf.Release) -> None:
+    named, unnamed = (plot_floor(release, of=of) for of in (release.output_name, None))
+    assert named.get_ylabel() == unnamed.get_ylabel() == f"std of {release.output_name}"
+    for one, other in zip(named.get_lines(), unnamed.get_lines(), strict=True):
+        assert np.array_equal(one.get_xydata(), other.get_xydata())

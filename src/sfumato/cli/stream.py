@@ -107,21 +107,15 @@ def _check_places(data: list[Path], files: list[Path], out: Path) -> None:
 
 def rows_to_fit(rows: StoredInputs, where: Region, count: int, outside: bool) -> Index:
     """The places of ``count`` rows that are spread evenly over all of them, or over those outside the region."""
-    import numpy as np
-
+    from ..arrays import evenly
     from ..data import SAMPLE
 
     if count < 2:
         raise InputError(f"--fit-rows is {count}; give at least 2.")
-    places = _spread(len(rows), max(SAMPLE, count))
+    places = evenly(len(rows), max(SAMPLE, count))
     if outside:
         places = places[~where.bind(rows).contains(rows.select(places).values)]
         if len(places) == 0:
             raise InputError("--fit-outside: no rows are outside the region; leave it out, or choose a smaller region.")
-    return np.asarray(places[_spread(len(places), count)])
-
-
-def _spread(available: int, count: int) -> Index:
-    import numpy as np
-
-    return np.unique(np.linspace(0, available - 1, min(available, count)).round().astype(np.intp))
+    chosen: Index = places[evenly(len(places), count)]
+    return chosen

@@ -1,7 +1,7 @@
 """Rows as people have them: arrays, frames, CSV, Parquet, Dask.
 
-In come tables with labels and columns, checked once at the door. Out come float64 inputs with names, and parts of rows
-that are worked on one after the other, here or on a cluster.
+In come tables with labels and columns, checked once at the door. Out come float64 rows that know their columns and the
+outputs that they are about, in memory or stored, and parts of them that are worked on here or on a cluster.
 """
 
 from .columns import in_row_order, is_plain, without_labels

@@ -11,6 +11,13 @@ from ..errors import InputError
 from ..text import close_match, some_of
 
 
+def asked_columns(inputs: Sequence[str], output: str | None) -> list[str]:
+    """The names of all columns that are to be read."""
+    if isinstance(inputs, str) or not inputs:
+        raise InputError(f"inputs is {inputs!r}; give the names of the input columns in a list.")
+    return [*inputs, *([] if output is None else [output])]
+
+
 def require_columns(source: object, wanted: Sequence[str], there: Sequence[str]) -> None:
     """Make sure that each of ``wanted`` is asked for once, and is ``there`` once in the table ``source``."""
     for name in wanted:

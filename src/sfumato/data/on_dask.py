@@ -22,7 +22,7 @@ from ..errors import InputError
 from ..linalg import thread_share
 from ..progress import Progress
 from ..text import one_line
-from .columns import require_columns, require_numbers
+from .columns import asked_columns, require_columns, require_numbers
 from .parts import LARGEST_NUMBER, Done, Engine, Here, Part, Result, TablePart, Totals
 from .stored import StoredInputs, scanned
 
@@ -343,12 +343,10 @@ def rows_of_dask(
 
 def _checked(frame: DataFrame, inputs: Sequence[str], output: str | None) -> DataFrame:
     """``frame`` with names that are words; with an ``output``, only the columns that are needed."""
-    if isinstance(inputs, str) or not inputs:
-        raise InputError(f"inputs is {inputs!r}; give the names of the input columns in a list.")
+    wanted = asked_columns(inputs, output)
     if any(not isinstance(column, str) for column in frame.columns):
         frame = frame.rename(columns={column: str(column) for column in frame.columns})
-    there, wanted = list(frame.columns), [*inputs, *([] if output is None else [output])]
-    require_columns("the Dask DataFrame", wanted, there)
+    require_columns("the Dask DataFrame", wanted, list(frame.columns))
     return frame if output is None else frame[wanted]
 
 

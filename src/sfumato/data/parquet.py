@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..errors import InputError
 from ..progress import Progress
 from ..text import one_line
-from .columns import require_columns
+from .columns import asked_columns, require_columns
 from .parts import LARGEST_NUMBER, ROWS, Engine, TablePart
 from .stored import StoredInputs, scanned
 from .tables import PARQUET, need_pyarrow
@@ -145,7 +145,7 @@ def rows_of_parquet(
     need_pyarrow()
     places = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
     step = Progress() if step is None else step
-    wanted = [*inputs, *([] if output is None else [output])]
+    wanted = asked_columns(inputs, output)
     parts: list[ParquetPart] = []
     for file in parquet_files(places):
         start = parts[-1].start + parts[-1].rows if parts else 0

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Mask, evenly
 from ..data import among, as_inputs, stacked_outputs, without_labels
 from ..errors import InputError
 from ..models import GaussianProcess, Posterior, Prior
@@ -209,7 +209,7 @@ def root_mean_square(values: Array) -> float:
 
 def _some(places: Array, most: int) -> Array:
     """At most ``most`` of the places, spread evenly."""
-    return places[np.unique(np.linspace(0, len(places) - 1, min(len(places), most)).round().astype(np.intp))]
+    return places[evenly(len(places), most)]
 
 
 Severity = Literal["none", "low", "medium", "high", "critical"]

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Mask, evenly
 from ..data import ONE_OUTPUT, as_outputs
 from ..errors import InputError
 from ..release import Release
@@ -194,7 +194,7 @@ def plot_partial(
     """
     view = View.of_release(release, of)
     place = view.column(column)
-    rows = view.rows[np.unique(np.linspace(0, len(view.rows) - 1, min(len(view.rows), MOST_ROWS)).astype(np.intp))]
+    rows = view.rows[evenly(len(view.rows), MOST_ROWS)]
     steps = np.linspace(*view.span(place), PARTIAL_STEPS)
     mean, std, middle = np.empty(PARTIAL_STEPS), np.empty(PARTIAL_STEPS), np.empty((2, PARTIAL_STEPS))
     inside: Mask = np.zeros(PARTIAL_STEPS, dtype=np.bool_)

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ..arrays import Array, Index, Mask
+from ..arrays import Array, Mask, evenly
 from ..data import Outputs, sample_places
 from ..design import Mechanism
 from ..errors import InputError
@@ -46,7 +46,7 @@ def plot_std_map(release: Release, ax: Axes | None = None, of: str | None = None
     levels = np.linspace(0.0, float(std.max()) or 1.0, LEVELS + 1)
     drawn = ax.contourf(across, up, std, levels=levels, cmap=SEQUENTIAL)
     colour_bar(ax, drawn, label or f"reader's std of {view.name}")
-    rows = view.rows[_even(len(view.rows), MOST_POINTS)]
+    rows = view.rows[evenly(len(view.rows), MOST_POINTS)]
     how: dict[str, Any] = {"markersize": 2.6, "markeredgecolor": "black", "markeredgewidth": 0.35}
     ax.plot(*rows.T, linestyle="none", marker="o", color="white", **how)
     return _finish_map(ax, view, "0.55")
@@ -90,7 +90,7 @@ def plot_covariance(
     view = View(design, outputs.names[numbers[0]])
     place = view.column(by)
     order = np.lexsort((values[:, place], numbers))
-    order = order[_even(len(order), MOST_ROWS)]
+    order = order[evenly(len(order), MOST_ROWS)]
     factor, rows = design.noise.factor[order], len(order)
     covariance = factor @ factor.T + design.noise.shift * np.eye(rows)
     ax = new_axes(ax, 5.8, 4.8)
@@ -187,12 +187,6 @@ def _handle(label: str, colour: str, linewidth: float = 0.0, marker: str | None 
     return Line2D([], [], color=colour, linewidth=linewidth, marker=marker, linestyle=style, label=label)
 
 
-def _even(rows: int, most: int) -> Index:
-    """At most ``most`` places of ``rows``, evenly spread."""
-    count = min(rows, most)
-    return np.asarray(np.unique(np.linspace(0, rows - 1, count).round().astype(np.intp)))
-
-
 def _runs(inside: Mask) -> list[tuple[int, int]]:
     """First and last place of each unbroken run of True."""
     padded = np.concatenate([[False], inside, [False]])
@@ -203,7 +197,7 @@ def _runs(inside: Mask) -> list[tuple[int, int]]:
 def _ticks_of_rows(values: Array, place: int, outputs: Outputs) -> tuple[list[float], list[str]]:
     """About six rows with their input; with several outputs the names of these at the middle of their rows."""
     if not outputs.numbered:
-        ticks = _even(len(values), 6).tolist()
+        ticks = evenly(len(values), 6).tolist()
         # as many decimals as the range of the column asks for
         decimals = 2 - int(np.floor(np.log10(float(np.ptp(values[:, place])) or 1.0)))
         return ticks, [f"{round(float(values[tick, place]), decimals):g}" for tick in ticks]
