@@ -199,9 +199,9 @@ def saved_again(release, folder):
     [
         ({"output_names": None}, "several outputs|other outputs|outputs"),
         ({"output_names": ["r", "v"]}, "other outputs"),
-        ({"output_names": ["r", "r", "m"]}, "output names"),
+        ({"output_names": ["r", "r", "m"]}, "outputs names 'r' twice"),
         ({"resolution": [0.1]}, "resolution has 1 entries"),
-        ({"tolerance": {"kind": "outputs", "parts": [[0, {"kind": "table"}]]}}, "damaged|do not fit"),
+        ({"tolerance": {"kind": "outputs", "parts": [[0, {"kind": "table"}]]}}, "lacks 'outputs'"),
         ({"region": {"kind": "outputs", "parts": [[7, {"kind": "everywhere"}]]}}, "output 7"),
     ],
 )

@@ -24,6 +24,7 @@ from ..data import LARGEST_NUMBER
 from ..errors import FormatError, InputError
 from ..promise import Design, Revealed
 from ..release import (
+    DESIGN_KEYS,
     LONGEST_NAME,
     Shapes,
     Tensors,
@@ -38,18 +39,6 @@ from .chained_file import ROOT, Chain, ChainedFile, is_hash
 KIND, VERSION = "release", 1
 _LONGEST_TIME = 100
 _KEYS = ["arrays", "design", "kind", "name", "outputs_digest", "version", "when"]
-_DESIGN_KEYS = [
-    "columns",
-    "cover",
-    "guarantee",
-    "others",
-    "output_names",
-    "prior",
-    "region",
-    "shift",
-    "structure",
-    "tolerance",
-]
 #: All arrays of a record take at most this many bytes (4 GiB).
 _LARGEST = 1 << 32
 #: No byte of zlib's stands for more bytes than this.
@@ -163,7 +152,7 @@ def _read(record: Any) -> Design:
     check.text(record["when"], "its when", _LONGEST_TIME, 1)
     if not is_hash(record["outputs_digest"]):
         check.wrong("its outputs_digest", record["outputs_digest"], "64 hexadecimal digits")
-    tree, arrays = check.fields(record["design"], "design", _DESIGN_KEYS), record["arrays"]
+    tree, arrays = check.fields(record["design"], "design", DESIGN_KEYS), record["arrays"]
     if not isinstance(arrays, dict):
         check.wrong("the arrays of the record", arrays, "an object")
     shapes = {key: _shape(array) for key, array in arrays.items()}

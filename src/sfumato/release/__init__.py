@@ -6,6 +6,7 @@ a folder of files, and what a reader concludes at new inputs.
 
 from .container import Shapes, Tensors
 from .design_tree import (
+    DESIGN_KEYS,
     LONGEST_NAME,
     MOST_PRIORS,
     SMALLEST_WEIGHT,

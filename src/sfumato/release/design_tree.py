@@ -5,12 +5,12 @@ Trees and arrays may come from anyone: what does not fit is a ``FormatError`` (o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
+from .. import tree_checks as check
 from ..arrays import Array
 from ..data import LARGEST_NUMBER, ONE_OUTPUT, Inputs, MemoryInputs, Outputs
 from ..errors import FormatError, InputError
@@ -37,7 +37,21 @@ LONGEST_NAME = 1000
 #: Weights below this, or above one over it, overflow when they are squared or divided by.
 SMALLEST_WEIGHT = 1e-100
 
-_PRIOR_KEYS = {"kernel", "mean", "noise_variance"}
+#: The entries of the tree of a design.
+DESIGN_KEYS = (
+    *("columns", "cover", "guarantee", "others", "output_names"),
+    *("prior", "region", "shift", "structure", "tolerance"),
+)
+
+#: What the tree of each kind of tolerance has in it.
+TOLERANCES: dict[str, tuple[str, ...]] = {
+    "fraction": ("alpha",),
+    "floor": ("value",),
+    "kernel": ("kernel",),
+    "outputs": ("outputs",),
+    "matrix": (),
+    "table": (),
+}
 
 #: A file's noise may have this many centres for a prior; each reader works with matrices of their number squared.
 MOST_CENTRES = 4096
@@ -107,12 +121,8 @@ def describe_tolerance(design: Design) -> tuple[dict[str, Any], Tensors]:
 
 def design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimension: int) -> Expected:
     """The arrays of a design for ``rows`` inputs, in shapes that belong together."""
-    priors = [manifest["prior"], *(manifest["others"] if isinstance(manifest["others"], list) else [None])]
-    if (
-        not all(isinstance(prior, dict) and prior.keys() == _PRIOR_KEYS for prior in priors)
-        or len(priors) > MOST_PRIORS
-    ):
-        raise FormatError("the file's priors do not have the parts of one; it is damaged.")
+    trees = [manifest["prior"], *check.items(manifest["others"], "the other priors", 0, MOST_PRIORS - 1)]
+    priors = [check.fields(tree, "prior", ("kernel", "mean", "noise_variance")) for tree in trees]
     if rows * dimension == 0:
         raise FormatError("the file has no inputs; it is damaged.")
     sensitive = shapes.get("sensitive", (0,))[0]
@@ -157,20 +167,19 @@ def compare_shapes(shapes: Shapes, expected: Expected) -> None:
 
 
 def build_columns(names: Any) -> tuple[str, ...] | None:
-    columns = None if names is None else texts(names, "columns", LONGEST_NAME)
-    if columns is not None and len(set(columns)) != len(columns):
-        raise FormatError("the file names a column twice.")
-    return columns
+    return None if names is None else check.texts(names, "the list of columns", LONGEST_NAME, distinct=True)
 
 
 def build_inputs(values: Array, names: Any, output_names: Any) -> Inputs:
     """Inputs of which ``names`` are the columns, as the file has them; ``output_names``: those of several outputs."""
-    several = output_names is not None
-    outputs = Outputs.several(texts(output_names, "output names", LONGEST_NAME)) if several else ONE_OUTPUT
+    outputs = ONE_OUTPUT
+    if output_names is not None:
+        check.items(output_names, "the list of outputs", 1, MOST_OUTPUTS)
+        outputs = Outputs.several(check.texts(output_names, "the list of outputs", LONGEST_NAME, distinct=True))
     inputs = MemoryInputs(values, build_columns(names), outputs)
-    if several:
-        if not 0 < len(outputs) <= MOST_OUTPUTS or len(set(outputs)) < len(outputs) or inputs.dimension < 2:
-            raise FormatError("the file's output names are not those of several outputs.")
+    if outputs.numbered:
+        if inputs.dimension < 2:
+            raise FormatError("the file has several outputs, but no column that tells them apart.")
         _check_numbers(values, len(outputs))
     if inputs.columns is not None and len(inputs.columns) != inputs.dimension:
         raise FormatError(f"the file names {len(inputs.columns)} columns for {inputs.dimension} distinct inputs.")
@@ -187,7 +196,7 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     """The design of which ``describe_design`` has told, with its weights and witness where there are any."""
     for key, known in (("cover", Cover), ("guarantee", Guarantee), ("structure", Structure)):
         if manifest[key] not in get_args(known):
-            raise FormatError(f"the file's {key} is {str(manifest[key])[:40]!r}, which this version does not know.")
+            check.wrong(f"the file's {key}", manifest[key], f"one of {', '.join(get_args(known))}")
     trees = (manifest["prior"], *manifest["others"])
     priors = tuple(build_prior(tree, tensors, place, inputs.dimension) for place, tree in enumerate(trees))
     region = region_from_tree(manifest["region"]).bind(inputs.sample)
@@ -225,12 +234,12 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
 
 def build_prior(tree: dict[str, Any], tensors: Tensors, place: int, dimension: int) -> Prior:
     name = of_prior("noise_variance", place)
-    noise = tensors[name] if name in tensors else number(tree["noise_variance"], "V")
+    noise = tensors[name] if name in tensors else size(tree["noise_variance"], "noise variance")
     return Prior(build_kernel(tree["kernel"], dimension), build_mean(tree["mean"], dimension), noise)
 
 
 def _noise(manifest: dict[str, Any], tensors: Tensors, priors: tuple[Prior, ...], inputs: Inputs) -> Noise:
-    shift = number(manifest["shift"], "shift")
+    shift = size(manifest["shift"], "shift")
     if "noise_mixing" in tensors:
         if shift != 0:
             raise FormatError(
@@ -272,59 +281,43 @@ def _try_out(design: Design) -> None:
         raise FormatError("the file's weights are not positive numbers of usual size, or not symmetric.")
 
 
-def build_tolerance(tree: dict[str, Any], tensors: Tensors, region: Region) -> Tolerance:
-    builders: dict[Any, tuple[str | None, Callable[[Any], Tolerance]]] = {
-        "fraction": ("alpha", lambda value: FractionTolerance(number(value, "alpha"))),
-        "floor": ("value", lambda value: FloorTolerance(number(value, "floor"))),
-        "kernel": ("kernel", lambda value: KernelTolerance(build_kernel(value))),
-        "outputs": ("outputs", lambda value: _output_tolerance(value, tensors, region)),
-        "matrix": (None, lambda _: _matrix_tolerance(tensors["tolerance_matrix"], region)),
-        "table": (None, lambda _: TabulatedFloor.from_table(tensors["floor_inputs"], tensors["floor_values"])),
-    }
-    kind = tree.get("kind")
-    if not isinstance(kind, str) or kind not in builders:
-        raise FormatError(f"the file's tolerance is of a kind that this version does not know ({str(kind)[:40]!r}).")
-    key, build = builders[kind]
-    if tree.keys() - {key} != {"kind"} or np.any(tensors.get("floor_values", np.ones(1)) <= 0):
-        raise FormatError("the file's tolerance is damaged.")
-    return build(tree.get(key or ""))
+def build_tolerance(tree: Any, tensors: Tensors, region: Region) -> Tolerance:
+    kind, parts = check.node(tree, "tolerance", TOLERANCES)
+    if kind == "fraction":
+        return FractionTolerance(size(parts["alpha"], "alpha"))
+    if kind == "floor":
+        return FloorTolerance(size(parts["value"], "floor"))
+    if kind == "kernel":
+        return KernelTolerance(build_kernel(parts["kernel"]))
+    if kind == "outputs":
+        return _output_tolerance(parts["outputs"], tensors, region)
+    if kind == "table":
+        if np.any(tensors["floor_values"] <= 0):
+            raise FormatError("the file's table has floors that are not positive.")
+        return TabulatedFloor.from_table(tensors["floor_inputs"], tensors["floor_values"])
+    if region.points is None:
+        raise FormatError("the file has a tolerance for points, but a region that is not made of points.")
+    return MatrixTolerance(tensors["tolerance_matrix"]).at(region.points)
 
 
 def _output_tolerance(tree: Any, tensors: Tensors, region: Region) -> Tolerance:
+    tree = check.fields(tree, "tolerance of several outputs", ("common", "parts"))
+    common = check.number(tree["common"], "the common tolerance", 0.0, np.nextafter(1.0, 2.0))
     parts: dict[int, FractionTolerance | FloorTolerance] = {}
-    if not isinstance(tree, dict) or tree.keys() != {"common", "parts"} or not isinstance(tree["parts"], list):
-        raise FormatError("the file's tolerances of several outputs are damaged.")
-    common = number(tree["common"], "common tolerance")
-    if not 0.0 <= common <= 1.0:
-        raise FormatError("the file's tolerances of several outputs are damaged.")
-    for entry in tree["parts"]:
-        if (
-            not isinstance(entry, list)
-            or len(entry) != 2
-            or type(entry[0]) is not int
-            or not isinstance(entry[1], dict)
-        ):
-            raise FormatError("the file's tolerances of several outputs are damaged.")
-        part = build_tolerance(entry[1], tensors, region)
-        if not isinstance(part, (FractionTolerance, FloorTolerance)) or entry[0] in parts:
-            raise FormatError("the file's tolerances of several outputs are damaged.")
-        parts[entry[0]] = part
+    for entry in check.items(tree["parts"], "the tolerances of outputs", 0, MOST_OUTPUTS):
+        which, own = check.items(entry, "the tolerance of an output", 2, 2)
+        number, part = (
+            check.whole(which, "the number of an output", 0, MOST_OUTPUTS),
+            build_tolerance(own, tensors, region),
+        )
+        if not isinstance(part, (FractionTolerance, FloorTolerance)) or number in parts:
+            raise FormatError(
+                f"the file's tolerance of output {number} is there twice, or of a kind that it cannot be."
+            )
+        parts[number] = part
     return OutputTolerance(tuple(sorted(parts.items())), common)
 
 
-def _matrix_tolerance(delta: Array, region: Region) -> Tolerance:
-    if region.points is None:
-        raise FormatError("the file has a tolerance for points, but a region that is not made of points.")
-    return MatrixTolerance(delta).at(region.points)
-
-
-def number(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < LARGEST_NUMBER:
-        raise FormatError(f"the file's {what} is {str(value)[:40]!r}, not a number it could be.")
-    return float(value)
-
-
-def texts(values: Any, what: str, longest: int) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(value, str) and len(value) <= longest for value in values):
-        raise FormatError(f"the file's {what} are not a list of texts of usual length.")
-    return tuple(values)
+def size(value: object, what: str) -> float:
+    """A number that is not negative and can be squared."""
+    return check.number(value, f"the file's {what}", 0.0, LARGEST_NUMBER)

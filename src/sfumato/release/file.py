@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from .. import tree_checks as check
 from ..arrays import Array
 from ..data import Inputs, StoredInputs
 from ..errors import FormatError, InputError
@@ -27,7 +28,9 @@ from ..promise import SEVERITIES, Design, Finding
 from ..proof import Certificate
 from .container import Shapes, Tensors, container, read_container
 from .design_tree import (
+    DESIGN_KEYS,
     LONGEST_NAME,
+    TOLERANCES,
     Expected,
     build_columns,
     build_design,
@@ -35,16 +38,12 @@ from .design_tree import (
     compare_shapes,
     describe_design,
     design_shapes,
-    number,
-    texts,
+    size,
 )
-from .row_files import MANIFEST, ROW_FOLDER, RowFile, released_name, released_rows
+from .row_files import MANIFEST, MOST_ROWS, ROW_FOLDER, RowFile, released_name, released_rows
 
 _LONGEST_TEXT = 20_000
-_MANIFEST_KEYS = (
-    "certificate columns cover guarantee others output_name output_names prior region resolution shift structure "
-    "tolerance unsafe versions"
-)
+_MANIFEST_KEYS = [*DESIGN_KEYS, "certificate", "output_name", "resolution", "unsafe", "versions"]
 
 
 class Contents(NamedTuple):
@@ -58,22 +57,25 @@ class Contents(NamedTuple):
     output_name: str
 
 
-def write_release(contents: Contents, path: str | os.PathLike[str]) -> None:
-    """Write a release file. Guarantee: the same contents give the same bytes, and a failure leaves the old file."""
-    write_checked(encode(contents), path)
+def write_release(
+    contents: Contents,
+    path: str | os.PathLike[str],
+    row_files: Sequence[RowFile] | None = None,
+    rows: StoredInputs | None = None,
+) -> None:
+    """Write a release file, or with ``row_files``, which hold the ``rows``, the manifest of a folder.
 
+    Guarantee: the same contents give the same bytes, and a failure leaves the old file.
+    """
 
-def write_checked(content: bytes, path: str | os.PathLike[str], rows: StoredInputs | None = None) -> None:
-    """Write ``content`` to ``path`` if it can be read back; ``rows`` are those of a folder."""
-
-    def check(written: str) -> None:
+    def check_written(written: str) -> None:
         try:
             read_release(written, rows)
         except FormatError as error:
             raise InputError(f"this release cannot be written to a file that others could read: {error}") from error
 
-    with replacing(path, check) as file:
-        file.write(content)
+    with replacing(path, check_written) as file:
+        file.write(encode(contents, row_files))
 
 
 def encode(release: Contents, row_files: Sequence[RowFile] | None = None) -> bytes:
@@ -140,10 +142,8 @@ def read_release(path: str | os.PathLike[str], rows: StoredInputs | None = None)
 
 def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
     """The arrays must be those that the manifest speaks of, in shapes that belong together (None: any length)."""
-    if " ".join(sorted(manifest.keys() - {"row_files"})) != _MANIFEST_KEYS or not isinstance(
-        manifest["tolerance"], dict
-    ):
-        raise FormatError("the file's manifest does not have the parts of a release; it is damaged.")
+    check.fields(manifest, "manifest", _MANIFEST_KEYS, ["row_files"])
+    check.kind_of(manifest["tolerance"], "tolerance", TOLERANCES)
     if "row_files" in manifest:
         rows, dimension = sum(file.rows for file in _row_files(manifest)), len(manifest["columns"])
         expected: Expected = {}
@@ -155,12 +155,18 @@ def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
 
 def _row_files(manifest: dict[str, Any]) -> list[RowFile]:
     """The files in which a folder has its rows."""
-    texts(manifest["columns"], "columns", LONGEST_NAME)
-    listed = manifest["row_files"]
-    whole = isinstance(listed, list) and all(isinstance(entry, list) and len(entry) == 3 for entry in listed)
-    if not whole or any([type(value) for value in entry] != [str, int, str] for entry in listed):
-        raise FormatError("the file's list of row files is damaged.")
-    return [RowFile(*entry) for entry in listed]
+    check.texts(manifest["columns"], "the list of columns", LONGEST_NAME)
+    listed = [
+        check.items(entry, "a row file", 3, 3) for entry in check.items(manifest["row_files"], "the row files", 1)
+    ]
+    return [
+        RowFile(
+            check.text(name, "a row file", 100),
+            check.whole(rows, "its rows", 1, MOST_ROWS),
+            check.text(sha256, "its digest", 64),
+        )
+        for name, rows, sha256 in listed
+    ]
 
 
 def _rows(manifest: dict[str, Any], tensors: Tensors, folder: Path, known: StoredInputs | None) -> tuple[Inputs, Array]:
@@ -170,7 +176,7 @@ def _rows(manifest: dict[str, Any], tensors: Tensors, folder: Path, known: Store
     columns = build_columns(manifest["columns"])
     if manifest["output_names"] is not None:
         raise FormatError("the folder is about several outputs, which only files hold.")
-    (output,) = texts([manifest["output_name"]], "output name", LONGEST_NAME)
+    output = check.text(manifest["output_name"], "the name of the output", LONGEST_NAME)
     stored = known
     if stored is None:
         assert columns is not None
@@ -183,16 +189,16 @@ def _build(manifest: dict[str, Any], tensors: Tensors, folder: Path, rows: Store
     inputs, outputs = _rows(manifest, tensors, folder, rows)
     if not isinstance(manifest["unsafe"], bool):
         raise FormatError("the file's unsafe mark is neither true nor false.")
-    texts([*manifest["versions"].values()], "versions", LONGEST_NAME)
+    check.texts([*manifest["versions"].values()], "the list of versions", LONGEST_NAME)
     design = build_design(manifest, tensors, inputs)
     certificate = _certificate(manifest["certificate"], inputs.dimension)
     steps = manifest["resolution"]
     resolution: float | tuple[float, ...]
     if isinstance(steps, list):
-        resolution = tuple(number(step, "resolution") for step in steps)
+        resolution = tuple(size(step, "resolution") for step in steps)
     else:
-        resolution = number(steps, "resolution")
-    (name,) = texts([manifest["output_name"]], "output name", LONGEST_NAME)
+        resolution = size(steps, "resolution")
+    name = check.text(manifest["output_name"], "the name of the output", LONGEST_NAME)
     return Contents(design, certificate, outputs, resolution, manifest["unsafe"], name)
 
 
@@ -200,8 +206,7 @@ def _certificate(tree: Any, dimension: int) -> Certificate:
     """The certificate as the owner claims it."""
     if isinstance(tree, dict) and "notes" in tree:
         tree = _from_version_4(tree)
-    if not isinstance(tree, dict) or tree.keys() != {part.name for part in fields(Certificate)}:
-        raise FormatError("the file's certificate does not have the parts of one; it is damaged.")
+    check.fields(tree, "certificate", [part.name for part in fields(Certificate)])
     values: dict[str, Any] = {}
     for part in fields(Certificate):
         value, kind = tree[part.name], str(part.type)
@@ -212,9 +217,9 @@ def _certificate(tree: Any, dimension: int) -> Certificate:
         elif kind == "tuple[Finding, ...]":
             values[part.name] = tuple(_finding(entry) for entry in value)
         elif kind == "tuple[str, ...]":
-            values[part.name] = texts(value, part.name, _LONGEST_TEXT)
+            values[part.name] = check.texts(value, part.name, _LONGEST_TEXT)
         elif type(value).__name__ != kind or (kind == "str" and len(value) > _LONGEST_TEXT):
-            raise FormatError(f"the certificate's {part.name} is {str(value)[:40]!r}, which it cannot be.")
+            check.wrong(f"the certificate's {part.name}", value, f"a {kind} of usual length")
         else:
             values[part.name] = value
     if not len(values["worst_input"]) == len(values["columns"]) == dimension:
@@ -223,11 +228,10 @@ def _certificate(tree: Any, dimension: int) -> Certificate:
 
 
 def _finding(tree: Any) -> Finding:
-    if not isinstance(tree, dict) or tree.keys() != {part.name for part in fields(Finding)}:
-        raise FormatError("the file's certificate has a finding without the parts of one; it is damaged.")
-    texts([*tree.values()], "findings", _LONGEST_TEXT)
+    check.fields(tree, "finding", [part.name for part in fields(Finding)])
+    check.texts([*tree.values()], "a finding", _LONGEST_TEXT)
     if tree["severity"] not in SEVERITIES:
-        raise FormatError(f"a finding has the severity {tree['severity'][:40]!r}, which this version does not know.")
+        check.wrong("the severity of a finding", tree["severity"], f"one of {', '.join(SEVERITIES)}")
     return Finding(**tree)
 
 
@@ -238,7 +242,7 @@ _ONE_BY_ONE = "PROTECTED ONE BY ONE"
 def _from_version_4(tree: dict[str, Any]) -> dict[str, Any]:
     """The certificate of a file of version 4, which had a text for each finding."""
     findings = []
-    for note in texts(tree["notes"], "notes", _LONGEST_TEXT):
+    for note in check.texts(tree["notes"], "the list of notes", _LONGEST_TEXT):
         kind = {"code": "noted-by-version-4", "severity": "note"}
         if note[: len(_ONE_BY_ONE)] == _ONE_BY_ONE:
             kind = {"code": "protected-one-by-one", "severity": "high"}
@@ -247,6 +251,6 @@ def _from_version_4(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def _claim(value: Any) -> float:
-    if type(value) in (int, float) or value in ("nan", "inf", "-inf"):
-        return float(value)
-    raise FormatError(f"the certificate has {str(value)[:40]!r} in the place of a number.")
+    if type(value) not in (int, float) and value not in ("nan", "inf", "-inf"):
+        check.wrong("a number of the certificate", value, "a number")
+    return float(value)

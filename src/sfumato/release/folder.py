@@ -23,7 +23,7 @@ from ..noise import RandomFunction, SecretKey, round_outputs
 from ..progress import progress as show_progress
 from ..promise import Design
 from ..proof import Certificate
-from .file import Contents, encode, read_release, write_checked
+from .file import Contents, read_release, write_release
 from .release import resolution_for, why_not
 from .row_files import (
     DESIGN,
@@ -359,4 +359,4 @@ class FolderWriter:
         return [written[number] for number in range(len(parts))]
 
     def _write_manifest(self, contents: Contents, files: list[RowFile], path: Path) -> None:
-        write_checked(encode(contents, files), path, self.rows)
+        write_release(contents, path, files, self.rows)
