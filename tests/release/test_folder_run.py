@@ -16,20 +16,25 @@ import pytest
 import sfumato as sf
 from sfumato.data.parts import ArrayPart, Part
 from sfumato.progress import Progress
-from sfumato.release.folder import FolderRun, find_key, make_key, open_run
-from sfumato.release.row_files import (
+from sfumato.release.folder_run import (
     KEY,
-    MANIFEST,
-    ROW_FOLDER,
     RUN,
     TASK,
     WRITTEN,
-    RowFile,
+    FolderRun,
     abandon,
-    file_name,
+    find_key,
     locked,
+    make_key,
+    open_run,
     prepare_folder,
     publish,
+)
+from sfumato.release.row_files import (
+    MANIFEST,
+    ROW_FOLDER,
+    RowFile,
+    file_name,
     released_name,
     released_rows,
     write_rows,

@@ -35,7 +35,8 @@ from sfumato.promise.findings import Finding
 from sfumato.proof.certificate import Certificate
 from sfumato.release.file import read_release
 from sfumato.release.folder import FolderWriter
-from sfumato.release.row_files import DESIGN, KEY, MANIFEST, ROW_FOLDER, RUN, STAMP, TASK, WRITTEN, locked
+from sfumato.release.folder_run import DESIGN, KEY, RUN, STAMP, TASK, WRITTEN, locked
+from sfumato.release.row_files import MANIFEST, ROW_FOLDER
 
 COUNT, PART = 1000, 100
 REGION = sf.Box([0.0, 0.0], [0.4, 0.4])

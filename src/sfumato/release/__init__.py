@@ -19,6 +19,7 @@ from .design_tree import (
     design_shapes,
 )
 from .folder import FolderWriter
+from .folder_run import check_folder, has_release
 from .predictions import CompressedPosterior, Prediction
 from .release import (
     UNSAFE_MESSAGE,
@@ -32,4 +33,3 @@ from .release import (
     steps_of,
     why_not,
 )
-from .row_files import check_folder, has_release

@@ -1,24 +1,14 @@
-"""The folder of a release that is too large for one file.
+"""The row files of a release that is too large for one file: inputs and published outputs, as Parquet.
 
-::
-
-    big-release/release.sfumato            manifest, prior, noise: all but the rows
-    big-release/rows/part-00000.parquet …  inputs and published outputs
-    big-release/.run/                      while a run is under way: its key, and the release that it makes
-
-A release is made inside ``.run``, which only its owner can enter, and moved into place when it is complete.
+Each file has a digest in the release's manifest. A file may come from anyone: it is checked whenever it is read.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import re
-import shutil
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,13 +18,11 @@ import numpy as np
 from ..arrays import Array
 from ..data import LARGEST_NUMBER, ROWS, StoredInputs, TablePart, need_pyarrow, scanned
 from ..errors import FormatError, InputError
-from ..files import TEMPORARY_NAME, replacing, sync_folder
+from ..files import replacing
 from ..progress import Progress
-from .container import is_folder_manifest
 
-# The row files of a release that is too large for one file: inputs and published outputs, as Parquet.
-#
-# Each file has a digest in the release's manifest. A file may come from anyone: it is checked whenever it is read.
+#: What the folder of such a release has in it: all but the rows, and the folder of the row files.
+MANIFEST, ROW_FOLDER = "release.sfumato", "rows"
 
 #: A row file with more rows than this was not written by sfumato.
 MOST_ROWS = 16 * ROWS
@@ -150,101 +138,3 @@ def released_rows(
         parts.append(ReleasedPart(start, file.rows, path, file.sha256, tuple(names), released_name(output, names)))
         start += file.rows
     return scanned(parts, names, released_name(output, names), step)
-
-
-MANIFEST, ROW_FOLDER, RUN = "release.sfumato", "rows", ".run"
-KEY, TASK, DESIGN, STAMP, WRITTEN = "key", "task", "design.sfumato", "stamp", "written"
-
-#: Older versions named what a kill left after the file that it was to be.
-_ROW_FILE = re.compile(rf"part-\d{{5,}}\.parquet|\.part-\d{{5,}}\.parquet\.[0-9a-f]+\.tmp|{TEMPORARY_NAME}")
-_IN_RUN = re.compile(rf"{KEY}|{TASK}|{STAMP}|{WRITTEN}|{ROW_FOLDER}|.*\.sfumato|{TEMPORARY_NAME}")
-
-
-def has_release(folder: Path) -> bool:
-    """Whether there is a complete release in ``folder``."""
-    return (folder / MANIFEST).is_file()
-
-
-def prepare_folder(folder: Path) -> None:
-    """Make ``folder``, if a release may be written to it."""
-    check_folder(folder)
-    folder.mkdir(exist_ok=True)
-
-
-def check_folder(folder: Path) -> None:
-    """Raise ``InputError`` if ``folder`` holds anything but what sfumato has written."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; give a folder to write the release to.")
-    if not folder.parent.is_dir():
-        raise InputError(f"the folder {folder.parent} does not exist; make it first.")
-    names = set(os.listdir(folder)) if folder.exists() else set()
-    ours = is_folder_manifest(folder / MANIFEST) if MANIFEST in names else RUN in names
-    fit = _only(folder / ROW_FOLDER, _ROW_FILE) and _only(folder / RUN, _IN_RUN)
-    if names and not (ours and fit):
-        raise InputError(f"{folder} has things in it that are not a release of sfumato; give a new or an empty folder.")
-
-
-def _only(folder: Path, names: re.Pattern[str]) -> bool:
-    """Whether ``folder`` is not there, or is a real folder with nothing but such names in it."""
-    if not os.path.lexists(folder):
-        return True
-    return folder.is_dir() and not folder.is_symlink() and all(names.fullmatch(name) for name in os.listdir(folder))
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Nobody else writes to ``folder`` in the meantime; ``InputError`` if somebody does. A kill ends it."""
-    try:
-        import fcntl
-    except ImportError:  # there is no such lock on this system
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"another run is writing to {folder}; wait for it, or give another folder.") from None
-        yield
-    finally:
-        os.close(handle)
-
-
-def publish(folder: Path) -> None:
-    """Move the complete release in ``.run`` into place and forget its key.
-
-    Guarantee: readers see the old release, none, or the new one. If it is interrupted, it can be done again.
-    """
-    run = folder / RUN
-    if (run / ROW_FOLDER).is_dir():
-        (folder / MANIFEST).unlink(missing_ok=True)
-        remove_rows(folder / ROW_FOLDER)
-        os.rename(run / ROW_FOLDER, folder / ROW_FOLDER)
-        sync_folder(folder)
-    (run / KEY).unlink(missing_ok=True)
-    os.replace(run / MANIFEST, folder / MANIFEST)
-    sync_folder(folder)
-    shutil.rmtree(run)
-
-
-def remove_rows(folder: Path) -> None:
-    """Remove row files, and nothing else."""
-    if folder.is_dir():
-        for name in os.listdir(folder):
-            if _ROW_FILE.fullmatch(name):
-                (folder / name).unlink()
-        folder.rmdir()
-
-
-def remove_run(folder: Path) -> None:
-    """Remove what an unfinished run has left, its key first."""
-    (folder / RUN / KEY).unlink(missing_ok=True)
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder / RUN)
-
-
-def abandon(folder: Path) -> None:
-    """Remove an unfinished run, and ``folder`` too if nothing else is in it."""
-    remove_run(folder)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
