@@ -13,14 +13,13 @@ from typing import Any, NoReturn, get_args
 
 import numpy as np
 
-from ..arrays import Array
 from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of_dask, stacked_outputs
 from ..errors import GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
-from ..noise import Noise, SecretKey
+from ..noise import SecretKey
 from ..progress import Progress
 from ..progress import progress as show_progress
-from ..promise import Design, Guarantee, Structure, Tolerance, warn_of
+from ..promise import Design, Guarantee, Structure, Tolerance, WithDesign, warn_of
 from ..proof import Certificate, examine, look_alike
 from ..regions import Region
 from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
@@ -41,7 +40,7 @@ class Published:
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism:
+class Mechanism(WithDesign):
     """A way to publish outputs with noise, its certificate, and a secret key that nobody sees.
 
     Guarantee: nothing in a mechanism depends on y, and everything in it but the key may be published. The noise of a
@@ -56,36 +55,6 @@ class Mechanism:
     _engine: Engine = field(default_factory=Here, repr=False)
     _recorder: Callable[[Release], None] | None = field(default=None, repr=False)
     _output_name: str | None = field(default=None, repr=False)
-
-    @property
-    def noise(self) -> Noise:
-        """Σ, as ``.factor``, ``.covariance()``, ``.variance()`` and ``.trace``."""
-        return self.design.noise
-
-    @property
-    def prior(self) -> Prior:
-        """What readers are assumed to believe beforehand."""
-        return self.design.prior
-
-    @property
-    def inputs(self) -> Array:
-        """X, one row for each output; with several outputs the last column is the number of the output."""
-        return self.design.inputs.values
-
-    @property
-    def region(self) -> Region:
-        """Where f is sensitive."""
-        return self.design.region
-
-    @property
-    def tolerance(self) -> Tolerance:
-        """How much may be learnt there."""
-        return self.design.tolerance
-
-    @property
-    def sensitive(self) -> Array:
-        """S₀: the sensitive inputs for which the joint promise is made."""
-        return self.design.sensitive
 
     def release(
         self, y: Any, *, output_name: str | None = None, resolution: float | None = None, unsafe_seed: int | None = None

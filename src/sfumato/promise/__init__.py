@@ -13,7 +13,7 @@ from .composition import (
     interpretations,
     same_measurement,
 )
-from .design import Cover, Design, Guarantee, Structure, rows_in_reach
+from .design import Cover, Design, Guarantee, Structure, WithDesign, rows_in_reach
 from .findings import (
     ALARMING,
     SEVERITIES,

@@ -103,3 +103,39 @@ class Design:
         for part in self.noise.digest_parts(self.inputs, self.sensitive, self.prior):
             state.update(part)
         return state.digest()
+
+
+class WithDesign:
+    """What can be asked of a value that has a design: the parts of the design themselves."""
+
+    design: Design
+
+    @property
+    def prior(self) -> Prior:
+        """What readers are assumed to believe beforehand."""
+        return self.design.prior
+
+    @property
+    def inputs(self) -> Array:
+        """X, one row for each output; with several outputs the last column is the number of the output."""
+        return self.design.inputs.values
+
+    @property
+    def region(self) -> Region:
+        """Where f is sensitive."""
+        return self.design.region
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """How much may be learnt there."""
+        return self.design.tolerance
+
+    @property
+    def sensitive(self) -> Array:
+        """S₀: the sensitive inputs for which the joint promise is made."""
+        return self.design.sensitive
+
+    @property
+    def noise(self) -> Noise:
+        """Σ, as ``.factor``, ``.covariance()``, ``.variance()`` and ``.trace``."""
+        return self.design.noise

@@ -27,9 +27,8 @@ from ..data import (
     write_table,
 )
 from ..errors import FormatError, GuaranteeError, InputError
-from ..models import OutputsKernel, Posterior, Prior
+from ..models import OutputsKernel, Posterior
 from ..noise import (
-    Noise,
     SecretKey,
     check_resolution,
     default_resolution,
@@ -37,9 +36,8 @@ from ..noise import (
     round_outputs,
 )
 from ..progress import progress as show_progress
-from ..promise import Design, Finding, Tolerance, worse_than_found
+from ..promise import Design, Finding, WithDesign, worse_than_found
 from ..proof import Certificate, certify
-from ..regions import Region
 from .design_tree import LONGEST_NAME
 from .file import Contents, read_release, write_release
 from .predictions import CompressedPosterior, Prediction, predict_with
@@ -140,7 +138,7 @@ _FALSE_CLAIM = Finding(
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(WithDesign):
     """Published outputs ``W = y + Z`` and everything a reader needs to use them.
 
     ``outputs`` are multiples of ``resolution`` (of several outputs, each has its own); ``unsafe`` says that the noise
@@ -172,34 +170,9 @@ class Release:
             object.__setattr__(self, "certificate", self.certificate.with_findings(_KNOWN_SEED))
 
     @property
-    def inputs(self) -> Array:
-        """X, one row for each output; with several outputs the last column is the number of the output."""
-        return self.design.inputs.values
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the input columns (x0, x1, … where they were given none)."""
         return self.design.inputs.names
-
-    @property
-    def prior(self) -> Prior:
-        """What readers are assumed to believe beforehand."""
-        return self.design.prior
-
-    @property
-    def noise(self) -> Noise:
-        """Σ, the covariance of the noise that was added, as in ``mechanism.noise``."""
-        return self.design.noise
-
-    @property
-    def region(self) -> Region:
-        """Where f is sensitive."""
-        return self.design.region
-
-    @property
-    def tolerance(self) -> Tolerance:
-        """How much may be learnt there."""
-        return self.design.tolerance
 
     def predict(self, X_new: Any, output: str | None = None) -> Prediction:
         """What a reader concludes about f at ``X_new``: the exact posterior given the published outputs.

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..data import LARGEST_NUMBER, ROWS, StoredInputs, TablePart, need_pyarrow, scanned
-from ..errors import FormatError, InputError
+from ..errors import FormatError
 from ..files import replacing
 from ..progress import Progress
 
