@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,181 +17,14 @@ from ..data import Inputs, as_inputs, as_outputs
 from ..errors import FitWarning, InputError
 from ..linalg import Whitening
 from ..progress import progress as progress_bar
-from .fit_search import MOST_STARTS, NUGGET, Adam, Question, Search
+from .fit_search import KERNELS, MOST_STARTS, Adam, Fitted, Question, Search, named_kernel
 from .prior import Prior
 from .trees import build_kernel
 
-# The arguments of ``fit_prior``, checked before any work is done.
-
-KERNELS: dict[str, dict[str, Any]] = {
-    "rbf": {"kind": "rbf"},
-    "matern12": {"kind": "matern", "nu": 0.5},
-    "matern32": {"kind": "matern", "nu": 1.5},
-    "matern52": {"kind": "matern", "nu": 2.5},
-}
 OPTIMIZERS = ("auto", "lbfgs", "adam")
 
-
-def require(condition: bool, message: str) -> None:
-    if not condition:
-        raise InputError(message)
-
-
-def is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def is_number(value: Any) -> bool:
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return real and math.isfinite(value)
-
-
-def checked_kernel(kernel: Any, inputs: Inputs) -> str | Kernel:
-    if isinstance(kernel, str) and kernel in KERNELS:
-        return kernel
-    if not isinstance(kernel, Kernel):
-        raise InputError(f"kernel is {kernel!r}; give one of {', '.join(map(repr, KERNELS))} or a GPyTorch kernel.")
-    prior = Prior(kernel)
-    try:
-        prior.covariance(inputs.values[:2])
-    except (RuntimeError, IndexError, ValueError, TypeError) as error:
-        raise InputError(
-            f"kernel cannot be evaluated on the {inputs.dimension} column(s) of X ({str(error).splitlines()[0]}); "
-            "check its active_dims and ard_num_dims."
-        ) from error
-    return kernel
-
-
-def checked_mean(mean: Any, inputs: Inputs) -> str | float | Mean:
-    if isinstance(mean, str) and mean in ("constant", "zero"):
-        return mean if mean == "constant" else 0.0
-    if is_number(mean):
-        return float(mean)
-    if not isinstance(mean, Mean):
-        raise InputError(f'mean is {mean!r}; give "constant", "zero", a finite number or a GPyTorch mean.')
-    try:
-        values = Prior(build_kernel({"kind": "constant", "constant": 1.0}), mean).mean_at(inputs.values[:2])
-    except (RuntimeError, IndexError, ValueError, TypeError) as error:
-        raise InputError(
-            f"mean cannot be evaluated on the {inputs.dimension} column(s) of X ({str(error).splitlines()[0]}); "
-            "give it the size of X."
-        ) from error
-    require(values.shape == (min(2, len(inputs)),), "mean is a batch of means; give one.")
-    return mean
-
-
-def checked_noise(noise: Any, rows: Inputs) -> str | Array:
-    if isinstance(noise, str):
-        require(noise == "learn", f'noise is {noise!r}; give "learn", a variance ≥ 0, or one for each row of X.')
-        return noise
-    if isinstance(noise, bool) or noise is None:
-        raise InputError(f'noise is {noise!r}; give "learn", a variance ≥ 0, or one for each row of X.')
-    values = np.array(float(noise)) if is_number(noise) else None
-    if values is None:
-        if np.ndim(noise) == 0:
-            raise InputError(f'noise is {noise!r}; give "learn", a finite variance ≥ 0, or one for each row of X.')
-        values = as_outputs(noise, rows, "noise")
-    if np.any(values < 0):
-        raise InputError(f"noise has the negative variance {float(values.min()):g}; variances are ≥ 0.")
-    return values
-
-
-def checked_lengthscale(lengthscale: Any, kernel: str | Kernel, inputs: Inputs) -> Array | None:
-    if lengthscale is None:
-        return None
-    if isinstance(kernel, Kernel):
-        raise InputError(
-            "lengthscale goes with kernels given by name; set it on your kernel and fix it there with "
-            "raw_lengthscale.requires_grad_(False)."
-        )
-    try:
-        values = np.array(lengthscale, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        values = np.array([math.nan])
-    if isinstance(lengthscale, (bool, str)) or not np.all(np.isfinite(values)) or np.any(values <= 0):
-        raise InputError(
-            f"lengthscale is {lengthscale!r}; give a positive number, or one for each column of X, in the units of X."
-        )
-    if values.size == 1:
-        values = np.full(inputs.dimension, values[0])
-    if values.size != inputs.dimension:
-        raise InputError(
-            f"lengthscale has {values.size} values, but X has {inputs.dimension} column(s) "
-            f"({', '.join(inputs.names)}); give one number, or one for each column."
-        )
-    return values
-
-
-def checked_adam(optimizer: Any, epochs: Any, learning_rate: Any, decay: Any, weight_decay: Any) -> Adam | None:
-    require(
-        isinstance(optimizer, str) and optimizer in OPTIMIZERS,
-        f"optimizer is {optimizer!r}; give one of {', '.join(map(repr, OPTIMIZERS))}.",
-    )
-    if optimizer != "adam":
-        given = {"epochs": epochs, "decay": decay, "weight_decay": weight_decay or None}
-        extra = next((name for name, value in given.items() if value is not None), None)
-        if extra is not None:
-            raise InputError(
-                f'{extra} is {given[extra]!r}, but only optimizer="adam" uses it; give that or leave it out.'
-            )
-        return None
-    require(
-        is_whole(epochs) and epochs >= 1,
-        f'epochs is {epochs!r}; optimizer="adam" needs a number of epochs ≥ 1, for example epochs=100.',
-    )
-    require(
-        is_number(learning_rate) and learning_rate > 0,
-        f"learning_rate is {learning_rate!r}; give a positive number, for example 0.1.",
-    )
-    require(
-        is_number(weight_decay) and weight_decay >= 0,
-        f"weight_decay is {weight_decay!r}; give a number ≥ 0, for example 1e-4.",
-    )
-    if decay is not None:
-        fine = isinstance(decay, (tuple, list)) and len(decay) == 2 and is_whole(decay[0]) and decay[0] >= 1
-        require(
-            fine and is_number(decay[1]) and 0 < decay[1] <= 1,
-            f"decay is {decay!r}; give (step, gamma) with a step ≥ 1 and 0 < gamma ≤ 1, for example (10, 0.1).",
-        )
-        decay = (int(decay[0]), float(decay[1]))
-    return Adam(int(epochs), float(learning_rate), decay, float(weight_decay))
-
-
-def rows_outside(exclude: Any, inputs: Inputs) -> Mask:
-    if exclude is None:
-        require(len(inputs) >= 2, f"X has {len(inputs)} row; a prior needs at least 2 to be fitted.")
-        return np.ones(len(inputs), dtype=np.bool_)
-    if not hasattr(exclude, "bind") or not hasattr(exclude, "contains"):
-        raise InputError(f"exclude is {exclude!r}; give a region, for example sf.Box(1.0, 2.0).")
-    keep = ~np.asarray(exclude.bind(inputs).contains(inputs.values), dtype=np.bool_)
-    left = int(keep.sum())
-    if left < 3:
-        raise InputError(
-            f"exclude leaves {left} of {len(inputs)} rows, too few to fit a prior; give a smaller region, or use "
-            "sf.Prior with values that are known without the data."
-        )
-    return np.asarray(keep)
-
-
-def check_outputs(question: Question) -> None:
-    y = question.y
-    if np.ptp(y) <= 4 * np.finfo(float).eps * np.abs(y).max():
-        raise InputError(
-            f"y is constant ({y[0]:g} in all {len(y)} rows), so no variance can be fitted; give the values yourself, "
-            f"for example sf.Prior(kernel=..., mean={y[0]:g})."
-        )
-
-
-def check_repeated_rows(question: Question) -> None:
-    _, first, group = np.unique(question.X, axis=0, return_index=True, return_inverse=True)
-    twin = first[group.reshape(-1)]
-    gap = np.abs(question.y - question.y[twin])
-    if gap.max() > 1e-9 * np.ptp(question.y):
-        row = int(np.argmax(gap))
-        raise InputError(
-            f"two rows have the same X ({', '.join(f'{v:g}' for v in question.X[row])}) but different y "
-            f'({question.y[twin[row]]:g} and {question.y[row]:g}), which noise=0.0 rules out; give noise="learn".'
-        )
+#: Below this share of y the closed form counts what the kernel cannot follow as round-off.
+UNEXPLAINED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -259,15 +93,15 @@ def fit_prior(
     """
     inputs = as_inputs(X)
     outputs = as_outputs(y, inputs)
-    kernel, mean = checked_kernel(kernel, inputs), checked_mean(mean, inputs)
-    noise = checked_noise(noise, inputs)
-    lengthscales = checked_lengthscale(lengthscale, kernel, inputs)
-    adam = checked_adam(optimizer, epochs, learning_rate, decay, weight_decay)
-    require(
-        is_whole(restarts) and 1 <= restarts <= MOST_STARTS,
+    kernel, mean = _checked_kernel(kernel, inputs), _checked_mean(mean, inputs)
+    noise = _checked_noise(noise, inputs)
+    lengthscales = _checked_lengthscale(lengthscale, kernel, inputs)
+    adam = _checked_adam(optimizer, epochs, learning_rate, decay, weight_decay)
+    _require(
+        _is_whole(restarts) and 1 <= restarts <= MOST_STARTS,
         f"restarts is {restarts!r}; give a whole number from 1 to {MOST_STARTS}.",
     )
-    keep = rows_outside(exclude, inputs)
+    keep = _rows_outside(exclude, inputs)
     question = Question(
         X=inputs.values[keep],
         y=outputs[keep],
@@ -277,14 +111,16 @@ def fit_prior(
         noise=noise if isinstance(noise, str) else np.broadcast_to(noise, len(inputs))[keep],
         lengthscale=lengthscales,
     )
-    check_outputs(question)
+    _check_outputs(question)
     noiseless = not isinstance(noise, str) and noise.ndim == 0 and float(noise) == 0.0
     named = isinstance(kernel, str) and not isinstance(mean, Mean)
     if optimizer == "auto" and named and lengthscales is not None and noiseless:
         fitted = _by_closed_form(question)
     else:
-        fitted = _by_search(question, adam, int(restarts), progress)
-    likelihood, note = _log_likelihood(fitted.prior, question)
+        with progress_bar(progress) as bar:
+            fitted = Search(question, logarithmic=adam is None).run(adam, int(restarts), bar)
+    prior = fitted.prior
+    likelihood, note = _log_likelihood(prior, question)
     report = FitReport(
         method=fitted.method,
         log_likelihood=likelihood,
@@ -296,26 +132,10 @@ def fit_prior(
     )
     for alarm in fitted.alarms:
         warnings.warn(alarm, FitWarning, stacklevel=2)
-    prior = fitted.prior
     return Prior(prior.kernel, prior.mean, prior.noise if isinstance(noise, str) else noise, fit_report=report)
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """A prior for the fitted rows and what there is to say about it; alarms also become warnings."""
-
-    prior: Prior
-    method: str
-    converged: bool
-    alarms: tuple[str, ...]
-    notes: tuple[str, ...]
-    starts: int
-
-
-# ---------------------------------------------------------------- the two ways
-
-
-def _by_closed_form(question: Question) -> _Fitted:
+def _by_closed_form(question: Question) -> Fitted:
     """β = 1ᵀC⁻¹y / 1ᵀC⁻¹1 and σ² = (y−β)ᵀC⁻¹(y−β) / rank C, with C the correlations of the data.
 
     Where C is singular to working precision, C⁻¹ is taken on the directions above the cutoff; for a regular C
@@ -323,9 +143,9 @@ def _by_closed_form(question: Question) -> _Fitted:
     """
     assert isinstance(question.kernel, str)
     assert question.lengthscale is not None
-    check_repeated_rows(question)
+    _check_repeated_rows(question)
     y, n = question.y, len(question.y)
-    correlation = Prior(_named_kernel(question.kernel, question.lengthscale, 1.0)).covariance(question.X)
+    correlation = Prior(named_kernel(question.kernel, question.lengthscale, 1.0)).covariance(question.X)
     whiten = Whitening.of(correlation)
     # Numbers near their mean lose fewer digits.
     centre = float(y.mean()) if question.mean == "constant" else float(question.mean)
@@ -341,49 +161,20 @@ def _by_closed_form(question: Question) -> _Fitted:
             f"y equals the mean {centre:g} in all {n} rows, so its variance cannot be fitted; give the variance "
             "yourself with sf.Prior(kernel=..., mean=...)."
         )
-    notes: tuple[str, ...] = ()
-    alarms: tuple[str, ...] = ()
+    notes, alarms = [], []
     if whiten.rank < n:
-        notes = (_rank_note("the correlation matrix", n, whiten.rank),)
-        unexplained = float(np.linalg.norm(whiten.leftover(residual)) / np.linalg.norm(residual))
-        if unexplained > 1e-6:
-            alarms = (
-                f"the kernel cannot follow the data: a share {unexplained:.2g} of y lies in directions that it leaves "
-                'no room for. Give a shorter lengthscale, or noise="learn".',
-            )
-    kernel = _named_kernel(question.kernel, question.lengthscale, variance)
-    return _Fitted(Prior(kernel, centre, 0.0), "closed form", not alarms, alarms, notes, 0)
-
-
-def _by_search(question: Question, adam: Adam | None, restarts: int, show: bool) -> _Fitted:
-    search = Search(question, logarithmic=adam is None)
-    notes: tuple[str, ...] = ()
-    with progress_bar(show) as bar:
-        if not search.free():
-            method, answer, notes = "nothing to fit", search.as_given(), ("every value was given.",)
-        elif adam is not None:
-            method, answer = f"Adam, {adam.epochs} epochs", search.by_adam(adam, bar)
-        else:
-            method, answer = "L-BFGS", search.by_lbfgs(restarts, bar)
-    if search.raised_noise:
-        notes += (
-            f"while searching, noise below {NUGGET:g} of the variance of y was raised to that; the prior has the "
-            "noise that was given.",
+        notes.append(
+            f"the correlation matrix of the {n} rows is singular to working precision: {whiten.rank} directions with "
+            "eigenvalues above n · 2.2e-16 of the largest were used."
         )
-    kernel = answer.kernel
-    if kernel is None:
-        assert isinstance(question.kernel, str)
-        kernel = _named_kernel(question.kernel, answer.lengthscales, answer.variance)
-    prior = Prior(kernel, answer.mean, question.noise if answer.noise is None else answer.noise)
-    return _Fitted(prior, method, answer.converged, answer.messages, notes, answer.starts)
-
-
-def _named_kernel(name: str, lengthscales: Array, variance: float) -> Kernel:
-    base = {**KERNELS[name], "lengthscale": [float(v) for v in lengthscales]}
-    return build_kernel({"kind": "scale", "variance": variance, "kernel": base})
-
-
-# ---------------------------------------------------------------- likelihood
+        unexplained = float(np.linalg.norm(whiten.leftover(residual)) / np.linalg.norm(residual))
+        if unexplained > UNEXPLAINED:
+            alarms.append(
+                f"the kernel cannot follow the data: a share {unexplained:.2g} of y lies in directions that it leaves "
+                'no room for. Give a shorter lengthscale, or noise="learn".'
+            )
+    kernel = named_kernel(question.kernel, question.lengthscale, variance)
+    return Fitted(Prior(kernel, centre, 0.0), "closed form", not alarms, tuple(alarms), tuple(notes))
 
 
 def _log_likelihood(prior: Prior, question: Question) -> tuple[float, tuple[str, ...]]:
@@ -396,8 +187,165 @@ def _log_likelihood(prior: Prior, question: Question) -> tuple[float, tuple[str,
     return density, note
 
 
-def _rank_note(what: str, n: int, rank: int) -> str:
-    return (
-        f"{what} of the {n} rows is singular to working precision: {rank} directions with eigenvalues above "
-        f"n · 2.2e-16 of the largest were used."
+# ---------------------------------------------------------------- the arguments, checked before any work is done
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InputError(message)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return real and math.isfinite(value)
+
+
+def _tried(what: str, evaluate: Callable[[Array], Array], inputs: Inputs, remedy: str) -> Array:
+    """A kernel or a mean of the user's at two rows, before any long work."""
+    try:
+        return evaluate(inputs.values[:2])
+    except (RuntimeError, IndexError, ValueError, TypeError) as error:
+        raise InputError(
+            f"{what} cannot be evaluated on the {inputs.dimension} column(s) of X ({str(error).splitlines()[0]}); "
+            f"{remedy}"
+        ) from error
+
+
+def _checked_kernel(kernel: Any, inputs: Inputs) -> str | Kernel:
+    if isinstance(kernel, str) and kernel in KERNELS:
+        return kernel
+    if not isinstance(kernel, Kernel):
+        raise InputError(f"kernel is {kernel!r}; give one of {', '.join(map(repr, KERNELS))} or a GPyTorch kernel.")
+    _tried("kernel", Prior(kernel).covariance, inputs, "check its active_dims and ard_num_dims.")
+    return kernel
+
+
+def _checked_mean(mean: Any, inputs: Inputs) -> str | float | Mean:
+    if isinstance(mean, str) and mean in ("constant", "zero"):
+        return mean if mean == "constant" else 0.0
+    if _is_number(mean):
+        return float(mean)
+    if not isinstance(mean, Mean):
+        raise InputError(f'mean is {mean!r}; give "constant", "zero", a finite number or a GPyTorch mean.')
+    prior = Prior(build_kernel({"kind": "constant", "constant": 1.0}), mean)
+    values = _tried("mean", prior.mean_at, inputs, "give it the size of X.")
+    _require(values.shape == (min(2, len(inputs)),), "mean is a batch of means; give one.")
+    return mean
+
+
+def _checked_noise(noise: Any, rows: Inputs) -> str | Array:
+    if isinstance(noise, str):
+        _require(noise == "learn", f'noise is {noise!r}; give "learn", a variance ≥ 0, or one for each row of X.')
+        return noise
+    if isinstance(noise, bool) or noise is None:
+        raise InputError(f'noise is {noise!r}; give "learn", a variance ≥ 0, or one for each row of X.')
+    values = np.array(float(noise)) if _is_number(noise) else None
+    if values is None:
+        if np.ndim(noise) == 0:
+            raise InputError(f'noise is {noise!r}; give "learn", a finite variance ≥ 0, or one for each row of X.')
+        values = as_outputs(noise, rows, "noise")
+    if np.any(values < 0):
+        raise InputError(f"noise has the negative variance {float(values.min()):g}; variances are ≥ 0.")
+    return values
+
+
+def _checked_lengthscale(lengthscale: Any, kernel: str | Kernel, inputs: Inputs) -> Array | None:
+    if lengthscale is None:
+        return None
+    if isinstance(kernel, Kernel):
+        raise InputError(
+            "lengthscale goes with kernels given by name; set it on your kernel and fix it there with "
+            "raw_lengthscale.requires_grad_(False)."
+        )
+    try:
+        values = np.array(lengthscale, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        values = np.array([math.nan])
+    if isinstance(lengthscale, (bool, str)) or not np.all(np.isfinite(values)) or np.any(values <= 0):
+        raise InputError(
+            f"lengthscale is {lengthscale!r}; give a positive number, or one for each column of X, in the units of X."
+        )
+    if values.size == 1:
+        values = np.full(inputs.dimension, values[0])
+    if values.size != inputs.dimension:
+        raise InputError(
+            f"lengthscale has {values.size} values, but X has {inputs.dimension} column(s) "
+            f"({', '.join(inputs.names)}); give one number, or one for each column."
+        )
+    return values
+
+
+def _checked_adam(optimizer: Any, epochs: Any, learning_rate: Any, decay: Any, weight_decay: Any) -> Adam | None:
+    _require(
+        isinstance(optimizer, str) and optimizer in OPTIMIZERS,
+        f"optimizer is {optimizer!r}; give one of {', '.join(map(repr, OPTIMIZERS))}.",
     )
+    if optimizer != "adam":
+        given = {"epochs": epochs, "decay": decay, "weight_decay": weight_decay or None}
+        extra = next((name for name, value in given.items() if value is not None), None)
+        if extra is not None:
+            raise InputError(
+                f'{extra} is {given[extra]!r}, but only optimizer="adam" uses it; give that or leave it out.'
+            )
+        return None
+    _require(
+        _is_whole(epochs) and epochs >= 1,
+        f'epochs is {epochs!r}; optimizer="adam" needs a number of epochs ≥ 1, for example epochs=100.',
+    )
+    _require(
+        _is_number(learning_rate) and learning_rate > 0,
+        f"learning_rate is {learning_rate!r}; give a positive number, for example 0.1.",
+    )
+    _require(
+        _is_number(weight_decay) and weight_decay >= 0,
+        f"weight_decay is {weight_decay!r}; give a number ≥ 0, for example 1e-4.",
+    )
+    if decay is not None:
+        fine = isinstance(decay, (tuple, list)) and len(decay) == 2 and _is_whole(decay[0]) and decay[0] >= 1
+        _require(
+            fine and _is_number(decay[1]) and 0 < decay[1] <= 1,
+            f"decay is {decay!r}; give (step, gamma) with a step ≥ 1 and 0 < gamma ≤ 1, for example (10, 0.1).",
+        )
+        decay = (int(decay[0]), float(decay[1]))
+    return Adam(int(epochs), float(learning_rate), decay, float(weight_decay))
+
+
+def _rows_outside(exclude: Any, inputs: Inputs) -> Mask:
+    if exclude is None:
+        _require(len(inputs) >= 2, f"X has {len(inputs)} row; a prior needs at least 2 to be fitted.")
+        return np.ones(len(inputs), dtype=np.bool_)
+    if not hasattr(exclude, "bind") or not hasattr(exclude, "contains"):
+        raise InputError(f"exclude is {exclude!r}; give a region, for example sf.Box(1.0, 2.0).")
+    keep = ~np.asarray(exclude.bind(inputs).contains(inputs.values), dtype=np.bool_)
+    left = int(keep.sum())
+    if left < 3:
+        raise InputError(
+            f"exclude leaves {left} of {len(inputs)} rows, too few to fit a prior; give a smaller region, or use "
+            "sf.Prior with values that are known without the data."
+        )
+    return np.asarray(keep)
+
+
+def _check_outputs(question: Question) -> None:
+    y = question.y
+    if np.ptp(y) <= 4 * np.finfo(float).eps * np.abs(y).max():
+        raise InputError(
+            f"y is constant ({y[0]:g} in all {len(y)} rows), so no variance can be fitted; give the values yourself, "
+            f"for example sf.Prior(kernel=..., mean={y[0]:g})."
+        )
+
+
+def _check_repeated_rows(question: Question) -> None:
+    _, first, group = np.unique(question.X, axis=0, return_index=True, return_inverse=True)
+    twin = first[group.reshape(-1)]
+    gap = np.abs(question.y - question.y[twin])
+    if gap.max() > 1e-9 * np.ptp(question.y):
+        row = int(np.argmax(gap))
+        raise InputError(
+            f"two rows have the same X ({', '.join(f'{v:g}' for v in question.X[row])}) but different y "
+            f'({question.y[twin[row]]:g} and {question.y[row]:g}), which noise=0.0 rules out; give noise="learn".'
+        )

@@ -11,14 +11,14 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import gpytorch
 import numpy as np
 import torch
 from gpytorch.constraints import GreaterThan, Positive
-from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import Kernel, ScaleKernel
 from gpytorch.means import ConstantMean, Mean, ZeroMean
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
@@ -27,8 +27,42 @@ from linear_operator.utils.warnings import NumericalWarning
 from ..arrays import Array
 from ..errors import InputError
 from ..progress import Progress
+from .kernel_kinds import KINDS
+from .prior import Prior
+from .trees import build_kernel
 
-# What is asked of a fit, what comes back, and the model whose likelihood is searched.
+#: The kernels that have a name of their own, as trees without their lengthscales.
+KERNELS: dict[str, dict[str, Any]] = {
+    "rbf": {"kind": "rbf"},
+    "matern12": {"kind": "matern", "nu": 0.5},
+    "matern32": {"kind": "matern", "nu": 1.5},
+    "matern52": {"kind": "matern", "nu": 2.5},
+}
+
+#: Limits in standard deviations of a column, and in variances of y.
+LENGTHSCALES = (1e-3, 1e4)
+VARIANCES = (1e-6, 1e6)
+LEAST_NOISE, MOST_NOISE = 1e-6, 1e2
+#: Fixed noise below this share of the variance of y is raised to it while searching: K alone may be singular.
+NUGGET = 1e-8
+#: How far, in logarithms, a parameter of the user's own kernel may move.
+FREEDOM = math.log(1e10)
+#: A parameter this close to a bound, in logarithms, has ended on it.
+ON_BOUND = 1e-3
+
+STEPS = 500
+#: A largest slope (of the log likelihood a row) that counts as a maximum; Adam is judged ten times as mildly.
+FLAT = 1e-4
+
+#: Start values, as multiples of the spread of a column and of the variance of y; combined in turn.
+START_LENGTHSCALES = (1.0, 0.2, 3.0, 0.06, 10.0)
+START_NOISES = (0.1, 0.01, 0.5, 0.001)
+MOST_STARTS = len(START_LENGTHSCALES) * len(START_NOISES)
+#: The paper's start values for Adam, and its least noise.
+ADAM_LENGTHSCALE, ADAM_NOISE, ADAM_LEAST_NOISE = 1.2, 0.1, 1e-4
+
+#: What GPyTorch calls parameters that are variances.
+AMPLITUDES = ("raw_outputscale", "raw_variance", "raw_constant")
 
 
 @dataclass(frozen=True)
@@ -59,17 +93,20 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The most likely values that were found, in the user's units."""
+class Fitted:
+    """A prior for the fitted rows and what there is to say about it; alarms also become warnings."""
 
-    kernel: Kernel | None
-    lengthscales: Array
-    variance: float
-    mean: float | Mean
-    noise: float | None
-    converged: bool
-    messages: tuple[str, ...]
-    starts: int
+    prior: Prior
+    method: str
+    converged: bool = True
+    alarms: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    starts: int = 0
+
+
+def named_kernel(name: str, lengthscales: Array, variance: float) -> Kernel:
+    base = {**KERNELS[name], "lengthscale": [float(v) for v in lengthscales]}
+    return build_kernel({"kind": "scale", "variance": variance, "kernel": base})
 
 
 class GP(gpytorch.models.ExactGP):
@@ -114,48 +151,23 @@ class OwnMean(Mean):
         return values
 
 
-# In standard deviations of a column, and in variances of y.
-LENGTHSCALES = (1e-3, 1e4)
-VARIANCES = (1e-6, 1e6)
-MOST_NOISE = 1e2
-LEAST_NOISE = 1e-6
-NUGGET = 1e-8
-"""Fixed noise below this share of the variance of y is raised to it while searching: K alone may be singular."""
-FREEDOM = math.log(1e10)
-"""How far, in logarithms, a parameter of the user's own kernel may move."""
-
-STEPS = 500
-FLAT = 1e-4
-"""A largest slope (of the log likelihood a row) that counts as a maximum."""
-
-AMPLITUDES = ("raw_outputscale", "raw_variance", "raw_constant")
-START_LENGTHSCALES = (1.0, 0.2, 3.0, 0.06, 10.0)
-START_NOISES = (0.1, 0.01, 0.5, 0.001)
-MOST_STARTS = len(START_LENGTHSCALES) * len(START_NOISES)
-ADAM_LENGTHSCALE, ADAM_NOISE, ADAM_LEAST_NOISE = 1.2, 0.1, 1e-4
-
-
-@dataclass
 class Search:
     """One question on a common scale, and the parameters that are free in it."""
 
-    question: Question
-    logarithmic: bool = True
-    messages: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        question = self.question
-        X, y = question.X, question.y
+    def __init__(self, question: Question, logarithmic: bool) -> None:
+        self.question, self.logarithmic = question, logarithmic
         self.own_kernel = isinstance(question.kernel, Kernel)
-        width = X.shape[1]
-        # The user's own kernel means what it says only on the inputs as they are.
-        self.x_offset = np.zeros(width) if self.own_kernel else X.mean(axis=0)
+        self.learns_noise = isinstance(question.noise, str)
+        self.alarms: list[str] = []
+        X, y = question.X, question.y
         spread = X.std(axis=0, ddof=1)
         self.still = spread <= 1e-12 * np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
-        self.x_scale = np.ones(width) if self.own_kernel else np.where(self.still, 1.0, spread)
-        self.y_offset = float(y.mean()) if question.mean == "constant" else 0.0
-        if isinstance(question.mean, float):
-            self.y_offset = question.mean
+        # The user's own kernel means what it says only on the inputs as they are.
+        self.x_offset = np.zeros(X.shape[1]) if self.own_kernel else X.mean(axis=0)
+        self.x_scale = np.ones(X.shape[1]) if self.own_kernel else np.where(self.still, 1.0, spread)
+        self.y_offset = question.mean if isinstance(question.mean, float) else 0.0
+        if question.mean == "constant":
+            self.y_offset = float(y.mean())
         # With a known mean the process has to explain the distance from it, not only the spread.
         centre = float(y.mean()) if isinstance(question.mean, Mean) else self.y_offset
         self.y_scale = float(np.sqrt(np.mean((y - centre) ** 2)))
@@ -163,31 +175,28 @@ class Search:
         self._build()
 
     def _build(self) -> None:
-        question = self.question
-        X = torch.from_numpy((question.X - self.x_offset) / self.x_scale)
-        y = torch.from_numpy((question.y - self.y_offset) / self.y_scale)
-        self.raised_noise = False
-        self.kernel = self._kernel(X.shape[1])
-        self.mean = self._mean()
-        if isinstance(question.noise, str):
-            constraint = self._positive() if self.logarithmic else GreaterThan(ADAM_LEAST_NOISE)
-            likelihood = gpytorch.likelihoods.GaussianLikelihood(noise_constraint=constraint)
-        else:
-            noise = np.maximum(question.noise / self.y_scale**2, NUGGET)
-            self.raised_noise = bool(np.any(question.noise / self.y_scale**2 < NUGGET))
-            with gpytorch.settings.min_fixed_noise(double_value=0.0):
-                likelihood = gpytorch.likelihoods.FixedNoiseGaussianLikelihood(torch.from_numpy(noise))
-        self.likelihood = likelihood
-        model = GP(X, y, likelihood, self.mean, self.kernel).double()
-        self.mll = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model).double()
+        X = torch.from_numpy((self.question.X - self.x_offset) / self.x_scale)
+        y = torch.from_numpy((self.question.y - self.y_offset) / self.y_scale)
+        self.kernel, self.mean, self.likelihood = self._kernel(), self._mean(), self._likelihood()
+        model = GP(X, y, self.likelihood, self.mean, self.kernel).double()
+        self.mll = gpytorch.mlls.ExactMarginalLogLikelihood(self.likelihood, model).double()
         self.mll.train()
-        self.given = copy.deepcopy(self.mll.state_dict())
-        self.origin = self.given
+        self.given = self.origin = copy.deepcopy(self.mll.state_dict())
+        #: The parameters whose limits are known, and these.
+        self.limits: dict[str, tuple[float, float]] = {}
+        names = {id(parameter): name for name, parameter in self.mll.named_parameters()}
+        if self.learns_noise:
+            self.noise_name = names[id(self.likelihood.raw_noise)]
+            self.limits[self.noise_name] = (self.least_noise, MOST_NOISE)
+        if not self.own_kernel:
+            self.lengthscale_name = names[id(self.kernel.base_kernel.raw_lengthscale)]
+            self.variance_name = names[id(self.kernel.raw_outputscale)]
+            self.limits |= {self.lengthscale_name: LENGTHSCALES, self.variance_name: VARIANCES}
 
     def _positive(self) -> Positive:
         return Positive(transform=torch.exp, inv_transform=torch.log) if self.logarithmic else Positive()
 
-    def _kernel(self, width: int) -> Kernel:
+    def _kernel(self) -> Kernel:
         question = self.question
         if isinstance(question.kernel, Kernel):
             own = copy.deepcopy(question.kernel).double().cpu()
@@ -197,9 +206,9 @@ class Search:
             kernel.outputscale = torch.tensor(1.0 / self.y_scale**2, dtype=torch.float64)
             kernel.raw_outputscale.requires_grad_(False)
             return kernel
-        options = {"ard_num_dims": width, "lengthscale_constraint": self._positive()}
-        nu = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}.get(question.kernel)
-        base = RBFKernel(**options) if nu is None else MaternKernel(nu=nu, **options)
+        kind, *settings = KERNELS[question.kernel].items()
+        options = {"ard_num_dims": question.X.shape[1], "lengthscale_constraint": self._positive(), **dict(settings)}
+        base = KINDS[kind[1]].kernel(**options)
         kernel = ScaleKernel(base, outputscale_constraint=self._positive()).double()
         if question.lengthscale is not None:
             base.lengthscale = torch.from_numpy(question.lengthscale / self.x_scale)
@@ -213,6 +222,16 @@ class Search:
             return OwnMean(copy.deepcopy(mean).double().cpu(), offset, scale, self.y_scale)
         return ConstantMean().double() if mean == "constant" else ZeroMean()
 
+    def _likelihood(self) -> Any:
+        self.raised_noise = False
+        if isinstance(self.question.noise, str):
+            constraint = self._positive() if self.logarithmic else GreaterThan(ADAM_LEAST_NOISE)
+            return gpytorch.likelihoods.GaussianLikelihood(noise_constraint=constraint)
+        noise = self.question.noise / self.y_scale**2
+        self.raised_noise = bool(np.any(noise < NUGGET))
+        with gpytorch.settings.min_fixed_noise(double_value=0.0):
+            return gpytorch.likelihoods.FixedNoiseGaussianLikelihood(torch.from_numpy(np.maximum(noise, NUGGET)))
+
     # ------------------------------------------------------------ what is free
 
     def free(self) -> dict[str, torch.nn.Parameter]:
@@ -220,16 +239,10 @@ class Search:
 
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Bounds of the free parameters on the scale they are searched on."""
-        limits: dict[int, tuple[float, float]] = {}
-        if isinstance(self.question.noise, str):
-            limits[id(self.likelihood.raw_noise)] = (self.least_noise, MOST_NOISE)
-        if not self.own_kernel:
-            limits[id(self.kernel.raw_outputscale)] = VARIANCES
-            limits[id(self.kernel.base_kernel.raw_lengthscale)] = LENGTHSCALES
         found = {}
-        for name, parameter in self.free().items():
-            if id(parameter) in limits:
-                low, high = limits[id(parameter)]
+        for name in self.free():
+            if name in self.limits:
+                low, high = self.limits[name]
                 found[name] = (math.log(low), math.log(high))
             elif self.own_kernel and _is_logarithmic(self.mll, name):
                 start = self.origin[name]
@@ -239,10 +252,9 @@ class Search:
     def start(self, turn: int) -> None:
         """Put the free parameters on the start values number ``turn``."""
         self.mll.load_state_dict(self.given)
-        stretch, noise = START_LENGTHSCALES[turn % 5], START_NOISES[turn % 4]
-        if not self.logarithmic:
-            stretch, noise = ADAM_LENGTHSCALE, ADAM_NOISE
-        if isinstance(self.question.noise, str):
+        stretch = START_LENGTHSCALES[turn % len(START_LENGTHSCALES)] if self.logarithmic else ADAM_LENGTHSCALE
+        noise = START_NOISES[turn % len(START_NOISES)] if self.logarithmic else ADAM_NOISE
+        if self.learns_noise:
             self.likelihood.noise = max(noise, 2 * self.least_noise)
         if self.own_kernel:
             if turn > 0:
@@ -286,13 +298,19 @@ class Search:
                 continue
             grad, value = parameter.grad.detach(), parameter.detach()
             low, high = bounds.get(name, (-math.inf, math.inf))
-            blocked = ((value <= low + 1e-3) & (grad > 0)) | ((value >= high - 1e-3) & (grad < 0))
+            blocked = ((value <= low + ON_BOUND) & (grad > 0)) | ((value >= high - ON_BOUND) & (grad < 0))
             steepest = max(steepest, float(torch.where(blocked, 0.0, grad).abs().max()))
         return steepest
 
-    # ------------------------------------------------------------ two ways to look
+    # ------------------------------------------------------------ ways to look
 
-    def by_lbfgs(self, restarts: int, bar: Progress) -> Answer:
+    def run(self, adam: Adam | None, restarts: int, bar: Progress) -> Fitted:
+        """The prior that is found: by Adam, or else by the best of several starts."""
+        if not self.free():
+            return self._fitted("nothing to fit", True, 0, ("every value was given.",))
+        return self._by_lbfgs(restarts, bar) if adam is None else self._by_adam(adam, bar)
+
+    def _by_lbfgs(self, restarts: int, bar: Progress) -> Fitted:
         """The best of several deterministic starts, each followed by L-BFGS-B to a maximum."""
         best, best_state, best_origin, lost = math.inf, None, self.origin, 0
         with _exact():
@@ -313,15 +331,14 @@ class Search:
             self.origin = best_origin
             slope = self.slope()
         if lost:
-            self.messages.append(f"{lost} of {restarts} starts gave no finite likelihood and were left out.")
-        converged = slope <= FLAT
-        if not converged:
-            self.messages.append(
+            self.alarms.append(f"{lost} of {restarts} starts gave no finite likelihood and were left out.")
+        if slope > FLAT:
+            self.alarms.append(
                 f"the search stopped before a maximum (largest slope {slope:.2g} a row); try more restarts or "
                 "another kernel."
             )
         self._note_bounds()
-        return self._answer(converged, restarts)
+        return self._fitted("L-BFGS", slope <= FLAT, restarts)
 
     def _descend(self) -> float:
         # BoTorch takes seconds to import; only fits need it.
@@ -329,13 +346,12 @@ class Search:
         from botorch.optim.fit import fit_gpytorch_mll_scipy
 
         outcome: list[float] = []
+        parameters = self.free()
 
         def descend(mll: Any, **options: Any) -> Any:
             result = fit_gpytorch_mll_scipy(mll, **options)
             outcome.append(float(result.fval))
             return result
-
-        parameters = self.free()
 
         def loss_and_slopes() -> tuple[torch.Tensor, list[torch.Tensor | None]]:
             self.mll.zero_grad()
@@ -343,20 +359,19 @@ class Search:
             loss.backward()
             return loss, [parameter.grad for parameter in parameters.values()]
 
-        options = {"bounds": self.bounds(), "options": {"maxiter": STEPS, "ftol": 1e-12, "gtol": 1e-6}}
         # Whether a maximum was reached is judged by its slope, not by the complaints of the line search.
         fit_gpytorch_mll(
             self.mll,
             closure=loss_and_slopes,
             optimizer=descend,
-            optimizer_kwargs=options,
+            optimizer_kwargs={"bounds": self.bounds(), "options": {"maxiter": STEPS, "ftol": 1e-12, "gtol": 1e-6}},
             max_attempts=1,
             warning_handler=lambda _: True,
         )
         self.mll.train()
         return outcome[0] if outcome else math.nan
 
-    def by_adam(self, adam: Adam, bar: Progress) -> Answer:
+    def _by_adam(self, adam: Adam, bar: Progress) -> Fitted:
         """A fixed number of Adam steps from the paper's start values."""
         self.start(0)
         optimiser = torch.optim.Adam(list(self.free().values()), lr=adam.learning_rate, weight_decay=adam.weight_decay)
@@ -382,92 +397,96 @@ class Search:
             slope = self.slope()
         converged = slope <= 10 * FLAT
         if not converged:
-            self.messages.append(
+            self.alarms.append(
                 f"Adam stopped after {adam.epochs} epochs while the likelihood was still rising (largest slope "
                 f'{slope:.2g} a row); give more epochs, or use optimizer="lbfgs" for the maximum.'
             )
-        return self._answer(converged, 1)
-
-    def as_given(self) -> Answer:
-        """Nothing is free: what was given is the answer."""
-        return self._answer(True, 0)
+        return self._fitted(f"Adam, {adam.epochs} epochs", converged, 1)
 
     # ------------------------------------------------------------ the way back
 
-    def _answer(self, converged: bool, starts: int) -> Answer:
+    def _fitted(self, method: str, converged: bool, starts: int, notes: tuple[str, ...] = ()) -> Fitted:
+        """What was found, in the user's units."""
         question = self.question
         self.mll.eval()
+        if self.raised_noise:
+            notes += (
+                f"while searching, noise below {NUGGET:g} of the variance of y was raised to that; the prior has the "
+                "noise that was given.",
+            )
         with torch.no_grad():
             mean: float | Mean = self.y_offset
             if isinstance(question.mean, Mean):
                 mean = self.mean.own
             elif question.mean == "constant":
                 mean = self.y_offset + self.y_scale * float(self.mean.constant)
-            noise = None
-            if isinstance(question.noise, str):
+            noise: Any = question.noise
+            if self.learns_noise:
                 noise = float(self.likelihood.noise) * self.y_scale**2
-            if self.own_kernel:
-                kernel, lengthscales, variance = self.kernel.base_kernel, np.ones(0), math.nan
-            else:
-                kernel, variance = None, float(self.kernel.outputscale) * self.y_scale**2
-                lengthscales = self.kernel.base_kernel.lengthscale.numpy().reshape(-1) * self.x_scale
-        return Answer(kernel, lengthscales, variance, mean, noise, converged, tuple(self.messages), starts)
+            kernel = self.kernel.base_kernel
+            if isinstance(question.kernel, str):
+                kernel = named_kernel(question.kernel, self._lengthscales(), self._variance())
+        return Fitted(Prior(kernel, mean, noise), method, converged, tuple(self.alarms), notes, starts)
+
+    def _lengthscales(self) -> Array:
+        return np.asarray(self.kernel.base_kernel.lengthscale.detach().numpy().reshape(-1) * self.x_scale)
+
+    def _variance(self) -> float:
+        return float(self.kernel.outputscale.detach()) * self.y_scale**2
+
+    def _ended(self) -> dict[str, tuple[list[bool], list[bool]]]:
+        """Which entries of each free parameter ended on their lower and on their upper bound."""
+        ended = {}
+        for name, bounds in self.bounds().items():
+            values = self.free()[name].detach().reshape(-1)
+            low, high = ([bool(gap <= ON_BOUND) for gap in (values - bound).abs()] for bound in bounds)
+            ended[name] = low, high
+        return ended
 
     def _note_bounds(self) -> None:
-        bounds = self.bounds()
-        names = {id(parameter): name for name, parameter in self.free().items()}
-
-        def at(parameter: torch.nn.Parameter, end: int) -> list[bool]:
-            name = names.get(id(parameter))
-            if name is None or name not in bounds:
-                return [False] * parameter.numel()
-            return [bool(gap <= 1e-3) for gap in (parameter.detach().reshape(-1) - bounds[name][end]).abs()]
-
-        if isinstance(self.question.noise, str):
-            noise, value = self.likelihood.raw_noise, float(self.likelihood.noise.detach()) * self.y_scale**2
-            if at(noise, 0)[0]:
-                self.messages.append(
+        ended, say = self._ended(), self.alarms.append
+        if self.learns_noise:
+            (low,), (high,) = ended.pop(self.noise_name)
+            value = float(self.likelihood.noise.detach()) * self.y_scale**2
+            if low:
+                say(
                     f"the noise ended at its lower limit ({value:.3g}): the data look free of noise. Give noise=0.0 or "
                     "the noise that you know."
                 )
-            if at(noise, 1)[0]:
-                self.messages.append(f"the noise ended at its upper limit ({value:.3g}); check y.")
+            if high:
+                say(f"the noise ended at its upper limit ({value:.3g}); check y.")
         if self.own_kernel:
-            for name in bounds:
-                if any(at(self.free()[name], 0)) or any(at(self.free()[name], 1)):
-                    if name.endswith("raw_noise"):
-                        continue
-                    self.messages.append(
-                        f"{name.split('.')[-1].removeprefix('raw_')} of the kernel moved by a factor of 1e10 and was "
-                        "stopped; start it closer to what fits the data, or fix it."
-                    )
+            for name in [name for name, (low, high) in ended.items() if any(low) or any(high)]:
+                say(
+                    f"{name.split('.')[-1].removeprefix('raw_')} of the kernel moved by a factor of 1e10 and was "
+                    "stopped; start it closer to what fits the data, or fix it."
+                )
             return
-        base = self.kernel.base_kernel
-        scaled = base.lengthscale.detach().numpy().reshape(-1)
-        low, high = at(base.raw_lengthscale, 0), at(base.raw_lengthscale, 1)
-        for column, name in enumerate(self.question.names):
-            value = scaled[column] * self.x_scale[column]
-            if self.still[column] and self.question.lengthscale is None:
-                self.messages.append(
+        if self.lengthscale_name in ended:
+            self._note_lengthscales(*ended[self.lengthscale_name])
+        for word, (at_end,) in zip(("lower", "upper"), ended[self.variance_name], strict=True):
+            if at_end:
+                say(
+                    f"the variance ended at its {word} limit ({self._variance():.3g}); the data do not determine it. "
+                    "Give lengthscale, or use sf.Prior with values that you know."
+                )
+
+    def _note_lengthscales(self, low: list[bool], high: list[bool]) -> None:
+        for column, (name, value) in enumerate(zip(self.question.names, self._lengthscales(), strict=True)):
+            if self.still[column]:
+                self.alarms.append(
                     f"column {name} is constant, so its lengthscale ({value:.3g}) says nothing; leave the column out, "
                     "or give lengthscale."
                 )
             elif low[column]:
-                self.messages.append(
+                self.alarms.append(
                     f"the lengthscale of {name} ended at its lower limit ({value:.3g}): neighbouring rows look "
                     "unrelated. Give lengthscale, or a larger noise."
                 )
             elif high[column]:
-                self.messages.append(
+                self.alarms.append(
                     f"the lengthscale of {name} ended at its upper limit ({value:.3g}): {name} shows no bend that the "
                     "kernel could use. Leave the column out, or give lengthscale."
-                )
-        for end, word in ((0, "lower"), (1, "upper")):
-            if at(self.kernel.raw_outputscale, end)[0]:
-                value = float(self.kernel.outputscale.detach()) * self.y_scale**2
-                self.messages.append(
-                    f"the variance ended at its {word} limit ({value:.3g}); the data do not determine it. Give "
-                    "lengthscale, or use sf.Prior with values that you know."
                 )
 
 
