@@ -9,7 +9,7 @@ import oracles
 from kernels import matern, rbf
 from sfumato.design.search import greedy_order, independent_subset
 from sfumato.models.prior import Prior
-from sfumato.proof.gathering import far_apart
+from sfumato.proof.probing import far_apart
 
 
 def power(K, picked):

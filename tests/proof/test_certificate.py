@@ -411,12 +411,12 @@ def test_a_listed_floor_is_judged_by_how_densely_it_is_listed_not_by_which_input
     assert not holds_with(np.vstack([grid[::5], inside]))
 
 
-#: The files of its room that a certificate stands on, and what it takes from other rooms. Of these ``gathering`` (where
+#: The files of its room that a certificate stands on, and what it takes from other rooms. Of these ``probing`` (where
 #: to look), ``Demand``, ``lower_bound`` and ``promised_root`` (how little noise is possible) serve designs as well.
 STANDS_ON = {
     "certificate",
     "findings",
-    "gathering",
+    "probing",
     "knowledge",
     "optimality",
     "related_outputs",

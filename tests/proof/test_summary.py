@@ -54,15 +54,15 @@ def test_the_totals_are_those_of_dense_matrices(noise, weighted):
     assert (len(summary), summary.rows) == (24, 300)
     assert summary.slices == (slice(0, 15), slice(15, 24))
     close = {"rtol": 1e-11, "atol": 1e-11}
-    np.testing.assert_allclose(summary.plain, gram(np.ones(len(X))), **close)
-    np.testing.assert_allclose(summary.cost, gram(C), **close)
+    np.testing.assert_allclose(summary.gram, gram(np.ones(len(X))), **close)
+    np.testing.assert_allclose(summary.weighted_gram, gram(C), **close)
     np.testing.assert_allclose(summary.projection, projection, **close)
-    for place in (0, 1):
-        np.testing.assert_allclose(summary.spread(place), gram(C**2 * V[place]), **close)
-        assert summary.residual(place, weighted=False) == pytest.approx(left[place].sum(), rel=1e-9)
-        assert summary.residual(place, weighted=True) == pytest.approx(C @ left[place], rel=1e-9)
-        information = summary.information(place)
-        np.testing.assert_allclose(information, gram(1 / V[place]), rtol=1e-6, atol=1e-6)
+    for number in (0, 1):
+        np.testing.assert_allclose(summary.noise_gram(number), gram(C**2 * V[number]), **close)
+        assert summary.residual(number, weighted=False) == pytest.approx(left[number].sum(), rel=1e-9)
+        assert summary.residual(number, weighted=True) == pytest.approx(C @ left[number], rel=1e-9)
+        information = summary.information(number)
+        np.testing.assert_allclose(information, gram(1 / V[number]), rtol=1e-6, atol=1e-6)
         np.testing.assert_array_equal(information, information.T)
 
 
@@ -86,7 +86,7 @@ def test_many_blocks_of_rows_are_summed_up():
     summary = summary_of(priors, features, X)
     values = np.hstack([own.at(X) for own in features])
     assert summary.rows == 9001
-    np.testing.assert_allclose(summary.plain, values.T @ values, rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(summary.gram, values.T @ values, rtol=1e-11, atol=1e-9)
 
 
 def long_kernel(kind, a, b, prior):
@@ -114,7 +114,7 @@ def spare(summary, truth):
     """How much of the allowance is left, at worst, in any direction: 1 is all of it, below 0 it was too small."""
     information = summary.information(0)
     known = summary.noises[0]
-    bare = summary.totals["precision_0"] if known is None else summary.plain / known
+    bare = summary.totals["precision_0"] if known is None else summary.gram / known
     allowance = np.diag(information) - np.diag(bare)
     scale = 1 / np.sqrt(allowance)
     over = np.asarray(information - truth, dtype=np.float64) * scale[:, None] * scale
@@ -164,7 +164,7 @@ def test_the_allowance_does_not_depend_on_units():
     for scale in (1e-8, 1.0, 1e8):
         prior = sf.Prior(kernel=rbf(0.2, scale), noise=0.1 * scale)
         summary = summary_of([prior], [Features.around(prior, np.linspace(0, 1, 12)[:, None])], X)
-        totals.append(summary.information(0) - summary.plain / summary.noises[0])
+        totals.append(summary.information(0) - summary.gram / summary.noises[0])
     np.testing.assert_allclose(totals[0], totals[1], rtol=1e-6, atol=1e-30)
     np.testing.assert_allclose(totals[2], totals[1], rtol=1e-6, atol=1e-30)
 

@@ -32,7 +32,7 @@ from ..proof import (
 )
 from ..regions import Everywhere
 from .plan import COMPRESSED_ACCURACY, Asked, exact_plan
-from .problem import LEAST_SPARE, Exposure, Problem, Solution
+from .problem import Exposure, Problem, Solution
 from .search import AT_ONCE, GREEDY_LIMIT, LADDER, AskedCover, Margins, certified_design, greedy_order
 
 
@@ -41,7 +41,7 @@ class VirtualExposure:
     """Virtual rows in place of those of the data, for a reader who also knows what the features leave out of f.
 
     That can only help readers, so whatever is promised here holds for the data themselves (MATH.md, section 6.3).
-    ``inputs`` are rows that stand for all of them; ``place`` says which of the priors the reader holds.
+    ``inputs`` are rows that stand for all of them; ``number`` says which of the priors the reader holds.
     """
 
     reader: Reader
@@ -49,7 +49,7 @@ class VirtualExposure:
     tolerance: Tolerance
     joint: bool
     virtual: VirtualRows
-    place: int
+    number: int
 
     @property
     def device(self) -> None:
@@ -63,7 +63,7 @@ class VirtualExposure:
     @cached_property
     def data_covariance(self) -> Array:
         """A as the virtual rows have it."""
-        return np.asarray(self.virtual.process(self.place) + self.virtual.noise(self.place))
+        return np.asarray(self.virtual.process(self.number) + self.virtual.noise(self.number))
 
     @cached_property
     def data_root(self) -> Array:
@@ -75,11 +75,11 @@ class VirtualExposure:
 
     @property
     def features(self) -> Features:
-        return self.virtual.summary.features[self.place]
+        return self.virtual.summary.features[self.number]
 
     def root(self, sensitive: Array) -> Array:
         values = self.features.at(sensitive)
-        cross = self.virtual.cross(self.place, values)
+        cross = self.virtual.cross(self.number, values)
         if self.joint:
             delta = self.tolerance.matrix(self.reader.function, sensitive)
             return explaining_root(cross, delta - self._rest(sensitive, values))
@@ -89,11 +89,11 @@ class VirtualExposure:
         if np.any(self.tolerance.budget(self.reader.function, points) <= 0):
             self.tolerance.check(self.reader.function, points, self.inputs)
         values = self.features.at(points)
-        return self.virtual.cross(self.place, values), self._budget(points, values)
+        return self.virtual.cross(self.number, values), self._budget(points, values)
 
-    def positive_without(self, level: float) -> bool:
-        """Always: data without noise are not compressed (``check_compressible``)."""
-        return True
+    def shift(self, level: float) -> float:
+        """None: data without noise are not compressed (``check_compressible``)."""
+        return 0.0
 
     def _rest(self, points: Array, values: Array) -> Array:
         """The covariance that the features leave out; nothing at a centre."""
@@ -139,13 +139,9 @@ class CompressedRows:
     def exposures(self) -> tuple[Exposure, ...]:
         few = self.problem
         return tuple(
-            VirtualExposure(Reader(prior), few.inputs, few.tolerance, few.joint, self.virtual, place)
-            for place, prior in enumerate(few.priors)
+            VirtualExposure(Reader(prior), few.inputs, few.tolerance, few.joint, self.virtual, number)
+            for number, prior in enumerate(few.priors)
         )
-
-    @property
-    def least_spare(self) -> float:
-        return LEAST_SPARE
 
     @property
     def given(self) -> Array:
@@ -181,7 +177,7 @@ class CompressedRows:
             tuple(features.centres for features in summary.features),
             virtual.mixing(coefficients),
             self.whole.inputs,
-            known_trace=float(np.sum(coefficients * (summary.plain @ coefficients))),
+            known_trace=float(np.sum(coefficients * (summary.gram @ coefficients))),
         )
         witness = None if solution.witness is None else tuple(virtual.basis @ part for part in solution.witness)
         return self.whole.published(cover, sensitive, Solution(noise, witness))
@@ -307,7 +303,7 @@ class Compression:
         )
 
     def _residual(self, summary: Summary) -> float:
-        return max(summary.residual(place, weighted=False) for place in range(len(self.whole.priors)))
+        return max(summary.residual(number, weighted=False) for number in range(len(self.whole.priors)))
 
     def _warn(self, gap: float, summary: Summary, centres: list[Centres], design: Design) -> None:
         wanted = 0.5 * self.accuracy * design.noise.trace / summary.rows

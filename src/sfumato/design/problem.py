@@ -37,7 +37,8 @@ WELL_CONDITIONED = 1e-7
 ACCURACY = {"full": 2e-5, "diagonal": 1e-7}
 
 #: A stays positive definite without this many times the round-off in B, or a shift of four times as much is added.
-LEAST_SPARE = 64.0
+#: There is more to spare after earlier releases: later ones, whose noise is larger, must not hide this one's.
+SPARE, SPARE_AFTER_RELEASES = 64.0, 1024.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +135,12 @@ class Exposure(DataCovariance, Protocol):
     def at(self, points: Array) -> tuple[Matrix, Array]:
         """Cov(y, f(points)|past), and how much of the variance of f may be explained at each of ``points``."""
 
-    def positive_without(self, level: float) -> bool:
-        """Whether A stays positive definite when ``level`` is taken from its diagonal."""
+    def shift(self, level: float) -> float:
+        """The independent noise to add so that round-off of size ``level`` in B cannot decide; 0 where there is none.
+
+        Where A is singular to working precision round-off decides the smallest directions of M. A shift that is far
+        above it and far below anything visible is then drawn and published with the rest.
+        """
 
 
 class BackEnd(Protocol):
@@ -147,10 +152,6 @@ class BackEnd(Protocol):
     @property
     def exposures(self) -> tuple[Exposure, ...]:
         """The data as each reader sees it."""
-
-    @property
-    def least_spare(self) -> float:
-        """How many times the round-off in B must be to spare in A, so that no shift is needed."""
 
     @property
     def given(self) -> Array:
@@ -219,16 +220,18 @@ class RowsExposure:
             self.tolerance.check(function, points, self.inputs)
         return function.with_data(self.inputs, points, self.device), budget
 
-    def positive_without(self, level: float) -> bool:
-        if not self.reader.past.may_show_rows and self._least_noise > 2 * level:
-            return True
+    def shift(self, level: float) -> float:
+        past = self.reader.past.may_show_rows
+        spare = (SPARE_AFTER_RELEASES if past else SPARE) * level
+        if not past and self._least_noise > 2 * spare:
+            return 0.0
         reduced = as_tensor(self.data_covariance, self.device).clone()
-        reduced.diagonal().sub_(level)
+        reduced.diagonal().sub_(spare)
         try:
             cholesky_in_place(reduced)
         except np.linalg.LinAlgError:
-            return False
-        return True
+            return 4 * spare
+        return 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,10 +247,6 @@ class DenseRows:
             RowsExposure(Reader(prior), asked.inputs, asked.tolerance, asked.joint, asked.plan.device)
             for prior in asked.priors
         )
-
-    @property
-    def least_spare(self) -> float:
-        return LEAST_SPARE
 
     @property
     def given(self) -> Array:
@@ -401,11 +400,7 @@ class Program:
         accuracy: float = 0.0,
         say: Callable[[str], None] | None = None,
     ) -> Solution:
-        """The least noise for Δ′ = ``tightening`` · Δ, to within ``accuracy`` where there is no closed form.
-
-        Where some A is singular to working precision, round-off decides the smallest directions of M; a shift that is
-        far above it and far below anything visible is then drawn and published with the rest.
-        """
+        """The least noise for Δ′ = ``tightening`` · Δ, to within ``accuracy`` where there is no closed form."""
         problem, exposures = self.solver.problem, self.solver.exposures
         roots = [root / np.sqrt(tightening) for root in self.roots]
         largest = max(exposure.largest for exposure in exposures)
@@ -413,8 +408,7 @@ class Program:
             squares = root**2
             largest = max(largest, float(np.max(np.sum(squares, axis=1) if exposure.joint else squares, initial=0.0)))
         level = exposures[0].size * float(np.finfo(float).eps) * largest
-        spare = self.solver.back_end.least_spare * level
-        shift = 0.0 if all(exposure.positive_without(spare) for exposure in exposures) else 4 * spare
+        shift = max(exposure.shift(level) for exposure in exposures)
         if problem.joint and problem.structure == "full" and len(roots) == 1:
             return Solution(self.solver.closed_form.noise(roots[0], level, shift))
         accuracy = max(accuracy, ACCURACY[problem.structure])

@@ -23,7 +23,7 @@ from ..linalg import Pivots, halton, pivoted_cholesky
 from ..models import Prior
 from ..noise import Noise, no_noise
 from ..promise import Cover, Design, rows_in_reach
-from ..proof import TOLERANCE, Certificate, far_apart, gathering_places, starts, walk
+from ..proof import TOLERANCE, Certificate, far_apart, places_between_rows, starts, walk
 from ..regions import Everywhere
 from .problem import BackEnd, Probes, Program, Solution, Solver
 
@@ -248,7 +248,7 @@ class _Search:
         self.points = np.vstack([self.fresh(), rows_in_reach(problem.region, problem.inputs), known])
         if not self.simple:
             priors = [exposure.reader.prior for exposure in solver.exposures]
-            between = [gathering_places(prior, problem.inputs, problem.region, STARTS) for prior in priors]
+            between = [places_between_rows(prior, problem.inputs, problem.region, STARTS) for prior in priors]
             self.points = np.vstack([self.points, *between])
         self.limit = 1.0 - max(margins.floor, 1e-5 if self.simple else self.unseen())
         self.probes = solver.probes_in_need(self.points, self.limit)

@@ -111,10 +111,6 @@ class InUnits:
         return self.inner.exposures
 
     @property
-    def least_spare(self) -> float:
-        return self.inner.least_spare
-
-    @property
     def given(self) -> Array:
         return self.inner.given
 

@@ -33,9 +33,6 @@ from .promises import Promise, about_all, check_composable, distinct_promises, p
 #: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
 NOTHING = 1e-12
 
-#: So many times the round-off in B must be to spare in A (``BackEnd.least_spare``).
-LEAST_SPARE = 1024.0
-
 #: How many inputs of a promise's region are probed to see whether a release tells of it at all.
 PROBES = 512
 
@@ -124,11 +121,6 @@ class NextRelease:
     @property
     def exposures(self) -> tuple[Exposure, ...]:
         return tuple(one.exposure for one in self.commitments)
-
-    @property
-    def least_spare(self) -> float:
-        """More than for one release: later ones, whose noise is larger, must not hide this one's in their round-off."""
-        return LEAST_SPARE
 
     @property
     def given(self) -> Array:

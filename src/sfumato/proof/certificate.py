@@ -4,7 +4,7 @@ Nothing here knows how Σ was found. What decides is one formula: a reader's sta
 (knowledge.py, or sums.py for many rows), with round-off counted against the promise (roundoff.py). Shared with designs
 are the covariances themselves (the readers of ``promise``, features and sums), dense linear algebra (``linalg``), the
 matrix that a promise about every input needs (``programs.needed_everywhere``), and the ways to look for bad inputs
-(gathering.py), at other inputs than a design has seen. Lower bounds on the noise (optimality.py) do not bear on whether
+(probing.py), at other inputs than a design has seen. Lower bounds on the noise (optimality.py) do not bear on whether
 the promise is kept. A test lists all of it (tests/proof/test_certificate.py).
 """
 
@@ -34,9 +34,9 @@ from ..promise import (
 )
 from ..text import plain
 from .findings import finding_on_promise, findings_on_check, findings_on_compression, findings_on_design
-from .gathering import gathering_places, starts, walk
 from .knowledge import ExactKnowledge, Knowledge
 from .optimality import Optimality, compressed_optimality, optimality
+from .probing import places_between_rows, starts, walk
 from .roundoff import TOLERANCE
 from .sums import KnowledgeFromSums, Summary, summary_of
 from .words import promise_in_words
@@ -356,7 +356,7 @@ def _dense_inputs(design: Design) -> Array:
     most = MOST_STARTS if _promises_region(design) else FEW_STARTS
     if design.noise.compressed:
         most = FEW_STARTS
-    between = [gathering_places(prior, rows, design.region, most) for prior in design.priors]
+    between = [places_between_rows(prior, rows, design.region, most) for prior in design.priors]
     return np.vstack([dense, design.rows_in_reach(), *between])
 
 

@@ -1,8 +1,11 @@
-"""How little noise is possible, for any number of rows, from sums over them.
+"""How little noise is possible: lower bounds from the published objects, and the gap to the noise that was taken.
 
-Let Λ be a witness (programs/demand.py) on virtual rows, ``Σ Λ ⪯ I``. Carried over to the rows it is
-``CΦE⁻ᵀ Λ E⁻¹ΦᵀC ⪯ C``, so it proves a bound for the rows too; in it V stands as ``E⁻¹ΦᵀC V CΦE⁻ᵀ``, and what the
-features leave out costs at most its trace: ``⟨K − ΦΦᵀ, Λ⟩ ≤ Tr C(K − ΦΦᵀ)``.
+Nothing here bears on whether a promise is kept; it tells the owner what is given away. A bound is proved by its witness
+(programs/demand.py), so it is valid whoever found it.
+
+For any number of rows bounds follow from sums over them. Let Λ be a witness on virtual rows, ``Σ Λ ⪯ I``. Carried over
+to the rows it is ``CΦE⁻ᵀ Λ E⁻¹ΦᵀC ⪯ C``, so it proves a bound for the rows too; in it V stands as ``E⁻¹ΦᵀC V CΦE⁻ᵀ``,
+and what the features leave out costs at most its trace: ``⟨K − ΦΦᵀ, Λ⟩ ≤ Tr C(K − ΦΦᵀ)``.
 """
 
 from __future__ import annotations
@@ -23,11 +26,6 @@ from ..programs import Demand, lower_bound, needed_everywhere, promised_root
 from ..promise import Design
 from .knowledge import ExactKnowledge
 from .sums import Summary, VirtualRows, noise_coefficients
-
-# How little noise is possible: lower bounds from the published objects, and the gap to what was taken.
-#
-# Nothing here bears on whether a promise is kept; it tells the owner what is given away. A bound is proved by its
-# witness (programs/demand.py), so it is valid whoever found it.
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) 
     the features leave out bounds what they cost.
     """
     coefficients = noise_coefficients(design.noise.as_function(), summary.features)
-    trace, objective = _total(summary.plain, coefficients), _total(summary.cost, coefficients)
+    trace, objective = _total(summary.gram, coefficients), _total(summary.weighted_gram, coefficients)
     if trace == 0:
         return Optimality(0.0, 0.0, 0.0), 0.0
     weighted = design.weights is not None
@@ -165,7 +163,7 @@ def _total(gram: Array, coefficients: Array) -> float:
 
 
 def _without_weights(summary: Summary) -> Summary:
-    left_out = ("cost", "squared_cost")
+    left_out = ("weighted_gram", "squared_weights_gram")
     return replace(summary, totals={name: total for name, total in summary.totals.items() if name not in left_out})
 
 
@@ -216,11 +214,11 @@ class _Bound:
     def demands(self) -> list[Demand]:
         design, virtual, joint = self.design, self.virtual, self.design.guarantee == "joint"
         # nearly Eᵀ: E Eᵀ has a little more than ΦᵀCΦ, for round-off
-        across = solve_lower(virtual.basis, self.summary.cost)
+        across = solve_lower(virtual.basis, self.summary.weighted_gram)
         demands = []
-        for place, (prior, own) in enumerate(zip(design.priors, self.summary.slices)):
-            features, part = self.summary.features[place], across[:, own]
-            covariance = (part / features.shares) @ part.T + virtual.spread(place)
+        for number, (prior, own) in enumerate(zip(design.priors, self.summary.slices)):
+            features, part = self.summary.features[number], across[:, own]
+            covariance = (part / features.shares) @ part.T + virtual.noise_bound(number)
             cross = part @ features.at(design.sensitive).T
             root = promised_root(cross, design.tolerance, prior, design.sensitive, joint)
             demands.append(Demand(np.asarray((covariance + covariance.T) / 2), root, joint))
@@ -229,17 +227,17 @@ class _Bound:
     @cached_property
     def residual(self) -> float:
         """What the features leave out, which may all stand against the bound."""
-        places = range(len(self.design.priors))
-        left_out = max(self.summary.residual(place, "cost" in self.summary.totals) for place in places)
-        return left_out + sum(self._beside_centres(place) for place in places)
+        numbers = range(len(self.design.priors))
+        left_out = max(self.summary.residual(number, "weighted_gram" in self.summary.totals) for number in numbers)
+        return left_out + sum(self._beside_centres(number) for number in numbers)
 
-    def _beside_centres(self, place: int) -> float:
+    def _beside_centres(self, number: int) -> float:
         """How much ``⟨UUᵀ, Λ⟩`` may be less than the features say where sensitive inputs are no centres.
 
         With ``U = U₀ + r`` it is at least ``(‖U₀ᵀY‖ − ‖rᵀY‖)²``, and ``‖r_s‖²`` is at most what is left out of f at s
         times what is left out at all rows.
         """
-        design, features, prior = self.design, self.summary.features[place], self.design.priors[place]
+        design, features, prior = self.design, self.summary.features[number], self.design.priors[number]
         others = design.sensitive[~among(design.sensitive, features.centres)]
         if len(others) == 0:
             return 0.0
@@ -247,6 +245,6 @@ class _Bound:
         if design.guarantee == "joint":
             least = float(scipy.linalg.eigvalsh(design.tolerance.matrix(prior, design.sensitive))[0])
         heaviest = 1.0 if design.weights is None else float(np.max(design.weights))
-        beside = np.sum(features.left_out(others) / np.maximum(least, 1e-300)) * self.summary.residual(place, False)
-        root = float(np.linalg.norm(self.demands[place].root))
+        beside = np.sum(features.left_out(others) / np.maximum(least, 1e-300)) * self.summary.residual(number, False)
+        root = float(np.linalg.norm(self.demands[number].root))
         return float(2.0 * root * np.sqrt(heaviest * beside))

@@ -1,9 +1,10 @@
-"""A reader of any number of rows with functional noise, who is also given what the features leave out of f.
+"""What a reader knows from any number of rows with functional noise, through a few p × p sums (MATH.md, section 6.3).
 
-What such a reader knows is an upper bound for what any reader knows: ``f = φᵀu + g``, and with g known the published
-values tell of u what p virtual rows tell (summary.py). So every variance here is a lower bound of the true one, with no
-n × n matrix anywhere. Round-off counts against the promise: the information that the rows have is raised by what
-round-off may have taken from it, and the prior variance of u is lowered.
+``f = φᵀu + g``: features φ around p centres, and a rest g that is given to the reader. With g known, the data tell of u
+what p *virtual rows* tell: the least squares coefficients, u plus noise of covariance ``(ΦᵀV⁻¹Φ)⁻¹``. Noise
+``Z = Φ c ω`` adds ``c cᵀ`` to that. So designs and certificates work on p virtual rows, however many real ones there
+are, and every variance here is a lower bound of the true one. Round-off counts against the promise (roundoff.py): the
+information that the rows have is raised by what it may have taken from it, and the prior variance of u is lowered.
 """
 
 from __future__ import annotations
@@ -29,20 +30,15 @@ from ..promise import Design, Reader
 from .knowledge import Knowledge, promised_values
 from .roundoff import COEFFICIENTS, FACTORED_SUMS, FEATURE, GRAM, SOLVED_SUMS, SUMMED, UNIT
 
-# Features: f as a sum of functions around centres, and a small rest that is never below zero.
-#
-# ``φ(x) = L⁻¹ k(Z, x)`` with ``K_ZZ = L Lᵀ`` for centres Z. Then ``K(x, x′) = φ(x)ᵀφ(x′) + (a covariance)``: what the
-# features leave out is the covariance of f once f(Z) is known. So ``Φ Φᵀ ⪯ K_XX`` for any rows X (MATH.md, section
-# 6.3).
-
 #: How many rows of features are made at a time on a CPU: few enough to stay in its caches.
 ROWS_ON_CPU = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The features of ``prior`` around ``centres`` (Z, p × d); ``lower`` is L.
+    """The features of ``prior`` around ``centres`` (Z, p × d): ``φ(x) = L⁻¹ k(Z, x)``, ``K_ZZ = L Lᵀ``; ``lower`` is L.
 
+    What they leave out of f is its covariance once f(Z) is known, so ``Φ Φᵀ ⪯ K_XX`` for any rows X.
     ``f = φ(·)ᵀu + g`` with ``u ~ N(0, Diag(shares))`` and g a process that is independent of u. In exact arithmetic all
     shares are 1; they are less by as much as round-off in L could make φ too large.
     """
@@ -125,12 +121,6 @@ class Features:
         return {name: self.__dict__[name] for name in ("prior", "centres", "lower")}
 
 
-# All that a design and a certificate need to know of any number of rows: a few p × p sums (MATH.md, section 6.3).
-#
-# With features Φ (features.py) the data ``y = Φu + g(X) + e`` tell of u what p *virtual rows* tell: the least squares
-# coefficients, u plus noise of covariance ``(ΦᵀV⁻¹Φ)⁻¹``. Noise ``Z = Φ c ω`` adds ``c cᵀ`` to that. So the noise
-# programs run as they are on p virtual rows, whatever the number of real ones is.
-
 #: The share of a GPU's free memory that one block of rows may take.
 SHARE_OF_MEMORY = 0.05
 
@@ -145,7 +135,7 @@ GRAM_BLOCKS = 4
 class Gram:
     """The work on a part of the rows: sums of ``s_i φ_i φ_iᵀ`` for several scales s, and of what is left out.
 
-    ``noisy`` are the places of priors whose V is given for each row, in columns ``noise_<place>`` of the part;
+    ``noisy`` are the numbers of priors whose V is given for each row, in columns ``noise_<number>`` of the part;
     ``weighted`` says that the part has a column ``weights``, ``observed`` that it has one with ``outputs``: then
     ``ΦᵀV⁻¹(outputs − mean)`` is summed too, for the first prior.
     """
@@ -176,16 +166,16 @@ class Gram:
 
     def _columns(self) -> list[str]:
         more = [name for name, given in (("weights", self.weighted), ("outputs", self.observed)) if given]
-        return [f"noise_{place}" for place in self.noisy] + more
+        return [f"noise_{number}" for number in self.noisy] + more
 
     def _add(self, totals: dict[str, torch.Tensor], X: torch.Tensor, columns: dict[str, torch.Tensor]) -> None:
         weights = columns.get("weights")
         blocks = [features.block(X) for features in self.features]
-        for place, features in enumerate(self.features):
+        for number, features in enumerate(self.features):
             variance = features.variance(X)
-            _accumulate(totals, f"variance_{place}", variance.sum())
+            _accumulate(totals, f"variance_{number}", variance.sum())
             if weights is not None:
-                _accumulate(totals, f"weighted_variance_{place}", (variance * weights).sum())
+                _accumulate(totals, f"weighted_variance_{number}", (variance * weights).sum())
         together = blocks[0] if len(blocks) == 1 else torch.hstack(blocks)
         if self.observed:
             values = columns["outputs"] / columns["noise_0"] if 0 in self.noisy else columns["outputs"]
@@ -197,13 +187,13 @@ class Gram:
 
     def _scales(self, columns: dict[str, torch.Tensor]) -> dict[str, torch.Tensor | None]:
         weights = columns.get("weights")
-        scales: dict[str, torch.Tensor | None] = {"plain": None}
+        scales: dict[str, torch.Tensor | None] = {"gram": None}
         if weights is not None:
-            scales |= {"cost": weights, "squared_cost": weights.square()}
-        for place in self.noisy:
-            noise = columns[f"noise_{place}"]
-            scales[f"precision_{place}"] = 1.0 / noise
-            scales[f"spread_{place}"] = noise if weights is None else noise * weights.square()
+            scales |= {"weighted_gram": weights, "squared_weights_gram": weights.square()}
+        for number in self.noisy:
+            noise = columns[f"noise_{number}"]
+            scales[f"precision_{number}"] = 1.0 / noise
+            scales[f"noise_gram_{number}"] = noise if weights is None else noise * weights.square()
         return scales
 
 
@@ -250,28 +240,28 @@ class Summary:
         return tuple(slice(int(end) - len(features), int(end)) for end, features in zip(ends, self.features))
 
     @property
-    def plain(self) -> Array:
+    def gram(self) -> Array:
         """ΦᵀΦ: ``Tr Σ = Tr cᵀ(ΦᵀΦ)c``."""
-        return self.totals["plain"]
+        return self.totals["gram"]
 
     @property
-    def cost(self) -> Array:
+    def weighted_gram(self) -> Array:
         """ΦᵀCΦ, so that what is minimised is ``Tr cᵀ(ΦᵀCΦ)c``."""
-        return self.totals.get("cost", self.plain)
+        return self.totals.get("weighted_gram", self.gram)
 
-    def spread(self, place: int) -> Array:
-        """ΦᵀC V CΦ for the prior at ``place``."""
-        noise = self.noises[place]
+    def noise_gram(self, number: int) -> Array:
+        """ΦᵀC V CΦ for the prior with this number."""
+        noise = self.noises[number]
         if noise is None:
-            return self.totals[f"spread_{place}"]
-        return noise * self.totals.get("squared_cost", self.plain)
+            return self.totals[f"noise_gram_{number}"]
+        return noise * self.totals.get("squared_weights_gram", self.gram)
 
-    def residual(self, place: int, weighted: bool) -> float:
+    def residual(self, number: int, weighted: bool) -> float:
         """``Tr C(K_XX − ΦΦᵀ)``: how much the features leave out, with what round-off may hide of it."""
-        weighted = weighted and "cost" in self.totals
-        total = float(self.totals[f"weighted_variance_{place}" if weighted else f"variance_{place}"])
-        known = np.diag(self.cost if weighted else self.plain)[self.slices[place]]
-        left_out = total - float(self.features[place].shares @ known)
+        weighted = weighted and "weighted_gram" in self.totals
+        total = float(self.totals[f"weighted_variance_{number}" if weighted else f"variance_{number}"])
+        known = np.diag(self.weighted_gram if weighted else self.gram)[self.slices[number]]
+        left_out = total - float(self.features[number].shares @ known)
         if left_out < -NOT_A_COVARIANCE * total:
             raise InputError("kernel is not a covariance: variances are negative once f is known at the centres.")
         return max(left_out, 0.0) + SUMMED * UNIT * total
@@ -285,22 +275,22 @@ class Summary:
         has a part that is relative to ΦᵀΦ and one that is relative to the error.
         """
         size, rows = len(self), self.rows
-        own = np.diag(self.plain)
+        own = np.diag(self.gram)
         reach = max(float(np.max(features.prior.variance(features.centres))) for features in self.features)
         amplified = np.concatenate([features.amplification for features in self.features])
         error = UNIT**2 * size * rows * reach**2 * amplified
         balance = UNIT * np.sqrt(size * reach * float(np.max(amplified)))
         return np.asarray(GRAM * np.sqrt(size) * (balance * own + error / balance))
 
-    def told(self, place: int) -> Array:
-        """``ΦᵀV⁻¹Φ`` for the prior at ``place``."""
-        noise = self.noises[place]
-        return self.totals[f"precision_{place}"] if noise is None else self.plain / noise
+    def precision(self, number: int) -> Array:
+        """``ΦᵀV⁻¹Φ`` for the prior with this number."""
+        noise = self.noises[number]
+        return self.totals[f"precision_{number}"] if noise is None else self.gram / noise
 
-    def information(self, place: int) -> Array:
-        """``ΦᵀV⁻¹Φ`` for the prior at ``place``, from the safe side: never less than the rows tell."""
-        precise = self.told(place)
-        scale = float(np.trace(precise)) / float(np.trace(self.plain))
+    def information(self, number: int) -> Array:
+        """``ΦᵀV⁻¹Φ`` for the prior with this number, from the safe side: never less than the rows tell."""
+        precise = self.precision(number)
+        scale = float(np.trace(precise)) / float(np.trace(self.gram))
         return np.asarray(precise + np.diag(scale * self.allowance))
 
     @property
@@ -340,16 +330,14 @@ def inverse(matrix: Array) -> Array:
     return np.asarray(half.T @ half)
 
 
-# The p virtual rows that stand for all rows of the data, in units in which each of them costs the same.
-#
-# With ``ΦᵀCΦ = E Eᵀ`` the virtual data are ``Eᵀ(u + noise)``. Noise of covariance T on them is noise ``Φ S Φᵀ`` on the
-# rows, ``S = E⁻ᵀ T E⁻¹``, and ``Tr C ΦSΦᵀ = Tr T``. A reader who is given what the features leave out learns from
-# all rows exactly what the virtual rows tell: ``K_SX (A′ + Σ)⁻¹ K_XS`` is the same for both, ``A′ = ΦΦᵀ + V ⪯ A``.
-
-
 @dataclass(frozen=True, eq=False)
 class VirtualRows:
-    """Covariances of the virtual rows, as readers with each prior see them."""
+    """Covariances of the virtual rows, as readers with each prior see them.
+
+    They are in units in which each of them costs the same: with ``E Eᵀ = ΦᵀCΦ`` they show ``Eᵀu``, and noise Σ on them
+    costs Tr Σ. A reader who is given what the features leave out learns from all rows exactly what they tell:
+    ``K_SX (A′ + Σ)⁻¹ K_XS`` is the same for both, ``A′ = ΦΦᵀ + V ⪯ A``.
+    """
 
     summary: Summary
 
@@ -359,31 +347,31 @@ class VirtualRows:
     @cached_property
     def basis(self) -> Array:
         """E, lower triangular."""
-        level = float(np.trace(self.summary.cost)) / float(np.trace(self.summary.plain))
-        cost = self.summary.cost + np.diag(level * self.summary.allowance)
+        level = float(np.trace(self.summary.weighted_gram)) / float(np.trace(self.summary.gram))
+        cost = self.summary.weighted_gram + np.diag(level * self.summary.allowance)
         return np.asarray(scipy.linalg.cholesky(cost, lower=True, check_finite=False))
 
-    def noise(self, place: int) -> Array:
+    def noise(self, number: int) -> Array:
         """V as the virtual rows have it: ``Eᵀ(ΦᵀV⁻¹Φ)⁻¹E``."""
-        known = self.summary.noises[place]
-        if known is not None and "cost" not in self.summary.totals:
+        known = self.summary.noises[number]
+        if known is not None and "weighted_gram" not in self.summary.totals:
             return known * np.eye(len(self))
-        half = solve_lower(self.basis, self.summary.information(place))
+        half = solve_lower(self.basis, self.summary.information(number))
         return inverse(_symmetric(solve_lower(self.basis, half.T)))
 
-    def spread(self, place: int) -> Array:
+    def noise_bound(self, number: int) -> Array:
         """``E⁻¹(ΦᵀC V CΦ)E⁻ᵀ``: at least ``noise``, and the same where V and C are multiples of the identity."""
-        half = solve_lower(self.basis, self.summary.spread(place))
+        half = solve_lower(self.basis, self.summary.noise_gram(number))
         return _symmetric(solve_lower(self.basis, half.T))
 
-    def process(self, place: int) -> Array:
+    def process(self, number: int) -> Array:
         """The covariance of Eᵀu: what ΦΦᵀ is for the rows."""
-        features, own = self.summary.features[place], self.basis[self.summary.slices[place]]
+        features, own = self.summary.features[number], self.basis[self.summary.slices[number]]
         return np.asarray(own.T @ (features.shares[:, None] * own))
 
-    def cross(self, place: int, values: Array) -> Array:
+    def cross(self, number: int, values: Array) -> Array:
         """The covariance of the virtual rows with f, as far as the features have it; ``values`` has φ in its rows."""
-        features, own = self.summary.features[place], self.basis[self.summary.slices[place]]
+        features, own = self.summary.features[number], self.basis[self.summary.slices[number]]
         return np.asarray(own.T @ (values * features.shares).T)
 
     def coefficients(self, factor: Array) -> Array:
@@ -438,12 +426,12 @@ def _magnitudes(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
 
 
 class KnowledgeFromSums(Knowledge):
-    """What a reader knows who is also given what the features leave out. ``place`` says which prior they hold."""
+    """What a reader knows who is also given what the features leave out. ``number`` says which prior they hold."""
 
-    def __init__(self, design: Design, reader: Reader, summary: Summary, place: int) -> None:
+    def __init__(self, design: Design, reader: Reader, summary: Summary, number: int) -> None:
         noise = design.noise.as_function()
         self.design, self.reader, self.summary = design, reader, summary
-        self.features, self.own = summary.features[place], summary.slices[place]
+        self.features, self.own = summary.features[number], summary.slices[number]
         self.allowance = float(np.max(summary.allowance))
         self.lower: Array | None = None
         coefficients = noise_coefficients(noise, summary.features)
@@ -451,7 +439,7 @@ class KnowledgeFromSums(Knowledge):
         wrong = COEFFICIENTS * UNIT * float(np.linalg.norm(_magnitudes(noise, summary.features)))
         share = min(0.5, wrong / max(float(np.linalg.norm(coefficients)), wrong, np.finfo(float).tiny))
         least = LEAST_INFORMATION["one prior" if len(summary.features) == 1 else "several"]
-        known = summary.information(place) + least * np.eye(len(summary))
+        known = summary.information(number) + least * np.eye(len(summary))
         total = inverse(known) + (1.0 - share) * (coefficients @ coefficients.T)
         total[self.own, self.own] += np.diag(self.features.shares)
         # subtracted, never added: what round-off may hide when this is factored

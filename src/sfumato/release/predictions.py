@@ -119,7 +119,7 @@ class CompressedPosterior:
         sources = np.zeros((len(summary), len(own) + coefficients.shape[1]))
         sources[: len(own), : len(own)] = np.diag(np.sqrt(own.shares))
         sources[:, len(own) :] = coefficients
-        total = sources.T @ summary.told(0) @ sources
+        total = sources.T @ summary.precision(0) @ sources
         error = 64 * _UNIT * np.sqrt(len(total)) * float(np.linalg.norm(total, ord=np.inf))
         total[np.diag_indices_from(total)] += 1.0
         lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)

@@ -1,4 +1,4 @@
-"""Where readers learn most: between rows that lie close together, on the scale of the kernel; and walks to such places.
+"""Where to probe a region: between rows that lie close together, on the scale of the kernel; and walks to worse inputs.
 
 A dense set of inputs misses small groups of rows in a large region, and what is learnt is largest between the rows of
 a group, not at any of them. Moving from a row to the mean of the rows around it, weighted by the kernel, and again
@@ -20,7 +20,7 @@ from ..regions import Region
 MOVES = (1, 2, 4, 8)
 
 
-def gathering_places(prior: Prior, inputs: Inputs, region: Region, most: int) -> Array:
+def places_between_rows(prior: Prior, inputs: Inputs, region: Region, most: int) -> Array:
     """Inputs of the region among groups of rows, found from at most ``most`` rows; each place once."""
     moving = np.flatnonzero(region.varying_columns(inputs.dimension))
     X = inputs.values
