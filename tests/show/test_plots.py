@@ -132,4 +132,4 @@ def test_the_only_output_may_be_named(release: sf.Release) -> None:
     named, unnamed = (plot_floor(release, of=of) for of in (release.output_name, None))
     assert named.get_ylabel() == unnamed.get_ylabel() == f"std of {release.output_name}"
     for one, other in zip(named.get_lines(), unnamed.get_lines(), strict=True):
-        assert np.array_equal(one.get_xydata(), other.get_xydata())
+        np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
