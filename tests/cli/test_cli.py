@@ -169,6 +169,12 @@ def test_parquet_in_and_out(data: Path) -> None:
     assert len(pd.read_parquet(data.parent / "public.parquet")) == 31
 
 
+def test_units_in_brackets_are_shown(data: Path) -> None:
+    pd.read_csv(data).rename(columns={"t": "time [orbits]"}).to_csv(data, index=False)
+    where = {"inputs": "time [orbits]", "region": "1 <= `time [orbits]` <= 2"}
+    assert "protected where 1 ≤ `time [orbits]` ≤ 2" in done(run(*options(data, **where))).stdout
+
+
 def test_inputs_repeated_or_comma_separated(data: Path) -> None:
     x = np.linspace(0, 1, 6)
     grid = pd.DataFrame([(a, b, a + b) for a in x for b in x], columns=["a", "b", "c"])

@@ -65,7 +65,7 @@ def _show(found: Audit, title: str) -> None:
     from ..evaluate import AUDIT_HEADER, OWNER_ONLY
 
     screen, table = console(), new_table(title)
-    screen.print(f"[bold red]{OWNER_ONLY}[/]")
+    screen.print(OWNER_ONLY, style="bold red")
     for number, name in enumerate(AUDIT_HEADER):
         table.add_column(name, justify="right" if 2 <= number <= 5 else "left", no_wrap=True)
     for outcome, row in zip(found.outcomes, found.rows(), strict=True):
@@ -74,7 +74,7 @@ def _show(found: Audit, title: str) -> None:
     screen.print(table)
     for outcome in found.outcomes:
         if outcome.below:
-            screen.print(f"- [bold]{outcome.name}[/]: {outcome.words}", markup=True)
+            screen.print(f"- {outcome.name}: {outcome.words}")
     for skipped in found.skipped:
         screen.print(f"- not tried: {skipped.name}, because {skipped.why}")
-    screen.print(f"[bold {'green' if found.holds else 'red'}]{found.verdict}[/]")
+    screen.print(found.verdict, style=f"bold {'green' if found.holds else 'red'}")

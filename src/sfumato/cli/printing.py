@@ -49,9 +49,10 @@ def say_note(text: str) -> None:
 
 
 def console() -> Console:
+    """The screen; brackets and colons in what users have named, such as ``height [cm]``, are shown as they are."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def new_table(title: str) -> Table:
@@ -77,7 +78,7 @@ def show_certificate(certificate: Certificate, title: str) -> None:
     screen = console()
     screen.print(table)
     colour = {"publish": "green", "publish with care": "yellow", "do not publish": "red"}[certificate.verdict]
-    screen.print(f"[bold {colour}]{verdict_in_words(certificate.holds, certificate.findings)}.[/]")
+    screen.print(f"{verdict_in_words(certificate.holds, certificate.findings)}.", style=f"bold {colour}")
 
 
 def say_written(*files: Path | str | None) -> None:

@@ -102,7 +102,7 @@ def _show(found: Tradeoff, measured: bool) -> None:
 
     screen = console()
     if measured:
-        screen.print("[bold red]OWNER ONLY: the measured errors use the secret values; do not publish them.[/]")
+        screen.print("OWNER ONLY: the measured errors use the secret values; do not publish them.", style="bold red")
     table = new_table(f"What readers of {found.output} lose where {found.region} is protected")
     shown = [place for place, name in enumerate(TRADEOFF_HEADER) if screen.width >= WIDE or name not in WIDE_ONLY]
     for place in shown:
@@ -119,4 +119,4 @@ def _show(found: Tradeoff, measured: bool) -> None:
         table.add_row(*(texts[place] for place in shown), *extra, style="red" if line.holds is False else None)
     screen.print(table)
     for note in notes(found):
-        screen.print(note, markup=False)
+        screen.print(note)
