@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from sfumato.data.inputs import Inputs, as_inputs
 from sfumato.errors import FormatError, InputError
-from sfumato.linalg.low_discrepancy import deal, fill_ball, fill_cube, fill_interval, halton
+from sfumato.linalg.low_discrepancy import halton
 from sfumato.regions import Ball, Box, Everywhere, Intersection, Points, Region, Union, region_from_tree
 
 
@@ -37,24 +38,54 @@ def census(count: int = 200) -> Inputs:
     )
 
 
-class RegionContract:
-    """A new kind of region supplies ``make`` and ``data`` and inherits these tests."""
+@dataclass(frozen=True)
+class Case:
+    """A region, the data it is bound to, and whether it is a list of points."""
 
-    finite = False
-
-    def make(self) -> Region:
-        raise NotImplementedError
-
-    def data(self) -> Inputs:
-        return census()
+    make: Callable[[], Region]
+    data: Callable[[], Inputs] = census
+    finite: bool = False
 
     def bound(self) -> Region:
         return self.make().bind(self.data())
 
+
+#: A new kind of region adds a line here.
+CASES = {
+    "interval": Case(lambda: Box(1, 2), line),
+    "half line": Case(lambda: Box(None, 1.5), line),
+    "named box": Case(lambda: Box({"AGEP": (75, 100), "PUMA": (None, 2000)})),
+    "named box over ranges": Case(lambda: Box({"AGEP": (75, 100)}, free="ranges")),
+    "positional box": Case(lambda: Box([30, 500, None], [40, 600.5, None])),
+    "wide box": Case(lambda: Box([-1.0] * 9, [1.0] * 9), lambda: as_inputs(halton(50, 9))),
+    "ball": Case(lambda: Ball([50, 2000, 1.5], 30.25)),
+    "ball on a line": Case(lambda: Ball(1.1, 0.3), line),
+    "ball far from the origin": Case(
+        lambda: Ball([1e9, -1e9], 1e-3), lambda: as_inputs([[1e9, -1e9], [1e9 + 1, -1e9 + 1]])
+    ),
+    "points": Case(lambda: Points([[50, 2000, 1], [60, 300, 2], [0, 0, 0]]), finite=True),
+    "everywhere": Case(lambda: Everywhere()),
+    "union of kinds": Case(lambda: Box({"AGEP": (75, 100)}) | Ball([50, 2000, 1.5], 30) | Points([[50, 300, 2]])),
+    "union of points": Case(lambda: Points([[50, 2000, 1]]) | Points([[50, 2000, 1], [60, 300, 2]]), finite=True),
+    "intersection of ball and box": Case(lambda: Ball([50, 2000, 1.5], 30) & Box({"AGEP": (60, None)})),
+    "intersection of balls": Case(lambda: Ball([1, 1], 1) & Ball([2, 1], 1), lambda: as_inputs(3 * halton(40, 2))),
+    "intersection with a union": Case(
+        lambda: (Box({"AGEP": (20, 30)}) | Box({"AGEP": (80, 90)})) & Box({"PUMA": (1000, 2000)})
+    ),
+    "intersection with points": Case(
+        lambda: Points([[50, 2000, 1], [60, 300, 2]]) & Box({"AGEP": (55, None)}), finite=True
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+class TestContract:
+    """What every region promises."""
+
     @pytest.mark.parametrize("count", [1, 2, 3, 10, 64, 500])
     @pytest.mark.parametrize("batch", [0, 1, 7])
-    def test_candidates_are_inside(self, count: int, batch: int) -> None:
-        region, inputs = self.bound(), self.data()
+    def test_probes_are_inside(self, case: Case, count: int, batch: int) -> None:
+        region, inputs = case.bound(), case.data()
         found = region.probes(count, inputs, batch)
         assert found.dtype == np.float64
         assert found.ndim == 2
@@ -63,27 +94,27 @@ class RegionContract:
         assert np.all(np.isfinite(found))
         assert np.all(region.contains(found))
 
-    def test_candidates_are_about_as_many_as_asked(self) -> None:
-        if not self.finite:
-            assert 0.5 * 400 <= self.bound().probes(400, self.data()).shape[0] <= 2 * 400
+    def test_probes_are_about_as_many_as_asked(self, case: Case) -> None:
+        if not case.finite:
+            assert 0.5 * 400 <= case.bound().probes(400, case.data()).shape[0] <= 2 * 400
 
-    def test_candidates_are_the_same_each_time(self) -> None:
-        first, second = (self.bound().probes(50, self.data(), batch=3) for _ in range(2))
+    def test_probes_are_the_same_each_time(self, case: Case) -> None:
+        first, second = (case.bound().probes(50, case.data(), batch=3) for _ in range(2))
         np.testing.assert_array_equal(first, second)
 
-    def test_turns_give_fresh_candidates(self) -> None:
-        if self.finite:
+    def test_batches_give_fresh_probes(self, case: Case) -> None:
+        if case.finite:
             return
-        sets = [{row.tobytes() for row in self.bound().probes(400, self.data(), batch)} for batch in (0, 1, 2)]
+        sets = [{row.tobytes() for row in case.bound().probes(400, case.data(), batch)} for batch in (0, 1, 2)]
         for one, other in ((0, 1), (0, 2), (1, 2)):
             assert len(sets[one] - sets[other]) > 0.4 * len(sets[one])
 
-    def test_no_candidates_is_an_error(self) -> None:
+    def test_no_probes_is_an_error(self, case: Case) -> None:
         with pytest.raises(InputError, match="count is 0"):
-            self.bound().probes(0, self.data())
+            case.bound().probes(0, case.data())
 
-    def test_tree_round_trip_keeps_the_region(self) -> None:
-        region, inputs = self.make(), self.data()
+    def test_tree_round_trip_keeps_the_region(self, case: Case) -> None:
+        region, inputs = case.make(), case.data()
         again = region_from_tree(json.loads(json.dumps(region.to_tree(), allow_nan=False)))
         assert again == region
         assert repr(again) == repr(region)
@@ -93,22 +124,22 @@ class RegionContract:
             again.bind(inputs).probes(99, inputs, 1), region.bind(inputs).probes(99, inputs, 1)
         )
 
-    def test_tree_of_a_bound_region_can_be_read_too(self) -> None:
-        region, inputs = self.bound(), self.data()
+    def test_tree_of_a_bound_region_can_be_read_too(self, case: Case) -> None:
+        region, inputs = case.bound(), case.data()
         again = region_from_tree(json.loads(json.dumps(region.to_tree(), allow_nan=False))).bind(inputs)
         look = np.concatenate([inputs.values, region.probes(100, inputs)])
         np.testing.assert_array_equal(again.contains(look), region.contains(look))
 
-    def test_words_say_something(self) -> None:
-        assert self.make().in_words()
-        assert self.bound().in_words(self.data().names)
+    def test_words_say_something(self, case: Case) -> None:
+        assert case.make().in_words()
+        assert case.bound().in_words(case.data().names)
 
-    def test_repr_reads_like_the_call(self) -> None:
+    def test_repr_reads_like_the_call(self, case: Case) -> None:
         names = {kind.__name__: kind for kind in (Ball, Box, Everywhere, Intersection, Points, Union)}
-        assert eval(repr(self.make()), names) == self.make()
+        assert eval(repr(case.make()), names) == case.make()
 
-    def test_unbound_regions_ask_to_be_bound(self) -> None:
-        inputs = self.data()
+    def test_unbound_regions_ask_to_be_bound(self, case: Case) -> None:
+        inputs = case.data()
         for call in (
             lambda region: region.contains(inputs.values),
             lambda region: region.probes(10, inputs),
@@ -116,146 +147,37 @@ class RegionContract:
             lambda region: region.project(inputs.values, inputs),
         ):
             with pytest.raises(InputError, match="bind"):
-                call(self.make())
+                call(case.make())
 
-    def test_binding_twice_is_fine(self) -> None:
-        once = self.bound()
-        twice = once.bind(self.data())
-        np.testing.assert_array_equal(once.contains(self.data().values), twice.contains(self.data().values))
+    def test_binding_twice_is_fine(self, case: Case) -> None:
+        once = case.bound()
+        twice = once.bind(case.data())
+        np.testing.assert_array_equal(once.contains(case.data().values), twice.contains(case.data().values))
 
-    def test_wrong_width_is_refused(self) -> None:
+    def test_wrong_width_is_refused(self, case: Case) -> None:
         with pytest.raises(InputError, match="shape"):
-            self.bound().contains(np.zeros((2, self.data().dimension + 1)))
+            case.bound().contains(np.zeros((2, case.data().dimension + 1)))
 
-    def test_moves_is_a_mask_of_the_columns(self) -> None:
-        moves = self.bound().varying_columns(self.data().dimension)
+    def test_varying_columns_is_a_mask_of_the_columns(self, case: Case) -> None:
+        moves = case.bound().varying_columns(case.data().dimension)
         assert moves.dtype == np.bool_
-        assert moves.shape == (self.data().dimension,)
-        assert not (self.finite and moves.any())
+        assert moves.shape == (case.data().dimension,)
+        assert not (case.finite and moves.any())
 
-    def test_points_are_given_just_for_finite_regions(self) -> None:
-        points = self.bound().points
-        assert (points is not None) == self.finite
+    def test_points_are_given_just_for_finite_regions(self, case: Case) -> None:
+        points = case.bound().points
+        assert (points is not None) == case.finite
         if points is not None:
-            assert np.all(self.bound().contains(points))
+            assert np.all(case.bound().contains(points))
 
-    def test_projection_of_candidates_stays_inside(self) -> None:
-        region, inputs = self.bound(), self.data()
+    def test_projection_of_probes_stays_inside(self, case: Case) -> None:
+        region, inputs = case.bound(), case.data()
         found = region.probes(60, inputs)
         assert np.all(region.contains(region.project(found, inputs)))
 
-    def test_copies_are_equal(self) -> None:
-        assert copy.deepcopy(self.make()) == self.make()
-        assert hash(copy.deepcopy(self.make())) == hash(self.make())
-
-
-class TestInterval(RegionContract):
-    def make(self) -> Region:
-        return Box(1, 2)
-
-    def data(self) -> Inputs:
-        return line()
-
-
-class TestHalfLine(RegionContract):
-    def make(self) -> Region:
-        return Box(None, 1.5)
-
-    def data(self) -> Inputs:
-        return line()
-
-
-class TestNamedBox(RegionContract):
-    def make(self) -> Region:
-        return Box({"AGEP": (75, 100), "PUMA": (None, 2000)})
-
-
-class TestNamedBoxOverRanges(RegionContract):
-    def make(self) -> Region:
-        return Box({"AGEP": (75, 100)}, free="ranges")
-
-
-class TestPositionalBox(RegionContract):
-    def make(self) -> Region:
-        return Box([30, 500, None], [40, 600.5, None])
-
-
-class TestWideBox(RegionContract):
-    def make(self) -> Region:
-        return Box([-1.0] * 9, [1.0] * 9)
-
-    def data(self) -> Inputs:
-        return as_inputs(halton(50, 9))
-
-
-class TestBall(RegionContract):
-    def make(self) -> Region:
-        return Ball([50, 2000, 1.5], 30.25)
-
-
-class TestBallOnALine(RegionContract):
-    def make(self) -> Region:
-        return Ball(1.1, 0.3)
-
-    def data(self) -> Inputs:
-        return line()
-
-
-class TestBallFarFromTheOrigin(RegionContract):
-    def make(self) -> Region:
-        return Ball([1e9, -1e9], 1e-3)
-
-    def data(self) -> Inputs:
-        return as_inputs([[1e9, -1e9], [1e9 + 1, -1e9 + 1]])
-
-
-class TestPoints(RegionContract):
-    finite = True
-
-    def make(self) -> Region:
-        return Points([[50, 2000, 1], [60, 300, 2], [0, 0, 0]])
-
-
-class TestEverywhere(RegionContract):
-    def make(self) -> Region:
-        return Everywhere()
-
-
-class TestUnionOfKinds(RegionContract):
-    def make(self) -> Region:
-        return Box({"AGEP": (75, 100)}) | Ball([50, 2000, 1.5], 30) | Points([[50, 300, 2]])
-
-
-class TestUnionOfPoints(RegionContract):
-    finite = True
-
-    def make(self) -> Region:
-        return Points([[50, 2000, 1]]) | Points([[50, 2000, 1], [60, 300, 2]])
-
-
-class TestIntersectionOfBallAndBox(RegionContract):
-    def make(self) -> Region:
-        return Ball([50, 2000, 1.5], 30) & Box({"AGEP": (60, None)})
-
-
-class TestIntersectionOfBalls(RegionContract):
-    def make(self) -> Region:
-        return Ball([1, 1], 1) & Ball([2, 1], 1)
-
-    def data(self) -> Inputs:
-        return as_inputs(3 * halton(40, 2))
-
-
-class TestIntersectionWithAUnion(RegionContract):
-    def make(self) -> Region:
-        return (Box({"AGEP": (20, 30)}) | Box({"AGEP": (80, 90)})) & Box({"PUMA": (1000, 2000)})
-
-
-class TestIntersectionWithPoints(RegionContract):
-    finite = True
-
-    def make(self) -> Region:
-        return Points([[50, 2000, 1], [60, 300, 2]]) & Box({"AGEP": (55, None)})
+    def test_copies_are_equal(self, case: Case) -> None:
+        assert copy.deepcopy(case.make()) == case.make()
+        assert hash(copy.deepcopy(case.make())) == hash(case.make())
 
 
 class TestConstruction:
@@ -388,7 +310,7 @@ class TestShapes:
         np.testing.assert_array_equal(Ball(1, 0.5).bind(line()).contains(np.array([[0.5], [1.5], [1.51]])), [1, 1, 0])
         np.testing.assert_array_equal(Points([0.0]).bind(line()).contains(np.array([[-0.0], [1e-300]])), [1, 0])
 
-    def test_candidates_of_a_box_have_its_corners_and_faces(self) -> None:
+    def test_probes_of_a_box_have_its_corners_and_faces(self) -> None:
         inputs = as_inputs(halton(30, 3))
         region = Box([0.0, 0.2, 0.4], [1.0, 0.6, 0.8]).bind(inputs)
         found = region.probes(400, inputs)
@@ -425,7 +347,7 @@ class TestShapes:
         assert np.all(found[:, 1:] >= inputs.values[:, 1:].min(axis=0))
         assert np.all(found[:, 1:] <= inputs.values[:, 1:].max(axis=0))
 
-    def test_moves_are_the_columns_that_vary_continuously(self) -> None:
+    def test_varying_columns_are_the_columns_that_vary_continuously(self) -> None:
         inputs = census()
         assert Box({"AGEP": (75, 100)}).bind(inputs).varying_columns(3).tolist() == [True, False, False]
         assert Box({"AGEP": (75, 100)}, free="ranges").bind(inputs).varying_columns(3).tolist() == [True, True, True]
@@ -495,43 +417,6 @@ class TestShapes:
     )
     def test_words_are_those_of_the_reader(self, region: Region, words: str) -> None:
         assert region.in_words(("t",)) == words
-
-
-class TestSequence:
-    @pytest.mark.parametrize("dimension", [1, 2, 3, 5, 12])
-    def test_points_are_spread_evenly(self, dimension: int) -> None:
-        points = halton(2000, dimension)
-        assert np.all((points >= 0) & (points < 1))
-        np.testing.assert_allclose(points.mean(axis=0), 0.5, atol=0.01)
-        for first, second in itertools.combinations(range(dimension), 2):
-            counts, _, _ = np.histogram2d(points[:, first], points[:, second], bins=8, range=[[0, 1], [0, 1]])
-            assert counts.min() > 0.6 * 2000 / 64
-
-    def test_turns_share_no_points(self) -> None:
-        sets = [{row.tobytes() for row in halton(500, 2, batch)} for batch in range(6)]
-        assert len(set.union(*sets)) == 6 * 500
-
-    @pytest.mark.parametrize("dimension", [2, 3])
-    def test_every_face_is_covered_from_end_to_end(self, dimension: int) -> None:
-        cube = fill_cube(4000, dimension)
-        for column in range(dimension):
-            for side in (0.0, 1.0):
-                face = np.delete(cube[cube[:, column] == side], column, axis=1)
-                for along in face.T:
-                    assert np.diff(np.sort(along), prepend=0.0, append=1.0).max() < 0.05
-
-    def test_cubes_balls_and_intervals_stay_inside(self) -> None:
-        for count in (1, 2, 5, 100):
-            for dimension in (1, 2, 7):
-                assert np.all(np.abs(fill_cube(count, dimension, 1) - 0.5) <= 0.5)
-                assert np.all(np.linalg.norm(fill_ball(count, dimension, 1), axis=1) <= 1 + 1e-14)
-            assert np.all(np.diff(fill_interval(count, 1)) >= 0)
-
-    @given(st.integers(1, 50), st.integers(1, 300), st.integers(1, 4), st.integers(0, 9))
-    def test_dealing_is_even(self, choices: int, count: int, dimension: int, batch: int) -> None:
-        counts = np.bincount(deal(choices, count, dimension, batch), minlength=choices)
-        assert counts.sum() == count
-        assert counts.max() - counts.min() <= 1
 
 
 numbers = st.one_of(st.floats(), st.integers(), st.none(), st.booleans())
