@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from kernels import matern, rbf
 from oracles import DIGITS, exact, forward50, joint_ratio50
+from sfumato.promise.tolerance import FractionTolerance
 
 KERNELS = {"rbf": rbf, "matern32": matern}
 
@@ -130,7 +131,7 @@ def confirm(mechanism, kind, prior):
             M[i, i] += mpmath.mpf(float(v)) + mpmath.mpf(mechanism.noise.shift)
         if len(S) and mechanism.design.guarantee == "joint":
             delta = exact(mechanism.tolerance.matrix(prior, S))
-            if mechanism.design.tolerance.in_words().startswith("readers keep at least 0"):
+            if isinstance(mechanism.tolerance, FractionTolerance):
                 delta = mpmath.mpf(mechanism.tolerance.alpha) * kernel50(kind, S, S, lengthscale, variance)
             assert joint_ratio50(M, kernel50(kind, S, X, lengthscale, variance), delta) <= 1 + 2e-9
         region, points = mechanism.region, mechanism.region.points
