@@ -53,7 +53,7 @@ def test_a_floor_is_kept_exactly(value, floors):
         FloorTolerance(varying),
         KernelTolerance(matern(0.8, 0.9)),
         MatrixTolerance(np.diag([1.0, 2.0, 3.0])).at(S),
-        FloorTolerance(varying).tabulate(S),
+        FloorTolerance(varying).tabulated(lambda: S),
     ],
     ids=["fraction", "floor", "varying floor", "kernel", "matrix", "table"],
 )

@@ -384,9 +384,9 @@ def test_a_varying_floor_that_a_file_gives_at_harmless_inputs_only_is_found():
     prior = sf.Prior(kernel=rbf(0.3), noise=0.01)
     mechanism = sf.protect(prior, T, sf.Box(1.0, 2.0), floor=lambda s: 0.5 + 0.3 * np.sin(s[:, 0]))
     tolerance = mechanism.tolerance
-    honest = tolerance.tabulate(np.vstack([mechanism.sensitive, check_inputs(mechanism.design)]))
+    honest = tolerance.tabulated(lambda: np.vstack([mechanism.sensitive, check_inputs(mechanism.design)]))
     assert certify(dataclasses.replace(mechanism.design, tolerance=honest)).holds
-    harmless = tolerance.tabulate(np.vstack([mechanism.sensitive, [[1.5]]]))
+    harmless = tolerance.tabulated(lambda: np.vstack([mechanism.sensitive, [[1.5]]]))
     forged = certify(dataclasses.replace(mechanism.design, tolerance=harmless))
     assert not forged.holds
     assert {"floor-not-listed", "does-not-hold"} <= set(codes(forged))
@@ -398,7 +398,7 @@ def test_a_listed_floor_is_judged_by_how_densely_it_is_listed_not_by_which_input
     mechanism = sf.protect(prior, X, sf.Box([0.2, 0.2], [0.8, 0.8]), floor=lambda s: 0.4 + 0.2 * s[:, 0])
 
     def holds_with(listed):
-        table = mechanism.tolerance.tabulate(np.vstack([mechanism.sensitive, listed]))
+        table = mechanism.tolerance.tabulated(lambda: np.vstack([mechanism.sensitive, listed]))
         return certify(dataclasses.replace(mechanism.design, tolerance=table)).holds
 
     inside = X[np.all((X >= 0.2) & (X <= 0.8), axis=1)]

@@ -16,7 +16,7 @@ from ..arrays import Array
 from ..data import Inputs
 from ..linalg import units
 from ..models import OutputsKernel, Prior, multiplied_kernel
-from ..promise import Cover, Design, FloorTolerance, FractionTolerance, MatrixTolerance, OutputTolerance, Tolerance
+from ..promise import Cover, Design, Tolerance
 from .problem import BackEnd, DenseRows, Exposure, Problem, Solution
 
 #: At how many inputs the variance of each output is looked at.
@@ -53,25 +53,7 @@ def prior_in(unit: Mapping[str, float], prior: Prior, inputs: Inputs, rows: Arra
 
 def tolerance_in(unit: Mapping[str, float], tolerance: Tolerance, inputs: Inputs, name: str = "y") -> Tolerance | None:
     """``tolerance`` in other units; None where it has none that is known."""
-    by_number = _by_number(unit, inputs, name)
-    if isinstance(tolerance, FractionTolerance):
-        return tolerance
-    if isinstance(tolerance, FloorTolerance) and not callable(tolerance.value) and len(by_number) == 1:
-        return FloorTolerance(tolerance.value / float(by_number[0]))
-    if isinstance(tolerance, OutputTolerance):
-        parts: list[tuple[int, FractionTolerance | FloorTolerance]] = []
-        for number, part in tolerance.parts:
-            if isinstance(part, FloorTolerance):
-                assert not callable(part.value)
-                part = FloorTolerance(part.value / float(by_number[number]))
-            parts.append((number, part))
-        return OutputTolerance(tuple(parts), tolerance.common)
-    if isinstance(tolerance, MatrixTolerance) and tolerance.points is not None:
-        scale = by_number[inputs.outputs.numbers(tolerance.points)]
-        return MatrixTolerance(tolerance.delta / np.outer(scale, scale), tolerance.points)
-    if isinstance(tolerance, MatrixTolerance) and len(by_number) == 1:
-        return MatrixTolerance(tolerance.delta / float(by_number[0]) ** 2)
-    return None
+    return tolerance.in_units(_by_number(unit, inputs, name), inputs.outputs)
 
 
 def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | None:

@@ -16,10 +16,8 @@ from ..models import Prior
 from ..promise import (
     Design,
     Finding,
-    FloorTolerance,
     Revealed,
     RowLayout,
-    TabulatedFloor,
     compose,
     interpretations,
 )
@@ -98,9 +96,7 @@ def check_composable(design: Design) -> None:
         raise InputError(
             "region is sf.Everywhere(), which a ledger cannot divide among releases; bound it, for example with sf.Box."
         )
-    if isinstance(design.tolerance, TabulatedFloor) or (
-        isinstance(design.tolerance, FloorTolerance) and callable(design.tolerance.value)
-    ):
+    if design.tolerance.varies:
         raise InputError("floor is a function, which a ledger cannot hold; give a number, or alpha.")
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import scipy.linalg
 
 from ..arrays import Array, Mask
-from ..data import Inputs
+from ..data import Inputs, Outputs
 from ..errors import InputError
-from ..models import Prior
+from ..models import Prior, describe_kernel
 
 
 class Uncertain(Protocol):
@@ -55,6 +55,27 @@ class Tolerance(ABC):
         """Where anything is promised: everywhere, but for promises that are made about another region."""
         return np.ones(len(S), dtype=np.bool_)
 
+    @property
+    def varies(self) -> bool:
+        """Whether it is a floor that is a function of the inputs."""
+        return False
+
+    def in_units(self, units: Array, outputs: Outputs) -> Tolerance | None:
+        """The same in other ``units``, one for each of the ``outputs``; None where it has none that is known."""
+        return None
+
+    def tabulated(self, inputs: Callable[[], Array]) -> Tolerance:
+        """Itself; a function, which no file can hold, as a table at ``inputs()``."""
+        return self
+
+    def to_tree(self) -> dict[str, Any]:
+        """What a file has to hold of it besides its ``arrays``."""
+        raise InputError(f"tolerance is a {type(self).__name__}, which a release file cannot hold.")
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays that a file has to hold, by the names that it gives them."""
+        return {}
+
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
         """Raise ``InputError`` where this tolerance cannot be promised at ``S``."""
         if np.any(self.budget(unknown, S) <= 0):
@@ -87,6 +108,12 @@ class FractionTolerance(Tolerance):
 
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         return f"readers keep at least {1 - self.alpha:.6g} of the prior variance (alpha = {self.alpha:.12g})"
+
+    def in_units(self, units: Array, outputs: Outputs) -> FractionTolerance:
+        return self
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"kind": "fraction", "alpha": self.alpha}
 
 
 @dataclass(frozen=True)
@@ -156,9 +183,25 @@ class FloorTolerance(Tolerance):
             return "readers keep at least the asked standard deviation, which varies over the region"
         return f"readers keep a standard deviation of at least {self.value:g}"
 
-    def tabulate(self, S: Array) -> TabulatedFloor:
-        """The same floor as a table at ``S``, which can be written to a file."""
-        return TabulatedFloor(FloorTolerance(self.values), np.array(S), self.values(S))
+    @property
+    def varies(self) -> bool:
+        return callable(self.value)
+
+    def in_units(self, units: Array, outputs: Outputs) -> FloorTolerance | None:
+        if callable(self.value) or len(units) > 1:
+            return None
+        return FloorTolerance(self.value / float(units[0]))
+
+    def tabulated(self, inputs: Callable[[], Array]) -> Tolerance:
+        if not callable(self.value):
+            return self
+        # Told apart by their bytes, as the table looks them up: 0 and −0 are two inputs there.
+        rows = {row.tobytes(): row for row in np.ascontiguousarray(inputs(), dtype=np.float64)}
+        S = np.array([rows[key] for key in sorted(rows)])
+        return TabulatedFloor(FloorTolerance(self.values), S, self.values(S))
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"kind": "floor", "value": self.value}
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +242,16 @@ class TabulatedFloor(Tolerance):
         return (
             f"readers keep at least the asked standard deviation, which varies from {low:g} to {high:g} over the region"
         )
+
+    @property
+    def varies(self) -> bool:
+        return True
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"kind": "table"}
+
+    def arrays(self) -> dict[str, Array]:
+        return {"floor_inputs": self.inputs, "floor_values": self.values}
 
 
 @dataclass(frozen=True)
@@ -253,6 +306,15 @@ class OutputTolerance(Tolerance):
         called = [outputs[number] if number < len(outputs) else f"output {number}" for number, _ in self.parts]
         return "; ".join(f"{name}: {part.in_words()}" for name, (_, part) in zip(called, self.parts, strict=True))
 
+    def in_units(self, units: Array, outputs: Outputs) -> OutputTolerance | None:
+        parts = [(number, part.in_units(units[number : number + 1], outputs)) for number, part in self.parts]
+        known = tuple((number, part) for number, part in parts if part is not None)
+        return OutputTolerance(known, self.common) if len(known) == len(parts) else None
+
+    def to_tree(self) -> dict[str, Any]:
+        parts = [[number, part.to_tree()] for number, part in self.parts]
+        return {"kind": "outputs", "outputs": {"common": self.common, "parts": parts}}
+
 
 @dataclass(frozen=True, eq=False)
 class KernelTolerance(Tolerance):
@@ -278,6 +340,9 @@ class KernelTolerance(Tolerance):
 
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         return "what readers learn stays within the given tolerance kernel"
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"kind": "kernel", "kernel": describe_kernel(self.kernel)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,3 +405,15 @@ class MatrixTolerance(Tolerance):
 
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         return f"what readers learn of the {self.delta.shape[0]} sensitive values stays within the given matrix"
+
+    def in_units(self, units: Array, outputs: Outputs) -> MatrixTolerance | None:
+        if self.points is not None:
+            scale = units[outputs.numbers(self.points)]
+            return MatrixTolerance(self.delta / np.outer(scale, scale), self.points)
+        return MatrixTolerance(self.delta / float(units[0]) ** 2) if len(units) == 1 else None
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"kind": "matrix"}
+
+    def arrays(self) -> dict[str, Array]:
+        return {"tolerance_matrix": self.delta}

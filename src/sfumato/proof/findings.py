@@ -12,7 +12,7 @@ from gpytorch.kernels import RBFKernel
 
 from ..arrays import Array
 from ..models import Prior
-from ..promise import Design, Finding, FloorTolerance, TabulatedFloor
+from ..promise import Design, Finding
 from .knowledge import Knowledge
 from .related_outputs import findings_on_outputs
 from .roundoff import TOLERANCE
@@ -206,9 +206,7 @@ def _on_region(design: Design) -> Iterator[Finding]:
             "margin for what lies between.",
             "Keep to few input columns where you can, or audit at inputs of your own choice.",
         )
-    if isinstance(design.tolerance, TabulatedFloor) or (
-        isinstance(design.tolerance, FloorTolerance) and callable(design.tolerance.value)
-    ):
+    if design.tolerance.varies:
         yield Finding(
             "floor-varies",
             "low",

@@ -5,7 +5,6 @@ Trees and arrays may come from anyone: what does not fit is a ``FormatError`` (o
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from .. import tree_checks as check
 from ..arrays import Array
 from ..data import LARGEST_NUMBER, ONE_OUTPUT, Inputs, MemoryInputs, Outputs
-from ..errors import FormatError, InputError
+from ..errors import FormatError
 from ..models import OutputsKernel, Prior, build_kernel, build_mean, describe_kernel, describe_mean
 from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise, of_prior
 from ..promise import (
@@ -94,26 +93,9 @@ def describe_prior(prior: Prior) -> dict[str, Any]:
 
 
 def describe_tolerance(design: Design) -> tuple[dict[str, Any], Tensors]:
-    tolerance = design.tolerance
-    if isinstance(tolerance, FractionTolerance):
-        return {"kind": "fraction", "alpha": tolerance.alpha}, {}
-    if isinstance(tolerance, FloorTolerance) and not callable(tolerance.value):
-        return {"kind": "floor", "value": tolerance.value}, {}
-    if isinstance(tolerance, FloorTolerance):
-        points = np.concatenate([design.sensitive, check_inputs(design)])
-        # Told apart by their bytes, as the table looks them up: 0 and −0 are two inputs there.
-        unique = {row.tobytes(): row for row in np.ascontiguousarray(points, dtype=np.float64)}
-        tolerance = tolerance.tabulate(np.array([unique[key] for key in sorted(unique)]))
-    if isinstance(tolerance, TabulatedFloor):
-        return {"kind": "table"}, {"floor_inputs": tolerance.inputs, "floor_values": tolerance.values}
-    if isinstance(tolerance, OutputTolerance):
-        parts = [[number, describe_tolerance(replace(design, tolerance=part))[0]] for number, part in tolerance.parts]
-        return {"kind": "outputs", "outputs": {"common": tolerance.common, "parts": parts}}, {}
-    if isinstance(tolerance, KernelTolerance):
-        return {"kind": "kernel", "kernel": describe_kernel(tolerance.kernel)}, {}
-    if isinstance(tolerance, MatrixTolerance):
-        return {"kind": "matrix"}, {"tolerance_matrix": tolerance.delta}
-    raise InputError(f"tolerance is a {type(tolerance).__name__}, which a release file cannot hold.")
+    """The tree and the arrays of the tolerance of ``design``."""
+    tolerance = design.tolerance.tabulated(lambda: np.concatenate([design.sensitive, check_inputs(design)]))
+    return tolerance.to_tree(), tolerance.arrays()
 
 
 # ---------------------------------------------------------------- checking sizes
