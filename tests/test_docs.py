@@ -82,6 +82,19 @@ def test_links_and_anchors_resolve(page: Path) -> None:
             assert anchor in anchors(linked), target
 
 
+def test_every_source_file_that_a_page_or_a_docstring_names_is_there() -> None:
+    known = {part for path in ROOT.rglob("*.py") if ".venv" not in path.parts for part in _endings(path)}
+    texts = [*PAGES, ROOT / "README.md", *(ROOT / "src").rglob("*.py")]
+    named = {(path, word) for path in texts for word in re.findall(r"(?<![\w/.-])[\w/]+\.py\b", text_of(path))}
+    assert sorted(f"{name_of(path)}: {word}" for path, word in named if word not in known) == []
+
+
+def _endings(path: Path) -> set[str]:
+    """How a text may name a file: by its whole path, or by any end of it."""
+    parts = path.relative_to(ROOT).parts
+    return {"/".join(parts[start:]) for start in range(len(parts))}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_pictures_say_what_they_show(page: Path) -> None:
     for words in re.findall(r"!\[([^\]]*)\]\(", text_of(page)):

@@ -358,7 +358,7 @@ def satellite_study(
 ) -> StudyResult:
     """Run every method with the seeds 0, 1, …, ``seeds`` − 1; the same seeds give the same numbers.
 
-    ``settings`` are those of the paper's text or those of its authors' scripts (satellite_models.py), the latter with
+    ``settings`` are those of the paper's text or those of its authors' scripts, the latter with
     exact algebra:
 
     ============== ========================================= =======================================================

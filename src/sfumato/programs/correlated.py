@@ -2,9 +2,9 @@
 
 Three ideas make it small. Only some of the columns u of pointwise demands bind: solve for those, look which of the
 others are broken, add them. For the columns at hand, noise ``P T Pᵀ`` with ``range(P) ⊇ range(U)`` meets the demands
-*exactly* if T meets small ones (solvers/barrier.py), so P only has to be rich enough: it starts as the range of U and
+*exactly* if T meets small ones (central_path.py), so P only has to be rich enough: it starts as the range of U and
 grows by ``A F``, as in Krylov methods, because the optimal F solves ``A F + F·diag(t) = U·(…)``. And the small program
-is convex, and a few Newton steps a round are enough (solvers/central_path.py).
+is convex, and a few Newton steps a round are enough (central_path.py).
 
 Whatever happens in between, the noise that is returned meets every demand in float64, and the bound is proved by the
 witness that comes with it.

@@ -72,7 +72,7 @@ class Conditioned:
 def sift(
     demands: Sequence[Demand], accuracy: float, say: Callable[[str], None] | None = None
 ) -> tuple[Array, tuple[Array, ...]]:
-    """d and a witness with a gap of at most ``accuracy``; d meets the demands to first order (interior_point.py)."""
+    """d and a witness with a gap of at most ``accuracy``; d meets the demands to first order (diagonal_solver.py)."""
     n = demands[0].covariance.shape[0]
     shares = np.max([np.sum(q.root**2, axis=1) / np.diag(q.covariance) for q in demands], axis=0)
     share, goal = 0.3, max(accuracy, ROUGH)
