@@ -16,6 +16,7 @@ import torch
 from ..arrays import Array, Mask
 from ..errors import InputError
 from ..regions import Box
+from ..text import one_line
 
 # The paper's census data: people in Texas and their incomes, from the Bureau's public sample (PUMS) of 2023.
 #
@@ -103,8 +104,7 @@ def read_pums(path: str | Path) -> pd.DataFrame:
     except InputError:
         raise
     except (ValueError, OSError, UnicodeError, zipfile.BadZipFile) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{place} cannot be read as a census table: {reason}. {WHERE}") from error
+        raise InputError(f"{place} cannot be read as a census table: {one_line(error)}. {WHERE}") from error
 
 
 def paper_split(table: pd.DataFrame, source: str = "Texas PUMS 2023", seed: int = SPLIT_SEED) -> CensusSplit:
