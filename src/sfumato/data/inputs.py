@@ -94,7 +94,10 @@ class Inputs(ABC):
 
     def rows_about(self, output: str) -> Index:
         """Which rows are about ``output``."""
-        return np.flatnonzero(self.outputs.numbers(self.values) == self.outputs.number(output))
+        number = self.outputs.number(output)
+        if not self.outputs.numbered:
+            return np.arange(len(self))  # nor here
+        return np.flatnonzero(self.outputs.numbers(self.values) == number)
 
     def in_words(self, row: Array) -> str:
         """One row for people: "t = 1.5", or "t = 1.5, velocity" where there are several outputs."""
