@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.evaluate.baselines import dropout, stationary, unsecured
+from sfumato.evaluate.baselines import dropout, stationary
 
 T = np.linspace(0.0, 3.0, 61)
 Y = np.sin(2 * np.pi * T) + 4.0
@@ -35,11 +35,6 @@ def test_dropout_promises_nothing():
     prior = sf.Prior(rbf(1.0), mean=4.0, noise=1e-4)
     left = dropout(prior, T, Y, REGION).variance(T[INSIDE]) / prior.variance(T[INSIDE])
     assert left.max() < 0.1
-
-
-def test_unsecured_follows_the_data():
-    prior = sf.Prior(matern(0.3), mean=4.0, noise=1e-6)
-    np.testing.assert_allclose(unsecured(prior, T, Y).mean_at(T), Y, atol=1e-4)
 
 
 def test_stationary_refits_everything_and_ignores_the_noise_that_was_published():

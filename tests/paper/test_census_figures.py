@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -12,7 +13,8 @@ from matplotlib.patches import Rectangle
 from census_tables import made_up_pums
 from sfumato.paper.census_data import paper_split, thinned
 from sfumato.paper.census_figures import draw_all, draw_cloaking, draw_errors, draw_map
-from sfumato.paper.census_study import AWARE, DP_ALL, DP_AVERAGED, DP_PRIVATE, EPSILONS, UNSECURED, census_study
+from sfumato.paper.census_study import DP_ALL, DP_AVERAGED, DP_PRIVATE, census_study
+from sfumato.paper.study import AWARE, EPSILONS, UNSECURED
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,7 @@ def bars(ax):
 
 
 def test_there_is_a_figure_for_every_name_and_all_can_be_saved(figures):
-    assert list(figures) == ["census-map", "census-errors", "census-dp"]
+    assert list(figures) == ["map", "errors", "dp"]
     for figure in figures.values():
         page = BytesIO()
         figure.savefig(page, format="png", dpi=40)
@@ -44,7 +46,7 @@ def test_every_figure_says_which_data_it_is_of(result, figures):
 
 
 def test_the_map_has_both_covers_side_by_side_with_the_region_outlined(result, figures):
-    panels = [ax for ax in figures["census-map"].axes if ax.get_label() != "<colorbar>"]
+    panels = [ax for ax in figures["map"].axes if ax.get_label() != "<colorbar>"]
     assert len(panels) == 4
     for ax in panels:
         (outline,) = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
@@ -57,20 +59,20 @@ def test_the_map_has_both_covers_side_by_side_with_the_region_outlined(result, f
 
 def test_the_map_shows_gaps_of_the_rows_and_none_of_the_automatic_cover(result, figures):
     data = result.data
-    panels = [ax for ax in figures["census-map"].axes if ax.get_label() != "<colorbar>"]
+    panels = [ax for ax in figures["map"].axes if ax.get_label() != "<colorbar>"]
     ages, areas = np.linspace(55.0, 100.0, 51), np.linspace(0.0, 3600.0, 51)
     within = (areas[:, None] <= 2000) & (ages[None, :] >= 75)
     tables = [np.asarray(ax.collections[0].get_array()).reshape(51, 51) for ax in panels]
     assert tables[2][within].min() < 0.999
     assert tables[1][within].min() >= 1 - 1e-6
     assert tables[3][within].min() >= 1 - 1e-6
-    worst = result.protections[0].certificate
+    worst = result.mechanisms["rows", 0.1].certificate
     assert dict(zip(worst.columns, worst.worst_input, strict=True)).keys() == set(data.train.columns)
     assert tables[2][within].min() >= worst.floor_ratio - 1e-6
 
 
 def test_the_errors_have_one_point_for_each_line_and_no_line_joins_them(result, figures):
-    inside, outside = figures["census-errors"].axes
+    inside, outside = figures["errors"].axes
     for ax, of in ((inside, "rmse_inside"), (outside, "rmse_outside")):
         points = [box.lines[0].get_xydata() for box in bars(ax)]
         assert [len(point) for point in points] == [1] * len(result.lines)
@@ -105,7 +107,5 @@ def test_the_private_figure_shows_every_matrix_against_epsilon(result):
 
 
 def test_a_map_of_one_cover_has_one_column(result):
-    few = type(result)(
-        result.data, result.settings, result.models, result.lines, result.protections[:3], result.exposures
-    )
+    few = replace(result, mechanisms={key: made for key, made in result.mechanisms.items() if key[0] == "rows"})
     assert len(draw_map(few, alpha=0.5).axes) == 3

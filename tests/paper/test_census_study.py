@@ -11,22 +11,17 @@ from sfumato.data import as_inputs
 from sfumato.errors import GuaranteeWarning, InputError
 from sfumato.paper.census_data import paper_split, read_pums, thinned
 from sfumato.paper.census_study import (
-    ALPHAS,
-    AWARE,
     DP_ALL,
     DP_AVERAGED,
     DP_PRIVATE,
     DP_STANDARD,
-    DROPOUT,
-    EPSILONS,
-    NAIVE,
-    UNSECURED,
     census_study,
     exposure,
     people_of_the_region,
     quick_census_study,
     reader,
 )
+from sfumato.paper.study import ALPHAS, AWARE, DROPOUT, EPSILONS, NAIVE, UNSECURED
 
 SEEDS = 60
 

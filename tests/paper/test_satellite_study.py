@@ -11,26 +11,24 @@ import torch
 from scipy.stats import multivariate_normal
 
 from sfumato import InputError
-from sfumato.data.orbit import STATES, simulate, training_grid
+from sfumato.data.orbit import STATES, simulate
 from sfumato.evaluate.baselines import stationary
+from sfumato.paper.naive_readers import by_adam, most_likely
 from sfumato.paper.satellite_figures import draw_all
 from sfumato.paper.satellite_study import (
-    ALPHAS,
+    TIMES,
     Cell,
-    by_adam,
     design,
     draws,
     hidden,
     models,
-    most_likely,
     predict_all,
     released,
     satellite_study,
 )
-from sfumato.paper.study_table import write_tables
+from sfumato.paper.study import ALPHAS, write_tables
 
 SEEDS = 40
-TIMES = training_grid()
 TRUTH = simulate(TIMES)
 
 #: Mean RMSE over outputs, from long runs of an independent program.
@@ -138,7 +136,7 @@ def test_errors_inside_and_outside_add_up_to_the_whole(authors):
 def test_the_same_seeds_give_the_same_releases_and_other_outputs_other_noise(authors):
     for state in STATES:
         y = TRUTH[state].to_numpy()
-        again = released(models("authors", TIMES, y).owner, TIMES, y, 0.1, "rows", state, 3)
+        again = released(models("authors", y).owner, y, 0.1, "rows", state, 3)
         np.testing.assert_array_equal(again.published, authors.cells[state, 0.1, "rows"].published[:3])
     first, second = (authors.cells[state, 0.1, "rows"].published - TRUTH[state].to_numpy() for state in STATES[:2])
     assert abs(np.corrcoef(first[:, 20:41].ravel(), second[:, 20:41].ravel())[0, 1]) < 4 / math.sqrt(21 * SEEDS)
@@ -162,7 +160,7 @@ def test_the_scripts_models_have_the_values_that_were_measured():
     }
     for state, (mean, variance) in measured.items():
         y = TRUTH[state].to_numpy()
-        made = models("authors", TIMES, y)
+        made = models("authors", y)
         assert float(made.owner.mean_at(TIMES[:1])[0]) == pytest.approx(mean, abs=2e-5)
         assert float(made.owner.variance(TIMES[:1])[0]) == pytest.approx(variance, rel=6e-3)
         assert 0.979 <= float(made.cloaking.variance(TIMES[:1])[0]) / made.unit**2 <= 0.984
@@ -170,11 +168,11 @@ def test_the_scripts_models_have_the_values_that_were_measured():
 
 def test_the_texts_models_are_not_enlarged():
     y = TRUTH["r"].to_numpy()
-    made = models("paper", TIMES, y)
+    made = models("paper", y)
     assert float(made.owner.variance(TIMES[:1])[0]) < 2e-7
     # the mean of a model without the private rows cannot know them
     other = np.where(hidden(TIMES), 2.0, y)
-    assert models("paper", TIMES, other).dropout.mean_at(TIMES[:1]) == pytest.approx(
+    assert models("paper", other).dropout.mean_at(TIMES[:1]) == pytest.approx(
         made.dropout.mean_at(TIMES[:1]), abs=1e-12
     )
 
@@ -182,7 +180,7 @@ def test_the_texts_models_are_not_enlarged():
 @pytest.fixture(scope="module")
 def angle():
     y = TRUTH["theta"].to_numpy()
-    mechanism = design(models("paper", TIMES, y).owner, TIMES, 0.5, "rows")
+    mechanism = design(models("paper", y).owner, 0.5, "rows")
     return y, mechanism
 
 
@@ -209,7 +207,7 @@ def test_drawn_noise_has_the_covariance_of_the_mechanism(angle):
 @pytest.mark.parametrize("alpha", [0.1, 0.9])
 def test_the_naive_readers_are_as_likely_as_those_of_the_optimiser(alpha):
     y = TRUTH["theta"].to_numpy()
-    mechanism = design(models("paper", TIMES, y).owner, TIMES, alpha, "rows")
+    mechanism = design(models("paper", y).owner, alpha, "rows")
     published = y + draws(mechanism.noise, "theta", 2)
     ours = most_likely(TIMES, published)
     apart = (TIMES[:, None] - TIMES) ** 2
@@ -235,7 +233,7 @@ class Naive(gpytorch.models.ExactGP):
 
 def test_our_adam_walks_as_gpytorchs_own_model_does():
     y = TRUTH["theta"].to_numpy()
-    w = y + draws(design(models("authors", TIMES, y).owner, TIMES, 0.5, "rows").noise, "theta", 3)
+    w = y + draws(design(models("authors", y).owner, 0.5, "rows").noise, "theta", 3)
     ours = by_adam(TIMES, w)
     scale = w[2].std(ddof=1)
     t = torch.from_numpy((TIMES - TIMES.mean()) / TIMES.std(ddof=1))

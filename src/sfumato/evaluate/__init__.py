@@ -5,7 +5,7 @@ Out come errors of adversaries in multiples of the floor, and tables of what eac
 """
 
 from .audits import AUDIT_HEADER, OWNER_ONLY, Audit, audit
-from .baselines import dropout, solve_positive, stationary, unsecured
+from .baselines import dropout, solve_positive, stationary
 from .differential_privacy import Budget, PrivatePredictions, cloak, standard_dp, unsafe_normals
 from .target import Outcome
 from .tradeoffs import TRADEOFF_HEADER, WIDE_ONLY, Tradeoff, cells, notes, number, share, tradeoff

@@ -13,6 +13,7 @@ from gpytorch.means import Mean
 from ..arrays import Array, Mask
 from ..data import Inputs, as_inputs, as_outputs
 from ..errors import InputError
+from ..linalg import Whitening
 from ..models import Posterior, Prior, fit_prior
 from ..regions import Region
 
@@ -57,30 +58,12 @@ def prediction_map(prior: Prior, X: Any, X_new: Any) -> PredictionMap:
 
 def solve_positive(A: Array, B: Array) -> Array:
     """A⁻¹ B for a covariance A; where A is singular to working precision, the directions of round-off are left out."""
-    cutoff = A.shape[0] * float(np.finfo(np.float64).eps)
-    try:
-        lower = scipy.linalg.cholesky(A, lower=True, check_finite=False)
-        if np.min(np.diag(lower)) ** 2 > cutoff * np.max(np.diag(A)):
-            return np.asarray(scipy.linalg.cho_solve((lower, True), B, check_finite=False))
-    except np.linalg.LinAlgError:
-        pass
-    values, vectors = _regular_part(A)
-    return np.asarray(vectors @ ((vectors.T @ B) / values[:, None]))
-
-
-def whitener(A: Array) -> Array:
-    """R with RᵀR = A⁻¹ for a covariance A, without the directions that are singular to working precision."""
-    values, vectors = _regular_part(A)
-    return np.asarray((vectors / np.sqrt(values)).T)
-
-
-def _regular_part(A: Array) -> tuple[Array, Array]:
-    """The eigenvalues of A above round-off, and their vectors."""
-    values, vectors = scipy.linalg.eigh(A, check_finite=False)
-    keep = values > len(values) * float(np.finfo(np.float64).eps) * max(values[-1], 0.0)
-    if not np.any(keep):
+    whiten = Whitening.of(A)
+    if not whiten.rank:
         raise InputError("the covariance of the observed values is zero; check the kernel and the noise of the prior.")
-    return values[keep], vectors[:, keep]
+    if whiten.lower is not None:
+        return np.asarray(scipy.linalg.cho_solve((whiten.lower, True), B, check_finite=False))
+    return np.asarray(whiten.vectors @ ((whiten.vectors.T @ B) / whiten.values[:, None]))
 
 
 def rows_inside(region: Any, inputs: Inputs, name: str) -> Mask:
@@ -100,11 +83,6 @@ def rows_inside(region: Any, inputs: Inputs, name: str) -> Mask:
     if not np.any(inside):
         raise InputError(f"{name} holds none of the {len(inputs)} rows of X; there is nothing to protect.")
     return inside
-
-
-def unsecured(prior: Prior, X: Any, y: Any) -> Posterior:
-    """The model as if nothing had to be hidden: the process given ``y`` at ``X``."""
-    return prior.condition(X, y)
 
 
 def dropout(prior: Prior, X: Any, y: Any, region: Any) -> Posterior:

@@ -14,8 +14,8 @@ import numpy as np
 from ..arrays import Array, Mask
 from ..data import as_outputs
 from ..errors import FormatError, InputError
+from ..linalg import Whitening
 from ..models import Prior, build_kernel, describe_kernel
-from .baselines import whitener
 from .target import Estimate, Evidence, NotTriedError, Target, between_rows
 
 #: The share of the rows outside the region at which a reader knows f: those nearest to it.
@@ -175,8 +175,8 @@ def _functions(rows: Array, at: Array) -> list[Array]:
 
 def _chosen(target: Target, values: Array, functions: list[Array]) -> list[int]:
     """The constant, and as long as it pays by BIC the function that explains most of what is left."""
-    whiten = _residual_whitener(target)
-    white, columns = whiten @ values, [whiten @ function for function in functions]
+    whiten = _residual_whitening(target).apply
+    white, columns = whiten(values), [whiten(function) for function in functions]
     chosen, misfit = [0], _misfit(columns[0], white)
     while len(chosen) < min(len(functions), len(values) // 6):
         left = {i: _misfit(np.hstack([columns[j] for j in (*chosen, i)]), white) for i in range(len(functions))}
@@ -193,22 +193,22 @@ def _misfit(columns: Array, white: Array) -> float:
     return float(np.sum((white - columns @ coefficients) ** 2))
 
 
-def _residual_whitener(target: Target) -> Array:
-    """R with RᵀR = (K/10 + V + Σ)⁻¹: what is not explained by a trend, and the noise."""
+def _residual_whitening(target: Target) -> Whitening:
+    """By K/10 + V + Σ: what is not explained by a trend, and the noise."""
     total = RESIDUAL_SHARE * target.prior.covariance(target.rows) + target.noise
     total[np.diag_indices(len(total))] += target.own_noise + target.rounding
-    return whitener(total)
+    return Whitening.of(total)
 
 
 def _from_trend(target: Target, law: Array, law_at: Array, trend: Array, trend_at: Array, did: str) -> Estimate:
     """Universal kriging: generalised least squares of the trend, and a GP of a tenth of the variance for the rest."""
-    prior, S, whiten = target.prior, target.inputs, _residual_whitener(target)
-    cross = whiten @ (RESIDUAL_SHARE * prior.covariance(target.rows, S))
-    white = whiten @ trend
+    prior, S, whiten = target.prior, target.inputs, _residual_whitening(target).apply
+    cross = whiten(RESIDUAL_SHARE * prior.covariance(target.rows, S))
+    white = whiten(trend)
     # functions that tell the same (a column with two values has no cubic) share their coefficients
     inverse = np.linalg.pinv(white.T @ white, rcond=1e-12, hermitian=True)
-    coefficients = inverse @ (white.T @ (whiten @ (target.published - law)))
-    rest = whiten @ (target.published - law - trend @ coefficients)
+    coefficients = inverse @ (white.T @ whiten(target.published - law))
+    rest = whiten(target.published - law - trend @ coefficients)
     mean = law_at + trend_at @ coefficients + cross.T @ rest
     unexplained = trend_at - cross.T @ white
     variance = RESIDUAL_SHARE * prior.variance(S) - np.einsum("ij,ij->j", cross, cross)

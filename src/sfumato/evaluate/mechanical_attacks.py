@@ -10,9 +10,9 @@ import scipy.linalg
 
 from ..arrays import Array, Index, Mask
 from ..errors import InputError
+from ..linalg import Whitening
 from ..noise import Noise, SecretKey, round_outputs
 from ..release import UNSAFE_MESSAGE, Release, rounded
-from .baselines import whitener
 from .informed_readers import bayes
 from .target import MOST_ROWS, Estimate, Evidence, NotTriedError, Target
 
@@ -93,9 +93,9 @@ def beliefs(target: Target, evidence: Evidence, known: Mask) -> tuple[Array, Arr
     mean = target.prior.mean_at(target.rows)
     total = np.block([[A + target.noise, A[:, known]], [A[known], A[np.ix_(known, known)]]])
     total[np.diag_indices(len(A))] += target.rounding
-    whiten = whitener(total)
-    white = whiten @ np.vstack([A, A[known]])
-    residual = whiten @ (evidence.values - np.concatenate([mean, mean[known]]))
+    whiten = Whitening.of(total).apply
+    white = whiten(np.vstack([A, A[known]]))
+    residual = whiten(evidence.values - np.concatenate([mean, mean[known]]))
     # never surer than the arithmetic
     left = np.maximum(np.diag(A) - np.einsum("ij,ij->j", white, white), 1e-12 * np.diag(A))
     return mean + white.T @ residual, np.sqrt(left)

