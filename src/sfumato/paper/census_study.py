@@ -165,7 +165,7 @@ def exposure(
 
 @dataclass(frozen=True, eq=False)
 class CensusResult:
-    """What the study found: lines for the table, a mechanism for each cover and α, and what the region is exposed to."""
+    """What the study found: lines for the table, a mechanism for each cover and α, and exposures of the region."""
 
     data: CensusSplit
     settings: Settings
