@@ -16,7 +16,7 @@ from ..arrays import Array
 from ..data import Inputs
 from ..linalg import units
 from ..models import OutputsKernel, Prior, multiplied_kernel
-from ..promise import Cover, Design, Tolerance
+from ..promise import Cover, Design
 from .problem import BackEnd, DenseRows, Exposure, Problem, Solution
 
 #: At how many inputs the variance of each output is looked at.
@@ -51,15 +51,10 @@ def prior_in(unit: Mapping[str, float], prior: Prior, inputs: Inputs, rows: Arra
     return Prior(kernel, "zero", float(noise[0]) if np.ptp(noise) == 0 else noise)
 
 
-def tolerance_in(unit: Mapping[str, float], tolerance: Tolerance, inputs: Inputs, name: str = "y") -> Tolerance | None:
-    """``tolerance`` in other units; None where it has none that is known."""
-    return tolerance.in_units(_by_number(unit, inputs, name), inputs.outputs)
-
-
 def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | None:
     """``design`` in other units; None where its tolerance has none that is known."""
     rows = of_rows(unit, design.inputs, name)
-    tolerance = tolerance_in(unit, design.tolerance, design.inputs, name)
+    tolerance = design.tolerance.in_units(_by_number(unit, design.inputs, name), design.inputs.outputs)
     if tolerance is None:
         return None
     return replace(
@@ -131,7 +126,7 @@ def rescaled(problem: Problem) -> Rescaled | None:
     if len(set(unit.values())) < 2:
         return None
     rows = of_rows(unit, problem.inputs)
-    tolerance = tolerance_in(unit, problem.tolerance, problem.inputs)
+    tolerance = problem.tolerance.in_units(_by_number(unit, problem.inputs), problem.inputs.outputs)
     if tolerance is None:
         return None
     weights = problem.weights

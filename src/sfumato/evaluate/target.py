@@ -18,7 +18,7 @@ from ..arrays import Array, Mask, evenly
 from ..data import among, as_inputs, stacked_outputs, without_labels
 from ..errors import InputError
 from ..models import GaussianProcess, Posterior, Prior
-from ..promise import Design, TabulatedFloor
+from ..promise import Design
 from ..release import Release, steps_of
 
 #: Knowledge is judged at this many inputs of the region at most.
@@ -188,7 +188,7 @@ def judged_inputs(design: Design) -> Array:
         return _some(np.asarray(design.region.points), MOST_INPUTS)
     if design.cover == "rows":
         return _some(np.unique(design.rows_inside() + 0.0, axis=0), MOST_INPUTS)
-    if isinstance(design.tolerance, TabulatedFloor):
+    if design.tolerance.listed_at is not None:
         return between_rows(design)
     rows = _some(design.rows_in_reach(), MOST_INPUTS // 2)
     return np.unique(np.vstack([rows, between_rows(design)]) + 0.0, axis=0)
@@ -196,10 +196,10 @@ def judged_inputs(design: Design) -> Array:
 
 def between_rows(design: Design) -> Array:
     """Inputs of the region that need not be rows."""
-    places = design.region.probes(MOST_INPUTS // 2, design.representatives, batch=_TURN)
-    if isinstance(design.tolerance, TabulatedFloor):
-        # a floor that varies is known from the file only where it was written down
-        places = design.tolerance.inputs
+    # a floor that varies is known from a file only where it was written down
+    places = design.tolerance.listed_at
+    if places is None:
+        places = design.region.probes(MOST_INPUTS // 2, design.representatives, batch=_TURN)
     return _some(places[design.region.contains(places)], MOST_INPUTS // 2)
 
 

@@ -17,9 +17,6 @@ from ..noise import no_noise
 from ..promise import (
     Cover,
     Design,
-    KernelTolerance,
-    MatrixTolerance,
-    OutputTolerance,
     Revealed,
     RowLayout,
     interpretations,
@@ -225,16 +222,14 @@ def translated(promise: Promise, prior: Prior, layout: RowLayout) -> Promise:
     """The same promise to readers with another prior, which knows more outputs."""
     design, old = promise.design, promise.layout
     number = {place: layout.outputs.index(name) for place, name in enumerate(old.outputs) if name in layout.outputs}
-    region, tolerance = design.region, design.tolerance
-    if isinstance(tolerance, OutputTolerance):
-        parts = tuple((number[place], part) for place, part in tolerance.parts)
-        tolerance = OutputTolerance(parts, tolerance.common) if layout.numbered else parts[0][1]
-    elif isinstance(tolerance, MatrixTolerance) and tolerance.points is not None:
-        tolerance = MatrixTolerance(tolerance.delta, _renumbered(tolerance.points, old, layout, number))
-    elif isinstance(tolerance, KernelTolerance):
-        raise InputError("a promise with a tolerance kernel cannot be carried over to a prior with other outputs.")
+    theirs, ours, region = old.inputs.outputs, layout.inputs.outputs, design.region
+
+    def moved(points: Array) -> Array:
+        numbers = np.array([number[place] for place in theirs.numbers(points)], dtype=np.intp)
+        return ours.rows(theirs.plain(points), numbers)
+
     if region.points is not None:
-        region = bound_points(_renumbered(region.points, old, layout, number), layout.inputs.columns)
+        region = bound_points(moved(region.points), layout.inputs.columns)
     elif isinstance(region, OutputRegion):
         parts_of_region = {number[place]: part for place, part in region.parts}
         region = OutputRegion(parts_of_region, layout.outputs) if layout.numbered else parts_of_region[0]
@@ -245,13 +240,7 @@ def translated(promise: Promise, prior: Prior, layout: RowLayout) -> Promise:
         prior=prior,
         inputs=MemoryInputs(layout.inputs.values, layout.inputs.columns, layout.inputs.outputs),
         region=region,
-        tolerance=tolerance,
-        sensitive=_renumbered(design.sensitive, old, layout, number),
+        tolerance=design.tolerance.carried_to(number, moved, layout.numbered),
+        sensitive=moved(design.sensitive),
     )
-    earlier = tuple(_renumbered(one, old, layout, number) for one in promise.earlier)
-    return Promise(carried, prior, layout, earlier, promise.asked)
-
-
-def _renumbered(points: Array, old: RowLayout, new: RowLayout, number: dict[int, int]) -> Array:
-    theirs, ours = old.inputs.outputs, new.inputs.outputs
-    return ours.rows(theirs.plain(points), np.array([number[place] for place in theirs.numbers(points)], dtype=np.intp))
+    return Promise(carried, prior, layout, tuple(moved(one) for one in promise.earlier), promise.asked)

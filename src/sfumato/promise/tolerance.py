@@ -7,7 +7,7 @@ standard deviation at s stays above ``floor(s) = √(K(s,s) − Δ(s,s))``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -59,6 +59,15 @@ class Tolerance(ABC):
     def varies(self) -> bool:
         """Whether it is a floor that is a function of the inputs."""
         return False
+
+    @property
+    def listed_at(self) -> Array | None:
+        """The inputs at which alone it is known; None where it is known everywhere."""
+        return None
+
+    def carried_to(self, numbers: Mapping[int, int], moved: Callable[[Array], Array], several: bool) -> Tolerance:
+        """The same where output k has the number ``numbers[k]``, one of ``several``; inputs are ``moved`` there."""
+        return self
 
     def in_units(self, units: Array, outputs: Outputs) -> Tolerance | None:
         """The same in other ``units``, one for each of the ``outputs``; None where it has none that is known."""
@@ -228,6 +237,10 @@ class TabulatedFloor(Tolerance):
 
         return cls(FloorTolerance(look_up), inputs, values)
 
+    @property
+    def listed_at(self) -> Array:
+        return self.inputs
+
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         return self.source.matrix(unknown, S)
 
@@ -302,6 +315,10 @@ class OutputTolerance(Tolerance):
             if len(own):
                 part.check(unknown, own, inputs)
 
+    def carried_to(self, numbers: Mapping[int, int], moved: Callable[[Array], Array], several: bool) -> Tolerance:
+        parts = tuple((numbers[number], part) for number, part in self.parts)
+        return OutputTolerance(parts, self.common) if several else parts[0][1]
+
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         called = [outputs[number] if number < len(outputs) else f"output {number}" for number, _ in self.parts]
         return "; ".join(f"{name}: {part.in_words()}" for name, (_, part) in zip(called, self.parts, strict=True))
@@ -337,6 +354,9 @@ class KernelTolerance(Tolerance):
     def budget(self, unknown: Uncertain, S: Array) -> Array:
         assert self._process is not None
         return self._process.variance(S)
+
+    def carried_to(self, numbers: Mapping[int, int], moved: Callable[[Array], Array], several: bool) -> Tolerance:
+        raise InputError("a promise with a tolerance kernel cannot be carried over to a prior with other outputs.")
 
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         return "what readers learn stays within the given tolerance kernel"
@@ -393,6 +413,9 @@ class MatrixTolerance(Tolerance):
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
         return np.asarray(np.diag(self.delta)[self._rows(S)])
+
+    def carried_to(self, numbers: Mapping[int, int], moved: Callable[[Array], Array], several: bool) -> Tolerance:
+        return MatrixTolerance(self.delta, None if self.points is None else moved(self.points))
 
     def _rows(self, S: Array) -> list[int]:
         if self.points is None:

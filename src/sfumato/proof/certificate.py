@@ -27,7 +27,6 @@ from ..promise import (
     Design,
     Finding,
     Reader,
-    TabulatedFloor,
     Verdict,
     in_order,
     verdict,
@@ -253,7 +252,7 @@ class _Check:
     @property
     def may_look_elsewhere(self) -> bool:
         """Whether there are inputs besides those of a finite region, or of the table of a floor."""
-        return self.design.region.points is None and not isinstance(self.design.tolerance, TabulatedFloor)
+        return self.design.region.points is None and self.design.tolerance.listed_at is None
 
     def ratios_at(self, points: Array) -> Array:
         return np.asarray(np.min([one.floor_ratios(points) for one in self.knowledge], axis=0))
@@ -341,7 +340,8 @@ def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float
 
 def check_inputs(design: Design) -> Array:
     """The inputs at which the floor is checked before the search for the worst one."""
-    return design.tolerance.inputs if isinstance(design.tolerance, TabulatedFloor) else _dense_inputs(design)
+    listed = design.tolerance.listed_at
+    return _dense_inputs(design) if listed is None else listed
 
 
 def _dense_inputs(design: Design) -> Array:
@@ -406,9 +406,9 @@ def _floor_is_listed(design: Design) -> bool:
     It must be listed at every point of a finite region, at every row of the data inside the region, and, in the columns
     that vary, near every input: as densely as ``LISTED`` inputs lie that are spread evenly.
     """
-    if not isinstance(design.tolerance, TabulatedFloor):
+    region, rows, table = design.region, design.representatives, design.tolerance.listed_at
+    if table is None:
         return True
-    region, rows, table = design.region, design.representatives, design.tolerance.inputs
     if region.points is not None:
         return _lies_near(region.points, table, SAME_INPUT)
     inside = rows.values[region.contains(rows.values)]

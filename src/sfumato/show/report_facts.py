@@ -16,7 +16,7 @@ from ..arrays import Array
 from ..errors import InputError
 from ..ledger import Ledger, Remaining
 from ..models import OutputsKernel
-from ..promise import Design, Finding, Severity, TabulatedFloor, in_order, verdict_in_words
+from ..promise import Design, Finding, Severity, in_order, verdict_in_words
 from ..proof import SAME_FLOOR, Certificate, floor_range, free_columns
 from ..regions import OutputRegion
 from ..release import Release, digest_outputs
@@ -308,8 +308,8 @@ class Facts:
     def _promised(self) -> Array:
         """Some inputs for which the promise is made."""
         design = self.design
-        if isinstance(design.tolerance, TabulatedFloor):
-            return design.tolerance.inputs
+        if design.tolerance.listed_at is not None:
+            return design.tolerance.listed_at
         if design.region.points is not None:
             return design.region.points
         if design.cover == "rows":
