@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.programs.correlated import correlated_noise
-from sfumato.programs.demand import Demand
+from sfumato.programs.demand import Demand, lower_bound
 
 from .harness import Options, in_turn, medians, run, table, timed
 
@@ -66,7 +66,7 @@ def solve(demand: Demand, accuracy: float) -> dict[str, Any]:
     return {
         "asked": accuracy,
         "trace": trace,
-        "gap": 1.0 - solution.lower / trace,
+        "gap": 1.0 - lower_bound([demand], solution.witness) / trace,
         "ratio": demand.ratio(solution.factor @ solution.factor.T),
         "rank": int(solution.factor.shape[1]),
         "rounds": len(rounds),

@@ -1,38 +1,30 @@
 """Least trace in few dimensions: a primal-dual interior point method over all T ⪰ 0.
 
-It follows the minimisers of ``Tr T − τ log det T − τ Σ log det ξ(T)`` as τ falls. They are where ``z ξ = τ``,
-``T S = τ I`` and ``S = I − Q``, ``Q = Σ V z Vᵀ``. The multipliers z and S are steered on their own, by Newton's method,
-so that τ can fall quickly. The program is convex: no starting point leads astray, and about twenty steps are enough at
-any size.
+Among ``Σ = P T Pᵀ`` a demand is one about T: with ``N = (Pᵀ A⁻¹ P)⁻¹ = (RᵀR)⁻¹`` and ``U = P Ũ``,
+``Uᵀ(A + Σ)⁻¹U = Ũᵀ(N + T)⁻¹Ũ = Ûᵀ(I + R T Rᵀ)⁻¹Û``, ``Û = R Ũ``. It is exact, not an approximation (MATH.md, 6.2).
+Write ``M = N + T``, ``V = M⁻¹Ũ``, φ for what is learnt (its diagonal where the demand is pointwise) and ξ = I − φ for
+the slack. A change D of T changes φ by ``−VᵀDV``, and the Lagrangian term ``⟨z, φ⟩`` has the curvature
+``D ↦ M⁻¹DQ + QDM⁻¹`` with ``Q = V z Vᵀ``.
 
+The method follows the minimisers of ``Tr T − τ log det T − τ Σ log det ξ(T)`` as τ falls. They are where ``z ξ = τ``,
+``T S = τ I`` and ``S = I − Σ Q``. The multipliers z and S are steered on their own, by Newton's method, so that τ can
+fall quickly. The program is convex: no starting point leads astray, and about twenty steps are enough at any size.
 The multipliers are a witness: Λ = V z Vᵀ, each singular value of V z^{1/2} above 1 cut down to 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..linalg import conjugate_gradients
-
-# The demands in few dimensions, and the curvature of their logarithmic barrier.
-#
-# Among ``Σ = P T Pᵀ`` a demand is one about T: with ``N = (Pᵀ A⁻¹ P)⁻¹ = (RᵀR)⁻¹`` and ``U = P Ũ``,
-# ``Uᵀ(A + Σ)⁻¹U = Ũᵀ(N + T)⁻¹Ũ = Ûᵀ(I + R T Rᵀ)⁻¹Û``, ``Û = R Ũ``. It is exact, not an approximation (MATH.md, 6.2).
-#
-# Write ``M = N + T``, ``V = M⁻¹Ũ``, φ for what is learnt (its diagonal where the demand is pointwise) and ξ = I − φ for
-# the slack. A change D of T changes φ by ``−VᵀDV``, and the Lagrangian term ``⟨z, φ⟩`` has the curvature
-# ``D ↦ M⁻¹DQ + QDM⁻¹`` with ``Q = V z Vᵀ``.
-
-
-def symmetric(matrix: Array) -> Array:
-    return np.asarray((matrix + matrix.T) / 2)
+from .demand import inner, root_of, steepest, symmetric, times
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,28 +49,23 @@ class Slack:
         self.demand = demand
         self.lower = scipy.linalg.cholesky(np.eye(len(spread)) + spread @ spread.T, lower=True, check_finite=False)
         self.explained = scipy.linalg.solve_triangular(self.lower, demand.root, lower=True, check_finite=False)
+        learnt = inner(self.explained, self.explained, demand.joint)
+        self.slack = (np.eye(demand.count) if demand.joint else 1.0) - learnt
         self.log = -np.inf
-        if demand.joint:
-            self.slack = np.eye(demand.count) - self.explained.T @ self.explained
-            try:
-                self.log = 2.0 * float(np.sum(np.log(np.diag(np.linalg.cholesky(self.slack)))))
-            except np.linalg.LinAlgError:
-                return
-        else:
-            self.slack = 1.0 - np.einsum("ij,ij->j", self.explained, self.explained)
-            if np.min(self.slack) > 0:
-                self.log = float(np.sum(np.log(self.slack)))
+        with suppress(np.linalg.LinAlgError):
+            root = root_of(self.slack)
+            self.log = 2.0 * float(np.sum(np.log(np.diag(root) if demand.joint else root)))
 
 
 class Curvature:
-    """One demand at ``T``, with multipliers z, in the basis in which T is diagonal."""
+    """One demand at ``T``, with multipliers z, in the basis in which T is diagonal; ``seen`` is V there."""
 
     def __init__(self, at: Slack, basis: Array, multiplier: Array | None, level: float) -> None:
         root = at.demand.whitener @ basis
         half = scipy.linalg.solve_triangular(at.lower, root, lower=True, check_finite=False)
         self.joint, self.slack = at.demand.joint, at.slack
         self.demand, self.basis = at.demand, basis
-        self.inverse = symmetric(np.linalg.inv(at.slack)) if self.joint else 1.0 / at.slack
+        self.inverse = symmetric(np.asarray(np.linalg.inv(at.slack), dtype=np.float64)) if self.joint else 1.0 / at.slack
         self.multiplier = level * self.inverse if multiplier is None else multiplier
         self.precision = half.T @ half
         self.seen = half.T @ at.explained
@@ -87,15 +74,11 @@ class Curvature:
 
     def _spread(self, weight: Array) -> Array:
         """V · weight · Vᵀ."""
-        return symmetric((self.seen @ weight if self.joint else self.seen * weight) @ self.seen.T)
+        return symmetric(times(self.seen, weight) @ self.seen.T)
 
     def push(self, level: float) -> Array:
         """The barrier's gradient at ``level`` = τ: V (τ ξ⁻¹) Vᵀ."""
         return self._spread(level * self.inverse)
-
-    @property
-    def complementarity(self) -> float:
-        return float(np.sum(self.multiplier * self.slack))
 
     def product(self, D: Array) -> Array:
         """The curvature of this demand in the direction D."""
@@ -103,16 +86,13 @@ class Curvature:
         if self.stiffness is not None:
             half = half + 0.5 * (self.pull @ D @ self.stiffness)
             return np.asarray(half + half.T)
-        change = self.multiplier * self.inverse * np.einsum("ij,ij->j", self.seen, D @ self.seen)
+        change = self.multiplier * self.inverse * inner(self.seen, D @ self.seen, joint=False)
         return np.asarray(half + half.T + (self.seen * change) @ self.seen.T)
 
     def multiplier_step(self, D: Array, level: float) -> Array:
         """How z has to follow D to stay at ``z ξ = level``, to first order."""
-        if self.joint:
-            change = symmetric(self.multiplier @ (self.seen.T @ D @ self.seen) @ self.inverse)
-        else:
-            change = self.multiplier * self.inverse * np.einsum("ij,ij->j", self.seen, D @ self.seen)
-        return np.asarray(level * self.inverse - self.multiplier - change)
+        change = times(times(self.multiplier, inner(self.seen, D @ self.seen, self.joint)), self.inverse)
+        return np.asarray(level * self.inverse - self.multiplier - symmetric(change))
 
     def stiff(self) -> tuple[Array, Array]:
         """v_a and κ_a of the barrier's own curvature, ``Σ_ab ½(κ_a + κ_b) (v_aᵀDv_b) v_a v_bᵀ``.
@@ -121,44 +101,39 @@ class Curvature:
         """
         if not self.joint:
             return self.seen, self.multiplier * self.inverse
-        lower = np.linalg.cholesky(self.slack)
+        lower = root_of(self.slack)
         values, vectors = np.linalg.eigh(lower.T @ self.multiplier @ lower)
         turn = scipy.linalg.solve_triangular(lower, vectors, lower=True, trans="T", check_finite=False)
         return self.seen @ turn, values
 
     def witness_value(self, clip: Array) -> float:
-        """``⟨B, Λ⟩`` for the witness ``clip · V z^{1/2}``; see programs/demand.py."""
-        weight = np.linalg.cholesky(self.multiplier) if self.joint else np.sqrt(self.multiplier)
-        witness = self.basis @ (clip @ (self.seen @ weight if self.joint else self.seen * weight))
+        """``⟨B, Λ⟩`` for the witness ``clip · V z^{1/2}``; see demand.py."""
+        witness = self.basis @ (clip @ times(self.seen, root_of(self.multiplier)))
         image = scipy.linalg.solve_triangular(self.demand.whitener, witness, trans="T", check_finite=False)
-        root = self.demand.root
-        met = root.T @ image if self.joint else np.einsum("ij,ij->j", root, image)
+        met = inner(self.demand.root, image, self.joint)
         return float(np.sum(met**2) - np.sum(image**2))
 
 
-# An approximate inverse of the barrier's curvature, one column at a time.
-#
-# In the basis in which T is diagonal the curvature takes a symmetric D to
-# ``½(T⁻¹DS + SDT⁻¹) + M⁻¹DQ + QDM⁻¹ + Σ_s κ_s (v_sᵀDv_s) v_s v_sᵀ``. Its column j is nearly ``C_j D_j`` with
-# ``C_j = ½(S_jj T⁻¹ + t_j⁻¹S) + Q_jj M⁻¹ + (M⁻¹)_jj Q``: what is left out is what other columns do to column j, and
-# that is no more than what is kept. The inequalities are put back by the Woodbury identity; without them the
-# curvature's condition number would grow without bound near the optimum. About four steps of conjugate gradients are
-# then enough.
-
-Index = npt.NDArray[np.intp]
-
+#: Columns with a smaller Q_jj, of 1, belong to the barrier of T ⪰ 0: there C_j is taken as diagonal.
 SMALL = 0.05
-"""Columns with a smaller Q_jj, of 1, belong to the barrier of T ⪰ 0: there C_j is taken as diagonal."""
 
+#: At most this many inequalities v_aᵀDv_b of joint demands are put back exactly, the stiffest first.
 PAIRS = 400
-"""At most this many inequalities v_aᵀDv_b of joint demands are put back exactly, the stiffest first."""
 
+#: At most this many numbers in all the C_j together, or in what the inequalities add to them.
 ENTRIES = 2e7
-"""At most this many numbers in all the C_j together, or in what the inequalities add to them."""
 
 
 class ColumnSolver:
-    """The approximate inverse: a linear, symmetric and positive definite map of symmetric matrices."""
+    """An approximate inverse of the barrier's curvature: a symmetric, positive definite map of symmetric matrices.
+
+    In the basis in which T is diagonal the curvature takes a symmetric D to
+    ``½(T⁻¹DS + SDT⁻¹) + M⁻¹DQ + QDM⁻¹ + Σ_s κ_s (v_sᵀDv_s) v_s v_sᵀ``. Its column j is nearly ``C_j D_j`` with
+    ``C_j = ½(S_jj T⁻¹ + t_j⁻¹S) + Q_jj M⁻¹ + (M⁻¹)_jj Q``: what is left out is what other columns do to column j, and
+    that is no more than what is kept. The inequalities are put back by the Woodbury identity; without them the
+    curvature's condition number would grow without bound near the optimum. About four steps of conjugate gradients are
+    then enough.
+    """
 
     def __init__(self, parts: Sequence[Curvature], values: Array, dual: Array) -> None:
         size = len(values)
@@ -232,11 +207,11 @@ def _left_over(seen: Array, weight: Array, taken: Index) -> list[tuple[Array, Ar
     return [(X, Q_rest), (X_rest, Q - Q_rest), (Q, X_rest), (Q_rest, X - X_rest)]
 
 
+#: More Newton steps than any problem has needed.
 STEPS = 80
-"""More Newton steps than any problem has needed."""
 
+#: The share of the way to the boundary that a step may go.
 INWARD = 0.95
-"""The share of the way to the boundary that a step may go."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +283,8 @@ class _Point:
         self.total = float(np.sum(self.values))
         pull = sum((part.pull for part in self.parts), np.zeros_like(matrix))
         self.gap = 1.0 - self._proved(pull) / self.total
-        products = float(self.values @ np.diag(self.dual)) + sum(part.complementarity for part in self.parts)
+        products = float(self.values @ np.diag(self.dual))
+        products += sum(float(np.sum(part.multiplier * part.slack)) for part in self.parts)
         self.share = products / (len(matrix) + sum(demand.count for demand in demands))
         root = np.sqrt(self.values)
         self.astray = float(np.linalg.norm((np.eye(len(matrix)) - pull - self.dual) * np.outer(root, root)))
@@ -372,11 +348,5 @@ def _barrier(demands: Sequence[SmallDemand], matrix: Array, level: float) -> flo
 
 def _inside(point: Array, change: Array) -> float:
     """How much of ``change``, at most all of it, keeps ``point`` positive (definite)."""
-    if point.ndim == 1:
-        least = float(np.min(change / point))
-    else:
-        lower = np.linalg.cholesky(point)
-        half = scipy.linalg.solve_triangular(lower, change, lower=True, check_finite=False)
-        scaled = scipy.linalg.solve_triangular(lower, half.T, lower=True, check_finite=False)
-        least = float(np.linalg.eigvalsh(symmetric(scaled))[0])
-    return 1.0 if least >= -INWARD else INWARD / -least
+    slope = steepest(point, change)
+    return 1.0 if slope <= INWARD else INWARD / slope

@@ -4,7 +4,7 @@ Three ideas make it small. Only some of the columns u of pointwise demands bind:
 others are broken, add them. For the columns at hand, noise ``P T Pᵀ`` with ``range(P) ⊇ range(U)`` meets the demands
 *exactly* if T meets small ones (central_path.py), so P only has to be rich enough: it starts as the range of U and
 grows by ``A F``, as in Krylov methods, because the optimal F solves ``A F + F·diag(t) = U·(…)``. And the small program
-is convex, and a few Newton steps a round are enough (central_path.py).
+is convex, and a few Newton steps a round are enough.
 
 Whatever happens in between, the noise that is returned meets every demand in float64, and the bound is proved by the
 witness that comes with it.
@@ -17,15 +17,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..linalg import Weighting, one_thread, solve_lower
 from .central_path import InteriorSolution, Slack, SmallDemand, least_trace
-from .demand import Demand, lower_bound
-
-# What one reader learns under low-rank noise, and the least that has to be added where it is too much.
+from .demand import Demand, inner, lower_bound, root_of, times
 
 
 class View:
@@ -38,7 +35,7 @@ class View:
     def __init__(self, lower: Array, root: Array, joint: bool) -> None:
         self.lower, self.root, self.joint = lower, np.array(root, order="C"), joint
         self.white = solve_lower(lower, self.root)
-        self.bare = self.white.T @ self.white if joint else np.einsum("ij,ij->j", self.white, self.white)
+        self.bare = inner(self.white, self.white, joint)
 
     def whiten(self, block: Array) -> Array:
         return solve_lower(self.lower, np.ascontiguousarray(block))
@@ -47,7 +44,7 @@ class View:
         """φ, for ``spread`` = G."""
         lower = np.linalg.cholesky(np.eye(spread.shape[1]) + spread.T @ spread)
         half = scipy.linalg.solve_triangular(lower, spread.T @ self.white, lower=True, check_finite=False)
-        return np.asarray(self.bare - (half.T @ half if self.joint else np.einsum("ij,ij->j", half, half)))
+        return np.asarray(self.bare - inner(half, half, self.joint))
 
     def learnt_with(self, learnt: Array, spread: Array, column: Array) -> Array:
         """φ once the noise has one more column c: with ``y = L⁻¹c`` = ``column``, less by a matrix of rank one."""
@@ -81,8 +78,7 @@ def scaled_to_meet(views: Sequence[View], spreads: Sequence[Array], most: float 
     def meets(scale: float) -> bool:
         for view, values, met in parts:
             share = scale / (1.0 + scale * values)
-            less = met.T @ (share * met) if view.joint else np.sum(share * met**2, axis=0)
-            if view.worst(view.bare - less)[0] > 1.0:
+            if view.worst(view.bare - inner(met, share * met, view.joint))[0] > 1.0:
                 return False
         return True
 
@@ -129,16 +125,12 @@ def mended(views: Sequence[View], factor: Array, margin: float) -> tuple[Array, 
     return factor, taken
 
 
-# The subspace in which the noise is looked for: ``Σ = P T Pᵀ``.
-
-Index = npt.NDArray[np.intp]
-
+#: A direction is new if at least this share of it lies outside P.
 NEW = 1e-10
-"""A direction is new if at least this share of it lies outside P."""
 
 
 class Subspace:
-    """P with orthonormal columns, and ``L⁻¹P`` for each view: what makes a demand about Σ one about T."""
+    """P with orthonormal columns, and ``L⁻¹P`` for each view: what makes a demand about ``Σ = P T Pᵀ`` one about T."""
 
     def __init__(self, views: Sequence[View], rows: int, whole: bool) -> None:
         self.views = views
@@ -179,35 +171,34 @@ class Subspace:
         return small, frames
 
 
+#: More rounds than any problem has needed.
 ROUNDS = 30
-"""More rounds than any problem has needed."""
 
+#: The search is over after this many rounds in a row that did not bring the gap down by a tenth.
 IDLE = 6
-"""The search is over after this many rounds in a row that did not bring the gap down by a tenth."""
 
+#: Up to this many rows more than one thread is not worth its while.
 FEW = 300
-"""Up to this many rows more than one thread is not worth its while."""
 
+#: Up to this many rows a subspace is not worth its while.
 WHOLE = 48
-"""Up to this many rows a subspace is not worth its while."""
 
+#: Eigenvalues of T below this many τ are the barrier's, not the noise's.
 NEGLIGIBLE = 20.0
-"""Eigenvalues of T below this many τ are the barrier's, not the noise's."""
 
+#: Columns u with ``uᵀA⁻¹u ≤ 1 − NEARLY`` are met by any noise, also after round-off.
 NEARLY = 1e-6
-"""Columns u with ``uᵀA⁻¹u ≤ 1 − NEARLY`` are met by any noise, also after round-off."""
 
 
 @dataclass(frozen=True, eq=False)
 class CorrelatedSolution:
-    """Noise ``Σ = F Fᵀ`` that meets all demands, and a proof that ``Tr CΣ`` cannot be less than ``lower``.
+    """Noise ``Σ = F Fᵀ`` that meets all demands, and a witness: what it proves, ``Tr CΣ`` cannot be less than.
 
     ``witness`` has one matrix for each demand, as ``Demand.value`` takes it; together they have ``Σ Λ ⪯ C``.
     """
 
     factor: Array
     witness: tuple[Array, ...]
-    lower: float
 
 
 def correlated_noise(
@@ -223,13 +214,12 @@ def correlated_noise(
     of noise for a similar problem, to start from. The search ends when ``Tr CΣ`` and its lower bound differ by no more
     than ``accuracy``, as a share of ``Tr CΣ``, or when float64 goes no further. ``say`` hears of each round.
 
-    Guarantee: ``demand.ratio(F Fᵀ) ≤ 1`` for each demand, and ``lower`` is a bound, whether or not ``accuracy`` was
-    reached.
+    Guarantee: ``demand.ratio(F Fᵀ) ≤ 1`` for each demand, whether or not ``accuracy`` was reached.
 
     >>> import numpy as np
     >>> two = Demand(np.eye(2), np.diag([2.0, 3.0]), joint=False)
     >>> solution = correlated_noise([two])
-    >>> round(float(np.sum(solution.factor**2)), 3), round(solution.lower, 3)
+    >>> round(float(np.sum(solution.factor**2)), 3), round(lower_bound([two], solution.witness), 3)
     (11.0, 11.0)
     """
     weighting = Weighting(weights)
@@ -239,23 +229,21 @@ def correlated_noise(
     search = _Search(plain)
     with one_thread() if search.rows <= FEW else nullcontext():
         search.run(accuracy, None if start is None else weighting.forward(start), say)
-    witness = search.full_witness()
     return CorrelatedSolution(
         factor=_checked(demands, weighting, search),
-        witness=tuple(weighting.forward(part) for part in witness),
-        lower=lower_bound(plain, witness),
+        witness=tuple(weighting.forward(part) for part in search.full_witness()),
     )
 
 
 def _checked(demands: Sequence[Demand], weighting: Weighting, search: _Search) -> Array:
     """The factor that was found, with as much more as round-off in the demands' own check asks for."""
     found = search.factor
-    for times in range(40):
+    for attempt in range(40):
         factor = weighting.backward(found)
         noise = factor @ factor.T
         if all(demand.ratio(noise) <= 1.0 for demand in demands):
             return factor
-        more = 2.0 ** (times - 50)
+        more = 2.0 ** (attempt - 50)
         found = np.sqrt(1.0 + more) * found
         found = mended(search.views, found, more)[0] if search.views else found
     raise np.linalg.LinAlgError("a demand's covariance is too close to singular for its noise to be checked in float64")
@@ -407,9 +395,9 @@ class _Search:
         parts = []
         for view, demand, z, frame in zip(self.views, small, solution.multipliers, frames, strict=True):
             at = Slack(demand, factor)
-            inner = scipy.linalg.solve_triangular(at.lower, at.explained, lower=True, trans="T", check_finite=False)
-            inner = frame @ (inner @ np.linalg.cholesky(z) if view.joint else inner * np.sqrt(z))
-            parts.append(scipy.linalg.solve_triangular(view.lower, inner, lower=True, trans="T", check_finite=False))
+            seen = scipy.linalg.solve_triangular(at.lower, at.explained, lower=True, trans="T", check_finite=False)
+            seen = frame @ times(seen, root_of(z))
+            parts.append(scipy.linalg.solve_triangular(view.lower, seen, lower=True, trans="T", check_finite=False))
         together = np.hstack(parts)
         values, vectors = scipy.linalg.eigh(together.T @ together, check_finite=False)
         clip = (vectors / np.sqrt(np.maximum(values, 1.0))) @ vectors.T

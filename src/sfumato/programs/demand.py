@@ -7,6 +7,9 @@ alone, ``uᵀ(A + Σ)⁻¹u ≤ 1``, that is ``Σ ⪰ B_u = u uᵀ − A`` for e
 Every noise program is ``min Tr Σ`` under such demands. Its dual is ``max Σ_g ⟨B_g, Λ_g⟩`` over ``Λ_g ⪰ 0`` with
 ``Σ_g Λ_g ⪯ I``, or with a diagonal of at most 1 where Σ is diagonal: ``Tr Σ ≥ Σ_g ⟨Σ, Λ_g⟩ ≥ Σ_g ⟨B_g, Λ_g⟩``.
 So any such Λ, a *witness*, proves a lower bound, whoever it comes from.
+
+What is learnt, its slack and its multiplier are γ × γ matrices where a demand is joint; where it is pointwise only
+their diagonals count, and they are vectors. ``inner``, ``times``, ``root_of`` and ``steepest`` serve both.
 """
 
 from __future__ import annotations
@@ -31,10 +34,6 @@ class Demand:
     root: Array
     joint: bool
 
-    def explained(self, lower: Array) -> Array:
-        """L⁻¹U for ``lower`` = L, the Cholesky factor of A + Σ."""
-        return np.asarray(scipy.linalg.solve_triangular(lower, self.root, lower=True, check_finite=False))
-
     def ratio(self, noise: Array) -> float:
         """The largest share of what may be learnt that is learnt with ``noise`` = Σ; at most 1 where the demand is met.
 
@@ -43,16 +42,13 @@ class Demand:
         1.0
         """
         lower = scipy.linalg.cholesky(self.covariance + noise, lower=True, check_finite=False)
-        explained = self.explained(lower)
-        if explained.shape[1] == 0:
-            return 0.0
-        if self.joint:
-            return float(scipy.linalg.eigvalsh(explained.T @ explained)[-1])
-        return float(np.max(np.einsum("ij,ij->j", explained, explained)))
+        explained = scipy.linalg.solve_triangular(lower, self.root, lower=True, check_finite=False)
+        learnt = inner(explained, explained, self.joint)
+        return float(np.max(scipy.linalg.eigvalsh(learnt) if self.joint and learnt.size else learnt, initial=0.0))
 
     def value(self, witness: Array) -> float:
         """``Σ ⟨B, Λ⟩``: for a joint demand Λ = Y Yᵀ, for a pointwise one Λ_s = y_s y_sᵀ, one column for each of U."""
-        seen = self.root.T @ witness if self.joint else np.einsum("ij,ij->j", self.root, witness)
+        seen = inner(self.root, witness, self.joint)
         return float(np.sum(seen**2) - np.sum(witness * (self.covariance @ witness)))
 
 
@@ -75,3 +71,37 @@ def lower_bound(demands: Sequence[Demand], witness: Sequence[Array], diagonal: b
         largest = max(1.0, float(scipy.linalg.eigvalsh(gram)[-1]))
     total = sum(demand.value(part) for demand, part in zip(demands, witness, strict=True)) / largest
     return max(0.0, total, each)
+
+
+def inner(left: Array, right: Array, joint: bool) -> Array:
+    """``leftᵀ right``, or its diagonal."""
+    return np.asarray(left.T @ right if joint else np.einsum("ij,ij->j", left, right))
+
+
+def times(block: Array, weight: Array) -> Array:
+    """``block · weight``, for a weight that is a matrix or a diagonal."""
+    return np.asarray(block @ weight if weight.ndim == 2 else block * weight)
+
+
+def symmetric(matrix: Array) -> Array:
+    """The symmetric part; a diagonal is its own."""
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+def root_of(weight: Array) -> Array:
+    """R with ``R Rᵀ = weight``; ``LinAlgError`` where the weight is not positive (definite)."""
+    if weight.ndim == 2:
+        return np.asarray(np.linalg.cholesky(weight), dtype=np.float64)
+    if not np.all(weight > 0.0):
+        raise np.linalg.LinAlgError("a number is not positive")
+    return np.sqrt(weight)
+
+
+def steepest(weight: Array, change: Array, root: Array | None = None) -> float:
+    """How fast a positive weight (R Rᵀ, R = ``root``) shrinks along ``change``: at 1/this it stops being positive."""
+    if weight.ndim == 1:
+        return float(np.max(-change / weight, initial=0.0))
+    root = root_of(weight) if root is None else root
+    half = scipy.linalg.solve_triangular(root, change, lower=True, check_finite=False)
+    scaled = scipy.linalg.solve_triangular(root, half.T, lower=True, check_finite=False)
+    return max(0.0, -float(np.linalg.eigvalsh(symmetric(scaled))[0]))

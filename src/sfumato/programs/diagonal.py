@@ -3,6 +3,13 @@
 Some systems can only add noise to each row on its own. The optimum has no closed form; an interior point method finds
 it together with a witness (demand.py), and d is then raised by the few parts in 10¹⁰ that it takes to meet every demand
 with room for round-off.
+
+Rows far from what is sensitive are usually published as they are, and most of a large problem is of that kind. Whoever
+reads them has conditioned on them: if N are the rows without noise and F the others, then
+``Uᵀ M⁻¹ U = G_N + Ũᵀ (Q + Diag d_F)⁻¹ Ũ``, where ``G_N = U_Nᵀ A_NN⁻¹ U_N`` and Q and Ũ are the covariances that are
+left given N. What may still be learnt is ``I − G_N``, so the demand becomes one of the same kind on the rows F alone.
+Its witness extends to all rows by ``V_N = A_NN⁻¹ (U_N − A_NF V_F)``. Where no row of that is longer than 1, N was well
+chosen; rows that are longer belong to F.
 """
 
 from __future__ import annotations
@@ -16,21 +23,18 @@ import scipy.linalg
 from ..arrays import Array, Mask
 from ..errors import GuaranteeError, InputError
 from .demand import Demand, lower_bound
-from .diagonal_solver import ROUND_OFF, Multiplier, interior_point, solve_half
+from .diagonal_solver import Multiplier, interior_point, solve_half
 
-# Rows that need no noise, found early: most of a large problem is usually of that kind.
-#
-# Rows far from what is sensitive are published as they are. Whoever reads them has conditioned on them: if N are the
-# rows without noise and F the others, then ``Uᵀ M⁻¹ U = G_N + Ũᵀ (Q + Diag d_F)⁻¹ Ũ``, where ``G_N = U_Nᵀ A_NN⁻¹ U_N``
-# and Q and Ũ are the covariances that are left given N. What may still be learnt is ``I − G_N``, so the demand becomes
-# one of the same kind on the rows F alone. Its witness extends to all rows by ``V_N = A_NN⁻¹ (U_N − A_NF V_F)``. Where
-# no row of that is longer than 1, N was well chosen; rows that are longer belong to F.
-
-#: The gap at which it is clear enough which rows need noise.
+#: From this many rows on it pays to look for those that need no noise first.
+LARGE = 100
+#: The gap, as a share, at which it is clear enough which rows need noise.
 ROUGH = 1e-2
+#: Rows are sorted into N and F at most this often.
 ROUNDS = 12
 #: A problem on more than this share of the rows is not worth the detour.
 MOST = 0.6
+#: Room for round-off in the check that a demand is met, in units of n · 2.2e-16 (docs/roundoff.md).
+CHECKED = 8.0
 
 
 class Conditioned:
@@ -101,17 +105,12 @@ def sift(
     return point.d, point.witness()
 
 
-#: From this many rows on it pays to look for those that need no noise first.
-LARGE = 100
-
-
 @dataclass(frozen=True, eq=False)
 class DiagonalSolution:
-    """Variances d that meet the demands, and a witness Y for each demand, which proves that ``Σ c_i d_i ≥ lower``."""
+    """Variances d that meet the demands, and a witness Y for each demand: together Σ (Y Yᵀ)_ii ≤ c_i in each row."""
 
     variances: Array
     witness: tuple[Array, ...]
-    lower: float
 
 
 def diagonal_noise(
@@ -123,11 +122,12 @@ def diagonal_noise(
     """The d ≥ 0 of least ``Σ c_i d_i`` with ``Diag(d)`` meeting all ``demands``; ``weights`` is c > 0, or None for 1.
 
     Guarantee: every demand is met, whatever accuracy was reached; and ``Σ c_i d_i`` exceeds the least possible value by
-    at most its difference to ``lower``, which is at most ``accuracy · Σ c_i d_i`` unless round-off is in the way.
+    at most what the witness proves, which is at most ``accuracy · Σ c_i d_i`` unless round-off is in the way.
 
     >>> import numpy as np
-    >>> solution = diagonal_noise([Demand(np.eye(2), np.array([[2.0], [1.0]]), joint=True)])
-    >>> solution.variances.round(4).tolist(), round(solution.lower, 4)
+    >>> demand = Demand(np.eye(2), np.array([[2.0], [1.0]]), joint=True)
+    >>> solution = diagonal_noise([demand])
+    >>> solution.variances.round(4).tolist(), round(lower_bound([demand], solution.witness, diagonal=True), 4)
     ([5.0, 2.0], 7.0)
     """
     if not demands:
@@ -138,22 +138,17 @@ def diagonal_noise(
         raise InputError(f"weights must be {n} positive numbers, one for each row")
     if _worst(demands, np.zeros(n)) <= 1.0:
         nothing = tuple(np.zeros((n, 0 if demand.joint else demand.root.shape[1])) for demand in demands)
-        return DiagonalSolution(np.zeros(n), nothing, 0.0)
+        return DiagonalSolution(np.zeros(n), nothing)
     # in the units c d every row counts the same
     root = np.sqrt(costs)
-    scaled = list(demands) if weights is None else [_in_units(demand, root) for demand in demands]
+    scaled = [Demand(root[:, None] * q.covariance * root, root[:, None] * q.root, q.joint) for q in demands]
     if n < LARGE:
         point = interior_point(scaled, accuracy / 2, say)
         d, witness = point.d, point.witness()
     else:
         d, witness = sift(scaled, accuracy / 2, say)
-    lower = lower_bound(scaled, witness, diagonal=True)
     variances = _feasible(demands, d / costs, costs, accuracy)
-    return DiagonalSolution(variances, tuple(root[:, None] * part for part in witness), lower)
-
-
-def _in_units(demand: Demand, root: Array) -> Demand:
-    return Demand(root[:, None] * demand.covariance * root, root[:, None] * demand.root, demand.joint)
+    return DiagonalSolution(variances, tuple(root[:, None] * part for part in witness))
 
 
 def _worst(demands: Sequence[Demand], d: Array) -> float:
@@ -180,7 +175,7 @@ def _feasible(demands: Sequence[Demand], d: Array, costs: Array, accuracy: float
 def _raised(demands: Sequence[Demand], d: Array, typical: Array, accuracy: float, limit: float) -> Array | None:
     """The first ``d + ε · lift``, ε ≤ ``limit``, that meets the demands with room for round-off; lift is nearly d."""
     lift = np.where(d > 0.0, 0.99 * d + 0.01 * typical, 0.0)
-    room = 1.0 - 8.0 * ROUND_OFF * d.shape[0]
+    room = 1.0 - CHECKED * float(np.finfo(np.float64).eps) * d.shape[0]
     extra, step, worst = 0.0, 1e-3 * accuracy, _worst(demands, d)
     while not worst <= room:
         extra += step

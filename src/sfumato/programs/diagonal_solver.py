@@ -6,12 +6,13 @@ convex program. It has one multiplier T for each demand and one number z_i for e
     diag(Σ V T Vᵀ) + z = 1,    T (I − G(d)) = 0,    z_i d_i = 0,    with V = (A + Diag d)⁻¹ U.
 
 The method puts μ in the place of 0 and lets it fall (Mehrotra's predictor and corrector, both from one Cholesky factor
-of an n × n matrix). The slack of a demand need not agree with G(d) on the way, which is what makes long steps possible.
+of an n × n matrix). A demand has a slack ``R ≻ 0`` that ought to be ``I − G`` and need not be on the way, which is what
+makes long steps possible. Moving d by δ changes it by ``Vᵀ Diag(δ) V``; a multiplier X is felt in row i as
+``(V X Vᵀ)_ii``, and ``Λ = V T Vᵀ`` is the witness (demand.py).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -20,223 +21,109 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..arrays import Array
-from .demand import Demand
-
-# What one demand asks of a diagonal Σ = Diag(d), and the price of asking it: the parts of a Newton step.
-#
-# With ``M = A + Diag d`` and ``V = M⁻¹U``, what is learnt is ``G(d) = Uᵀ M⁻¹ U``, convex in d. A demand has a slack
-# ``R ≻ 0`` that ought to be ``I − G`` and a multiplier ``T ≻ 0`` that ought to be ``μ R⁻¹``. For a joint demand they
-# are γ × γ matrices; of a pointwise one only the diagonals count, and they are vectors. Moving d by δ changes the slack
-# by ``Vᵀ Diag(δ) V``; a multiplier X is felt in row i as ``(V X Vᵀ)_ii``, and ``Λ = V T Vᵀ`` is the witness
-# (demand.py).
-#
-# Where γ is not small against n, a joint demand is taken as ``R = Diag(d) − B ≻ 0`` instead, with Λ itself as
-# multiplier: the same formulas with V = I.
-
-#: Up to this size an eigenvalue is found as quickly as a handful of Cholesky factors.
-SMALL = 300
+from .demand import Demand, inner, root_of, steepest, symmetric, times
 
 
-class Multiplier(ABC):
-    """One demand at a point d, with slack R, its inverse W, and the multiplier T.
+class LearntMultiplier:
+    """One demand at a point d: T prices ``G(d) ⪯ I``. It has the slack R, its inverse W, and ``missing = I − G − R``.
 
-    ``missing`` is what is wrong with R: ``I − G(d) − R``.
+    R is ``slack``, or all that there is; T is not known before ``price``. With one exception (``curvature``) the
+    formulas for a joint demand and for a pointwise one, where R and T are vectors, are the same.
     """
 
-    slack: Array
-    inverse: Array
-    multiplier: Array
-    missing: Array
-
-    @abstractmethod
     def __init__(self, demand: Demand, d: Array, slack: Array | None = None) -> None:
-        """R is ``slack``, or all that there is; T is not known before ``price``."""
+        self.joint = demand.joint and demand.root.shape[1] > 0
+        self.lower = cholesky_in_place(plus_diagonal(demand.covariance.copy(), d))
+        self.V = solve(self.lower, demand.root)
+        self.learnt = symmetric(inner(demand.root, self.V, self.joint))
+        one = np.eye(len(self.learnt)) if self.joint else np.ones(len(self.learnt))
+        self.slack = one - self.learnt if slack is None else slack
+        self.missing = one - self.learnt - self.slack
+        self.slack_root = root_of(self.slack)
+        self.inverse = solve(self.slack_root, one) if self.joint else 1.0 / self.slack
 
-    @abstractmethod
     def price(self, multiplier: Array) -> Array:
         """Sets T; returns the diagonal of Λ = V T Vᵀ."""
-
-    @abstractmethod
-    def curvature(self) -> Array:
-        """``2 Λ∘M⁻¹ + Λ∘(V W Vᵀ)``, the second derivative of the price; only its upper triangle counts."""
-
-    @abstractmethod
-    def felt(self, X: Array) -> Array:
-        """The diagonal of V X Vᵀ."""
-
-    @abstractmethod
-    def relief(self, step: Array) -> Array:
-        """``Vᵀ Diag(step) V``: how much less is learnt, to first order."""
-
-    @abstractmethod
-    def between(self, X: Array, Y: Array) -> Array:
-        """The symmetric part of X Y W."""
-
-    @abstractmethod
-    def reach(self, change: Array, answer: Array) -> tuple[float, float]:
-        """How far R can go along ``change``, and T along ``answer``."""
-
-    @abstractmethod
-    def shortfall(self) -> float:
-        """``⟨Diag(d) − B, Λ⟩``: what the bound loses because not everything that may be learnt is."""
-
-    @property
-    @abstractmethod
-    def size(self) -> float:
-        """⟨A + Diag d, Λ⟩, by which round-off is measured."""
-
-    @property
-    @abstractmethod
-    def total(self) -> float:
-        """The trace of T: what a unit less for everyone to learn would cost."""
-
-    @property
-    @abstractmethod
-    def root(self) -> Array:
-        """What V is multiplied by to give the witness."""
-
-    @abstractmethod
-    def witness(self) -> Array:
-        """Y with Λ = Y Yᵀ; for a pointwise demand one column for each of U."""
-
-
-class JointMultiplier(Multiplier):
-    """T ⪰ 0 prices ``G ⪯ I`` as a whole; γ × γ."""
-
-    def __init__(self, demand: Demand, d: Array, slack: Array | None = None) -> None:
-        self.lower = noisy_cholesky(demand.covariance, d)
-        self.V = solve(self.lower, demand.root)
-        learnt, identity = demand.root.T @ self.V, np.eye(demand.root.shape[1])
-        self.learnt = (learnt + learnt.T) / 2
-        self.slack = identity - self.learnt if slack is None else slack
-        self.missing = identity - self.learnt - self.slack
-        self.slack_root = np.asarray(np.linalg.cholesky(self.slack), dtype=np.float64)
-        self.inverse = solve(self.slack_root, identity)
-
-    def price(self, multiplier: Array) -> Array:
-        self.multiplier = (multiplier + multiplier.T) / 2
-        self.multiplier_root = np.asarray(np.linalg.cholesky(self.multiplier), dtype=np.float64)
+        self.multiplier = symmetric(multiplier)
+        self.root = root_of(self.multiplier)
         return np.asarray(np.sum(self.witness() ** 2, axis=1))
 
     def curvature(self) -> Array:
-        priced, sharp = self.witness(), solve_half(self.slack_root, self.V.T)
-        return np.asarray((priced @ priced.T) * (2.0 * inverse_of(self.lower) + sharp.T @ sharp))
+        """``2 Λ∘M⁻¹ + Λ∘(V W Vᵀ)``, the second derivative of the price; only its upper triangle counts.
+
+        Where only single values are priced the second term is ``Σ_s t_s w_s (v_s∘v_s)(v_s∘v_s)ᵀ``.
+        """
+        priced = self.witness()
+        witness, twice = priced @ priced.T, 2.0 * inverse_of(self.lower)
+        if self.joint:
+            sharp = solve_half(self.slack_root, self.V.T)
+            return np.asarray(witness * (twice + sharp.T @ sharp))
+        sharp = self.V**2 * np.sqrt(self.multiplier * self.inverse)
+        return np.asarray(witness * twice + sharp @ sharp.T)
 
     def felt(self, X: Array) -> Array:
-        return np.asarray(np.einsum("ij,ij->i", self.V @ X, self.V))
+        """The diagonal of V X Vᵀ."""
+        return np.asarray(np.einsum("ij,ij->i", times(self.V, X), self.V))
 
     def relief(self, step: Array) -> Array:
-        return np.asarray((self.V.T * step) @ self.V)
+        """``Vᵀ Diag(step) V``: how much less is learnt, to first order."""
+        return inner(self.V * step[:, None], self.V, self.joint)
 
     def between(self, X: Array, Y: Array) -> Array:
-        product = X @ Y @ self.inverse
-        return np.asarray((product + product.T) / 2)
+        """The symmetric part of X Y W."""
+        return symmetric(times(times(X, Y), self.inverse))
 
     def reach(self, change: Array, answer: Array) -> tuple[float, float]:
-        return longest(self.slack, self.slack_root, change), longest(self.multiplier, self.multiplier_root, answer)
+        """How far R can go along ``change``, and T along ``answer``."""
+        return farthest(self.slack, change, self.slack_root), farthest(self.multiplier, answer, self.root)
 
     def shortfall(self) -> float:
-        return float(np.sum((self.learnt - self.learnt @ self.learnt) * self.multiplier))
+        """``⟨Diag(d) − B, Λ⟩``: what the bound loses because not everything that may be learnt is."""
+        return float(np.sum((self.learnt - times(self.learnt, self.learnt)) * self.multiplier))
 
     @property
     def size(self) -> float:
+        """⟨A + Diag d, Λ⟩, by which round-off is measured."""
         return float(np.sum(self.learnt * self.multiplier))
 
-    @property
-    def total(self) -> float:
-        return float(np.trace(self.multiplier))
-
-    @property
-    def root(self) -> Array:
-        return self.multiplier_root
-
     def witness(self) -> Array:
-        return np.asarray(self.V @ self.multiplier_root)
+        """Y with Λ = Y Yᵀ; for a pointwise demand one column for each of U."""
+        return times(self.V, self.root)
 
 
-class PointwiseMultiplier(Multiplier):
-    """t_s ≥ 0 prices ``u_sᵀ M⁻¹ u_s ≤ 1``, for each column on its own."""
+class WholeMultiplier:
+    """Λ ⪰ 0 itself prices ``R = Diag(d) − B ⪰ 0``, n × n: cheaper where γ is not small against n.
 
-    def __init__(self, demand: Demand, d: Array, slack: Array | None = None) -> None:
-        self.lower = noisy_cholesky(demand.covariance, d)
-        self.V = solve(self.lower, demand.root)
-        self.learnt = np.einsum("ij,ij->j", demand.root, self.V)
-        self.slack = 1.0 - self.learnt if slack is None else slack
-        self.missing = 1.0 - self.learnt - self.slack
-        if not np.all(self.slack > 0.0):
-            raise np.linalg.LinAlgError("a slack is not positive")
-        self.inverse = 1.0 / self.slack
+    The same formulas as in ``LearntMultiplier`` with V = I. R is linear in d, so nothing is ever missing.
+    """
 
-    def price(self, multiplier: Array) -> Array:
-        self.multiplier = multiplier
-        return self.felt(multiplier)
-
-    def curvature(self) -> Array:
-        priced, sharp = self.witness(), self.V**2 * np.sqrt(self.multiplier * self.inverse)
-        return np.asarray((priced @ priced.T) * (2.0 * inverse_of(self.lower)) + sharp @ sharp.T)
-
-    def felt(self, X: Array) -> Array:
-        return np.asarray(self.V**2 @ X)
-
-    def relief(self, step: Array) -> Array:
-        return np.asarray(step @ self.V**2)
-
-    def between(self, X: Array, Y: Array) -> Array:
-        return X * Y * self.inverse
-
-    def reach(self, change: Array, answer: Array) -> tuple[float, float]:
-        return farthest(self.slack, change), farthest(self.multiplier, answer)
-
-    def shortfall(self) -> float:
-        return float(np.sum((self.learnt - self.learnt**2) * self.multiplier))
-
-    @property
-    def size(self) -> float:
-        return float(self.learnt @ self.multiplier)
-
-    @property
-    def total(self) -> float:
-        return float(np.sum(self.multiplier))
-
-    @property
-    def root(self) -> Array:
-        return np.sqrt(self.multiplier)
-
-    def witness(self) -> Array:
-        return self.V * self.root
-
-
-class WholeMultiplier(Multiplier):
-    """Λ ⪰ 0 prices ``R = Diag(d) − B ⪰ 0``; n × n. R is linear in d, so nothing is ever missing."""
-
-    def __init__(self, demand: Demand, d: Array, slack: Array | None = None) -> None:
+    def __init__(self, demand: Demand, d: Array) -> None:
         self.demand, self.d = demand, d
         self.slack = plus_diagonal(demand.covariance - demand.root @ demand.root.T, d)
         self.missing = np.zeros_like(self.slack)
-        self.slack_root = np.asarray(np.linalg.cholesky(self.slack), dtype=np.float64)
+        self.slack_root = root_of(self.slack)
         upper = inverse_of(self.slack_root)
         self.inverse = np.triu(upper) + np.triu(upper, 1).T
 
     def price(self, multiplier: Array) -> Array:
-        self.multiplier = (multiplier + multiplier.T) / 2
-        self.multiplier_root = np.asarray(np.linalg.cholesky(self.multiplier), dtype=np.float64)
-        return np.asarray(np.diag(self.multiplier).copy())
+        self.multiplier = symmetric(multiplier)
+        self._root = root_of(self.multiplier)
+        return np.diag(self.multiplier).copy()
 
     def curvature(self) -> Array:
         return self.multiplier * self.inverse
 
     def felt(self, X: Array) -> Array:
-        return np.asarray(np.diag(X).copy())
+        return np.diag(X).copy()
 
     def relief(self, step: Array) -> Array:
         return np.diag(step)
 
     def between(self, X: Array, Y: Array) -> Array:
-        product = (X * np.diag(Y)) @ self.inverse
-        return np.asarray((product + product.T) / 2)
+        return symmetric((X * np.diag(Y)) @ self.inverse)
 
     def reach(self, change: Array, answer: Array) -> tuple[float, float]:
-        return longest(self.slack, self.slack_root, change), longest(self.multiplier, self.multiplier_root, answer)
+        return farthest(self.slack, change, self.slack_root), farthest(self.multiplier, answer, self._root)
 
     def shortfall(self) -> float:
         return float(np.sum(self.slack * self.multiplier))
@@ -246,29 +133,22 @@ class WholeMultiplier(Multiplier):
         return float(np.sum(self.demand.covariance * self.multiplier) + self.d @ np.diag(self.multiplier))
 
     @property
-    def total(self) -> float:
-        return float(np.trace(self.multiplier))
-
-    @property
     def root(self) -> Array:
-        # at the optimum R Λ = 0, so that Λ = M⁻¹ U (Uᵀ Λ)
-        return np.asarray(self.demand.root.T @ self.multiplier_root)
+        """What V is multiplied by to give the witness: at the optimum R Λ = 0, so that Λ = V Uᵀ Λ."""
+        return np.asarray(self.demand.root.T @ self._root)
 
     def witness(self) -> Array:
-        return self.multiplier_root
+        return self._root
+
+
+Multiplier = LearntMultiplier | WholeMultiplier
 
 
 def multiplier_of(demand: Demand, d: Array, slack: Array | None = None) -> Multiplier:
     """The multiplier that suits ``demand``."""
     rows, columns = demand.root.shape
-    if not demand.joint or columns == 0:
-        return PointwiseMultiplier(demand, d, slack)
-    return WholeMultiplier(demand, d, slack) if 2 * columns > rows else JointMultiplier(demand, d, slack)
-
-
-def noisy_cholesky(covariance: Array, d: Array) -> Array:
-    """The lower Cholesky factor of A + Diag(d)."""
-    return cholesky_in_place(plus_diagonal(covariance.copy(), d))
+    whole = demand.joint and 2 * columns > rows
+    return WholeMultiplier(demand, d) if whole else LearntMultiplier(demand, d, slack)
 
 
 def plus_diagonal(matrix: Array, d: Array) -> Array:
@@ -300,19 +180,15 @@ def solve_half(lower: Array, block: Array) -> Array:
     return np.asarray(lapack.dtrtrs(lower, block, lower=1)[0])
 
 
-def farthest(x: Array, step: Array) -> float:
-    """The largest α with ``x + α step ≥ 0``, for x > 0."""
-    steepest = float(np.max(-step / x, initial=0.0))
-    return 1.0 / steepest if steepest > 0.0 else np.inf
+#: Up to this size an eigenvalue is found as quickly as a handful of Cholesky factors.
+SMALL = 300
 
 
-def longest(X: Array, root: Array, step: Array) -> float:
-    """The largest α with ``X + α step ⪰ 0``, for X = root rootᵀ ≻ 0; where X is large, one up to a tenth shorter."""
-    if len(X) == 0:
-        return np.inf
-    if len(X) <= SMALL:
-        least = float(np.linalg.eigvalsh(solve_half(root, solve_half(root, step).T))[0])
-        return -1.0 / least if least < 0.0 else np.inf
+def farthest(X: Array, step: Array, root: Array | None = None) -> float:
+    """The largest α with ``X + α step`` positive, for X = root rootᵀ; where X is large, one up to a tenth shorter."""
+    if X.ndim == 1 or len(X) <= SMALL:
+        slope = steepest(X, step, root)
+        return 1.0 / slope if slope > 0.0 else np.inf
     length = 1.1
     while length > 1e-6 and lapack.dpotrf((X + length * step).T, lower=1, clean=0, overwrite_a=1)[1] != 0:
         length *= 0.9
@@ -346,7 +222,12 @@ class Point:
     @property
     def violation(self) -> float:
         """By how much the slacks fail to be ``I − G(d)``, at the price of mending it."""
-        return sum(float(np.max(np.abs(part.missing), initial=0.0)) * part.total for part in self.parts)
+        total = 0.0
+        for part in self.parts:
+            # a unit less for everyone to learn costs the trace of T
+            cost = np.trace(part.multiplier) if part.multiplier.ndim == 2 else np.sum(part.multiplier)
+            total += float(np.max(np.abs(part.missing), initial=0.0) * cost)
+        return total
 
     @property
     def missing(self) -> float:
@@ -439,10 +320,7 @@ def newton(point: Point, demands: Sequence[Demand]) -> Point:
     d, z, parts = point.d, point.z, point.parts
     factor = cholesky_in_place(plus_diagonal(_total(part.curvature() for part in parts), z / d))
     felt = _total(part.felt(part.inverse) for part in parts)
-    missing = _total(
-        part.felt(part.between(part.multiplier, part.missing)) if np.any(part.missing) else np.zeros_like(d)
-        for part in parts
-    )
+    missing = _total(part.felt(part.between(part.multiplier, part.missing)) for part in parts)
 
     def towards(goal: float, row_terms: Array, terms: Sequence[Array]) -> Direction:
         """The step to ``T R = goal``, ``z d = goal`` once ``terms`` (second order) are taken off."""
