@@ -18,6 +18,7 @@ from sfumato.programs.diagonal_solver import (
     WholeMultiplier,
     farthest,
     interior_point,
+    longest,
     newton,
     start,
 )
@@ -358,7 +359,7 @@ def test_steps_end_where_something_would_turn_negative():
         root = np.tril(rng.standard_normal((size, size))) / np.sqrt(size) + 2.0 * np.eye(size)
         step = rng.standard_normal((size, size))
         X, step = root @ root.T, -(step @ step.T) / size - 2.0 * np.eye(size)
-        length = farthest(X, step, root)
+        length = longest(X, root, step)
         assert np.linalg.eigvalsh(X + 0.999 * length * step)[0] > 0.0
         assert np.linalg.eigvalsh(X + 1.12 * length * step)[0] < 0.0 or length > 1.0
 

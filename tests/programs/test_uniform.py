@@ -99,14 +99,13 @@ def test_a_proportional_tolerance_works_for_any_kernel(K):
     result = gram(scaled(2.0, K), scaled(0.5, K), X)
     np.testing.assert_allclose(result.matrix, Prior(kernel=build_kernel(K)).covariance(X) * 8.0, rtol=1e-14)
     assert result.error == 0.0
-    assert result.how == "proportional: H = 0.25 K"
 
 
 def test_proportional_kernels_are_recognised_however_they_are_written():
     K = plus(scaled(2.0, rbf([0.5, 0.5])), times(constant(3.0), matern(1.5, [0.4, 0.7])))
     H = scaled(0.1, plus(scaled(3.0, matern(1.5, [0.4, 0.7])), rbf(0.5), times(rbf(0.5, [1]), rbf(0.5, [0]))))
-    result = gram(K, H, spread(5, 2))
-    assert result.how == "proportional: H = 0.1 K"
+    X = spread(5, 2)
+    np.testing.assert_allclose(gram(K, H, X).matrix, Prior(kernel=build_kernel(K)).covariance(X) / 0.1, rtol=1e-12)
 
 
 def test_a_proportional_tolerance_works_for_a_class_that_is_not_known_here():
@@ -134,7 +133,8 @@ class Powered(gpytorch.kernels.RBFKernel):
 
 
 def test_kernels_of_an_unknown_class_with_other_contents_are_not_taken_for_the_same():
-    assert uniform_gram(Powered(2), Powered(2), [0.0, 1.0]).how == "proportional: H = 1 K"
+    same = Prior(kernel=Powered(2)).covariance([0.0, 1.0])
+    np.testing.assert_array_equal(uniform_gram(Powered(2), Powered(2), [0.0, 1.0]).matrix, same)
     with pytest.raises(InputError, match="Powered"):
         uniform_gram(Powered(2), Powered(3), [0.0, 1.0])
 
@@ -150,7 +150,7 @@ def test_gaussian_closed_form_is_the_spectral_integral(d):
     exact = [oracle.radial_transform(lambda w: k(w) ** 2 / h(w), d, r, 3.0) for r in R]
     result = gram(scaled(1.7, rbf(0.5)), scaled(0.4, rbf(0.6)), line(*R, d=d))
     np.testing.assert_allclose(result.matrix[0], exact, rtol=1e-11)
-    assert (result.error, result.how) == (0.0, "Gaussian closed form")
+    assert result.error == 0.0
 
 
 def test_gaussian_closed_form_has_its_own_lengthscale_in_each_dimension():
@@ -192,7 +192,7 @@ def test_matern_closed_form_is_the_spectral_integral(d, nu_k, nu_h):
     exact = [oracle.radial_transform(lambda w: k(w) ** 2 / h(w), d, r, 3.0) for r in distances]
     result = gram(scaled(1.7, matern(nu_k, ell[0])), scaled(0.4, matern(nu_h, ell[1])), line(*distances, d=d))
     np.testing.assert_allclose(result.matrix[0], exact, rtol=1e-9)
-    assert (result.error, result.how) == (0.0, "Matérn closed form")
+    assert result.error == 0.0
 
 
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, 3.5, 4.5])
@@ -293,7 +293,6 @@ def test_other_pairs_are_the_spectral_integral(d, K, k, H, h):
     result = gram(K, H, line(*distances, d=d))
     np.testing.assert_allclose(result.matrix[0], exact, rtol=1e-9)
     assert 0.0 < result.error <= 1e-11 * exact[0]
-    assert result.how == f"numerical inversion in {d} dimension(s)"
 
 
 def test_sums_in_both_kernels_are_the_spectral_integral():
@@ -317,7 +316,7 @@ def test_a_sum_of_gaussians_over_a_gaussian_is_closed():
     exact = [oracle.radial_transform(lambda w: (k1(w) + k2(w)) ** 2 / h(w), 2, r, 3.0) for r in (0.0, 0.35)]
     result = gram(plus(rbf(0.3), scaled(0.5, rbf(0.8))), rbf(0.35), line(0.0, 0.35, d=2))
     np.testing.assert_allclose(result.matrix[0], exact, rtol=1e-10)
-    assert (result.error, result.how) == (0.0, "Gaussian closed form")
+    assert result.error == 0.0
 
 
 # ---------------------------------------------------------------- dimensions and columns
@@ -545,12 +544,8 @@ def test_messages_name_the_columns_of_a_table():
         gram(rbf([0.6, 0.5]), rbf([0.6, 0.9]), frame)
 
 
-def test_arguments_that_are_not_kernels_or_not_for_these_columns_are_refused():
+def test_kernels_that_are_not_for_these_columns_are_refused():
     kernel = build_kernel(rbf(0.5))
-    with pytest.raises(InputError, match=r"tolerance_kernel is 0\.1, not a GPyTorch kernel"):
-        uniform_gram(kernel, 0.1, [0.0])
-    with pytest.raises(InputError, match=r"kernel is 'rbf', not"):
-        uniform_gram("rbf", kernel, [0.0])
     with pytest.raises(InputError, match="2 lengthscales, but the inputs have 1"):
         uniform_gram(kernel, build_kernel(rbf([0.5, 0.5])), [0.0])
     sums = times(*[plus(rbf(1.0), matern(0.5, 1.0 + i)) for i in range(9)])

@@ -9,7 +9,6 @@ from .ellipsoid import smallest_ellipsoid
 from .hankel import (
     MaternSeries,
     RadialDensity,
-    divide_series,
     half_integer_matern,
     invert_radial,
     log_bessel_k,

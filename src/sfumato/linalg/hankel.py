@@ -1,4 +1,14 @@
-"""From a radial spectral density to a table of the function that has it, with an estimate of the error."""
+"""From a radial spectral density to a table of the function that has it, with an estimate of the error.
+
+In d dimensions ``g(r) = ∫ ψ(|ω|) e^{iω·x} dω = |S^{d-1}| ∫ ψ(ρ) ρ^{d-1} Λ_d(ρr) dρ`` with r = |x|,
+``Λ_d(z) = Γ(d/2) (2/z)^{d/2-1} J_{d/2-1}(z)``: a cosine for d = 1, a Bessel function for d = 2, sin z/z for d = 3. It
+is computed by Gauss–Legendre rules on intervals that are short against what ψ does there and against the oscillation.
+
+The Matérn function of smoothness ν and frequency κ = √(2ν)/ℓ, one at zero, has the spectral density
+``c(ν) π^{-d/2} κ^{2ν} (κ² + ρ²)^{-ν-d/2}`` with ``c(ν) = Γ(ν + d/2)/Γ(ν)``. With ``u = κ²/(κ² + ρ²)`` the powers
+``u^{ν+j+d/2}``, j = 0, 1, …, are therefore the spectra of Matérn functions with one κ: a density with an algebraic
+tail is a power series in u, and its slow part needs no quadrature.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +19,26 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.special
-from scipy.special import gammaln, kve
 
 from ..arrays import Array
-
-# The logarithm of the modified Bessel function K_ν, where the function itself would overflow or vanish.
 
 #: Below it K_ν(z) is Γ(ν)(2/z)^ν/2 to round-off, if it is large at all.
 SMALL = 1.0e-8
 
 
 def log_bessel_k(order: float, z: Array) -> Array:
-    """log K_ν(z) for ν = ``order`` ≥ 0 and z > 0.
+    """log K_ν(z) for ν = ``order`` ≥ 0 and z > 0, also where K_ν(z) itself would overflow or vanish.
 
     >>> import numpy as np
     >>> log_bessel_k(0.5, np.array([1.0])).round(6)
     array([-0.774209])
     """
     with np.errstate(over="ignore"):
-        scaled = kve(order, z)
+        scaled = scipy.special.kve(order, z)
     good = np.isfinite(scaled) & (scaled > 0.0)
     result = np.log(np.where(good, scaled, 1.0)) - z
     small = ~good & (z < SMALL)
-    result[small] = gammaln(order) + order * np.log(2.0 / z[small]) - np.log(2.0)
+    result[small] = scipy.special.gammaln(order) + order * np.log(2.0 / z[small]) - np.log(2.0)
     rest = ~good & ~small
     result[rest] = _by_integral(order, z[rest])
     return np.asarray(result)
@@ -53,13 +60,6 @@ def _by_integral(order: float, z: Array) -> Array:
         total = np.sum(np.exp(order * t - rise), axis=1)
     return np.asarray(order * saddle - peak + np.log(step * total / 2.0))
 
-
-# Matérn functions of half-integer smoothness, and sums of them that follow the tail of a spectral density.
-#
-# In d dimensions the Matérn function of smoothness ν and frequency κ = √(2ν)/ℓ, one at zero, has the spectral density
-# ``c(ν) π^{-d/2} κ^{2ν} (κ² + ρ²)^{-ν-d/2}`` with ``c(ν) = Γ(ν + d/2)/Γ(ν)``. With ``u = κ²/(κ² + ρ²)`` the powers
-# ``u^{ν+j+d/2}``, j = 0, 1, …, are therefore the spectra of Matérn functions with one κ: a density with an algebraic
-# tail is a power series in u, and its slow part needs no quadrature.
 
 #: e^{-z} is zero in float64 long before; powers of a larger z could overflow.
 FAR = 800.0
@@ -121,25 +121,11 @@ class MaternSeries:
         return np.asarray(np.sum(terms, axis=0))
 
 
-def divide_series(numerator: Array, denominator: Array) -> Array:
-    """The power series ``numerator / denominator`` to as many terms as ``numerator`` has."""
-    quotient = np.zeros_like(numerator)
-    for j in range(len(numerator)):
-        known = np.dot(quotient[:j], denominator[1 : j + 1][::-1])
-        quotient[j] = (numerator[j] - known) / denominator[0]
-    return quotient
-
-
-# The integral that turns a radial spectral density into the function that has it.
-#
-# In d dimensions ``g(r) = ∫ ψ(|ω|) e^{iω·x} dω = |S^{d-1}| ∫ ψ(ρ) ρ^{d-1} Λ_d(ρr) dρ`` with r = |x|,
-# ``Λ_d(z) = Γ(d/2) (2/z)^{d/2-1} J_{d/2-1}(z)``: a cosine for d = 1, a Bessel function for d = 2, sin z/z for d = 3. It
-# is computed by Gauss–Legendre rules on intervals that are short against what ψ does there and against the oscillation.
-
 #: Points of the rule on each interval, and of the finer one that it is compared with.
 POINTS, FINER = 16, 23
 #: The longest phase ρr on one interval.
 PHASE = 6.0
+#: No more intervals than these are cut.
 MOST_INTERVALS = 3000
 #: Products of what is larger may overflow.
 HUGE = 1.0e150
@@ -155,9 +141,8 @@ class RadialDensity:
     """A spectral density ψ(ρ) and what is known of it.
 
     ``low`` and ``high`` are its least and its largest natural frequency. ``cusp`` says that it is not smooth at ρ = 0.
-    ``slow`` is what an algebraic tail follows, ``slow_function`` the function whose density that is, and
-    ``slow_amplitude`` the sum of the sizes of its terms. ``log_size`` bounds the logarithms that ψ is computed from: it
-    is exact to that many units of round-off.
+    ``slow`` is what an algebraic tail follows. ``log_size`` bounds the logarithms that ψ is computed from: it is exact
+    to that many units of round-off.
     """
 
     density: Callable[[Array], Array]
@@ -165,15 +150,13 @@ class RadialDensity:
     low: float
     high: float
     cusp: bool = False
-    slow: Callable[[Array], Array] | None = None
-    slow_function: Callable[[Array], Array] | None = None
-    slow_amplitude: float = 0.0
+    slow: MaternSeries | None = None
     log_size: float = 64.0
 
     def quick(self, rho: Array) -> Array:
         """ψ without its slow part: what is left for the quadrature."""
         psi = self.density(rho)
-        return psi if self.slow is None else psi - self.slow(rho)
+        return psi if self.slow is None else psi - self.slow.density(rho)
 
 
 class RadialIntegral:
@@ -200,7 +183,7 @@ class RadialIntegral:
         self.mass = float(np.sum(whole))
         self.atom, doubt = self._atom() if psi.cusp else (0.0, 0.0)
         self.missing = float(np.sum(quick[end:])) + doubt
-        self.round_off = noise * float(np.sum(whole) + np.sum(quick) + psi.slow_amplitude)
+        self.round_off = noise * float(np.sum(whole) + np.sum(quick) + (0.0 if psi.slow is None else psi.slow.size()))
         self.finite = self.round_off < HUGE
         self.edges = self._edges(noise) if self.finite else np.array([0.0, self.cut])
 
@@ -249,7 +232,7 @@ class RadialIntegral:
         for first in range(0, len(rho), 1 << 16):
             part = slice(first, first + (1 << 16))
             total += oscillation(self.psi.dimension, np.outer(r, rho[part])) @ masses[part]
-        return total if self.psi.slow_function is None else np.asarray(total + self.psi.slow_function(r))
+        return total if self.psi.slow is None else np.asarray(total + self.psi.slow(r))
 
     def _fade(self, nearest: float) -> tuple[float, float]:
         """Where the spectrum may start to fade out for distances of at least ``nearest``, and how steeply."""
@@ -301,17 +284,13 @@ def oscillation(dimension: int, z: Array) -> Array:
         return np.asarray(scipy.special.j0(z))
     if dimension == 3:
         return np.sinc(z / np.pi)
-    d = float(dimension)
-    small = z < 1.0e-2
-    safe = np.where(small, 1.0, z)
-    large = math.gamma(d / 2.0) * (2.0 / safe) ** (d / 2.0 - 1.0) * scipy.special.jv(d / 2.0 - 1.0, safe)
-    return np.asarray(np.where(small, 1.0 - z**2 / (2.0 * d) * (1.0 - z**2 / (4.0 * (d + 2.0))), large))
+    return np.asarray(scipy.special.hyp0f1(dimension / 2.0, -(z**2) / 4.0))
 
 
+#: The degree of the Chebyshev polynomials on each piece of a table.
 DEGREE = 24
 #: A piece of the table is cut in two until it is this close to the function, relative to g(0), or there are many.
-CLOSE = 2.0e-14
-MOST_PIECES = 200
+CLOSE, MOST_PIECES = 2.0e-14, 200
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,8 @@
-"""Whether two kernels of a class that we cannot describe are the same function: same class, same contents.
+"""A kernel as a sum of products of simple kernels, written so that two kernels can be compared.
 
-Such kernels may compute anything, so whatever cannot be compared counts as different.
+``K = Σ_t a_t Π_l k_{t,l}`` with positive numbers a and leaves k: RBF, Matérn, periodic, linear and so on. Scales and
+constants go into a, products of sums are multiplied out, and products of RBFs are one RBF. Kernels of a class that
+cannot be described so may compute anything: they are the same function only where class and contents are the same.
 """
 
 from __future__ import annotations
@@ -16,15 +18,11 @@ from gpytorch.kernels import Kernel, ScaleKernel
 from ..errors import InputError
 from .kernel_kinds import KINDS
 
-# A kernel as a sum of products of simple kernels, written so that two kernels can be compared.
-#
-# ``K = Σ_t a_t Π_l k_{t,l}`` with positive numbers a and leaves k: RBF, Matérn, periodic, linear and so on. Scales and
-# constants go into a, products of sums are multiplied out, and products of RBFs are one RBF.
-
 #: Kernels that depend on the distance |(x − x′)/ℓ| only, over all their columns.
 RADIAL = ("rbf", "matern", "rational_quadratic")
 #: Numbers that differ by less are equal: GPyTorch's raw parameters come back with round-off.
 RELATIVE = 1.0e-12
+#: Products of sums are multiplied out up to this many terms.
 MOST_TERMS = 256
 
 

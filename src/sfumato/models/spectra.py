@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import scipy.linalg
 import scipy.special
 
 from ..arrays import Array
@@ -21,7 +22,6 @@ from ..errors import InputError
 from ..linalg import (
     MaternSeries,
     RadialDensity,
-    divide_series,
     half_integer_matern,
     invert_radial,
     log_bessel_k,
@@ -29,8 +29,6 @@ from ..linalg import (
     total_mass,
 )
 from .kernel_terms import RELATIVE, Leaf, ProductTerm, fraction
-
-# Spectral densities of radial kernels: ``K(x, x′) = k(|x − x′|) = ∫ k̂(ω) e^{iω·(x − x′)} dω`` on ℝᵈ.
 
 #: Terms of the series that follows an algebraic tail.
 TERMS = 10
@@ -40,7 +38,10 @@ MOST_CANCELLATION = 1.0e3
 
 @dataclass(frozen=True)
 class RadialKernel:
-    """A radial kernel of variance one; ``number`` is ν of a Matérn and α of a rational quadratic kernel."""
+    """A radial kernel of variance one; ``number`` is ν of a Matérn and α of a rational quadratic kernel.
+
+    k̂ is its spectral density: ``k(|x − x′|) = ∫ k̂(ω) e^{iω·(x − x′)} dω`` on ℝᵈ.
+    """
 
     kind: str
     number: float
@@ -111,9 +112,7 @@ def spectral_ratio(first: RadialKernel, second: RadialKernel, below: Mixture, di
         low,
         high,
         cusp=bool(mixtures),
-        slow=None if slow is None else slow.density,
-        slow_function=slow,
-        slow_amplitude=0.0 if slow is None else slow.size(),
+        slow=slow,
         # the logarithms of a rational quadratic spectrum are differences of numbers of size α log α
         log_size=64.0 + 16.0 * sum(number * math.log1p(number) for number in mixtures),
     )
@@ -137,25 +136,22 @@ def _slow_part(first: RadialKernel, second: RadialKernel, below: Mixture, dimens
         over = first.tail_series(frequency, dimension, TERMS)
         over = np.convolve(over, second.tail_series(frequency, dimension, TERMS))[:TERMS]
         nu = first.number + second.number - roughest
-        tried.append(MaternSeries(frequency, nu, divide_series(over, under), dimension))
+        # the power series over / under, term by term
+        ratio = scipy.linalg.solve_triangular(scipy.linalg.toeplitz(under, np.zeros(TERMS)), over, lower=True)
+        tried.append(MaternSeries(frequency, nu, np.asarray(ratio), dimension))
         if tried[-1].size() <= MOST_CANCELLATION * mass:
             break
     return min(tried, key=MaternSeries.size)
 
 
-# Whether ``∫ k̂²/ĥ`` is finite, and in words why not.
-#
-# What is learnt through a radial kernel K can stay within H at every input of ℝᵈ iff ``∫ k̂²/ĥ < ∞`` (MATH.md 4): the
-# spectrum of H must not fall off too fast against that of K at high frequencies, and K itself must fall off fast enough
-# with the distance, which only a rational quadratic kernel may fail to do.
-
-
 def require_finite(
     kernel: RadialKernel, below: Mixture, dimension: int, column: str, lengthscale: float, others: Sequence[float]
 ) -> None:
-    """Raise unless ``∫ k̂²/ĥ < ∞`` for H the mixture ``below``.
+    """Raise unless ``∫ k̂²/ĥ < ∞`` for H the mixture ``below``: else no noise keeps the promise at every input of ℝᵈ.
 
-    ``column`` names where; ``lengthscale`` and ``others`` are those of K and of the parts of H there, in its units.
+    The spectrum of H must not fall off too fast against that of K at high frequencies, and K itself must fall off fast
+    enough with the distance, which only a rational quadratic kernel may fail to do (MATH.md 4). ``column`` names where;
+    ``lengthscale`` and ``others`` are those of K and of the parts of H there, in its units.
     """
     parts = [part for _, part in below]
     remedy = "give a rougher tolerance kernel there, or alpha=… (H proportional to the prior's kernel)"
@@ -238,12 +234,11 @@ WORST_ERROR = 1.0e-6
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """g at all pairs of rows, a bound for its error at each, g(0), and how it was found."""
+    """g at all pairs of rows, a bound for its error at each (0: a closed form), and g(0)."""
 
     matrix: Array
     error: float
     top: float
-    how: str
 
 
 def group_gram(K: Sequence[ProductTerm], H: Sequence[ProductTerm], X: Array, names: Sequence[str]) -> Values:
@@ -256,7 +251,7 @@ def group_gram(K: Sequence[ProductTerm], H: Sequence[ProductTerm], X: Array, nam
             _Block(factor, factor, under, names).require_finite()
     # what is common to all terms of H is in the blocks; a single term still has its weight
     scale = 1.0 / H[0].weight if len(H) == 1 else 1.0
-    total, error, top, ways = np.zeros((len(X), len(X))), 0.0, 0.0, []
+    total, error, top = np.zeros((len(X), len(X))), 0.0, 0.0
     for s in range(len(K)):
         for t in range(s, len(K)):
             parts = [_Block(a, b, h, names).values(X) for a, b, h in zip(above[s], above[t], below, strict=True)]
@@ -266,8 +261,7 @@ def group_gram(K: Sequence[ProductTerm], H: Sequence[ProductTerm], X: Array, nam
             # |g| ≤ g(0) for every positive definite g
             error += weight * (math.prod(part.top + part.error for part in parts) - product)
             top += weight * product
-            ways += [part.how for part in parts]
-    return Values(total, error, top, " and ".join(dict.fromkeys(ways)))
+    return Values(total, error, top)
 
 
 def _blocks(K: Sequence[ProductTerm], H: Sequence[ProductTerm]) -> list[tuple[int, ...]]:
@@ -293,10 +287,11 @@ def _factor(term: ProductTerm, block: tuple[int, ...], names: Sequence[str]) -> 
         on_block = leaf.on(block) if leaf.kind == "rbf" else leaf
         if on_block.columns == block:
             return on_block
+    product = " times ".join(leaf.in_words() for leaf in term.leaves)
     raise InputError(
         f"tolerance: on the columns {_listed(block, names)} the prior's kernel and H are not products over the same "
-        f"columns (one has {_listed_kinds(term)} as a product there), and no closed form is known for that pair; give "
-        "H the same structure as the prior's kernel, or alpha=… (H proportional to the prior's kernel)."
+        f"columns (one has {product} as a product there), and no closed form is known for that pair; give H the same "
+        "structure as the prior's kernel, or alpha=… (H proportional to the prior's kernel)."
     )
 
 
@@ -349,7 +344,7 @@ class _Block:
         square = float(Fraction(k1) ** 2 + Fraction(k2) ** 2 - Fraction(h) ** 2)
         top = k1 * k2 / (h * math.sqrt(square) * self.below[0][0])
         unit = k1 / math.sqrt(2.0 * square)
-        return Values(top * np.exp(-self._squares(X) * unit**2), 0.0, top, "Gaussian closed form")
+        return Values(top * np.exp(-self._squares(X) * unit**2), 0.0, top)
 
     def _matern(self, X: Array) -> Values:
         """ν = ν₁ + ν₂ − ν_H at the same κ, and c(ν₁) c(ν₂)/(c(ν_H) c(ν)) at zero."""
@@ -358,7 +353,7 @@ class _Block:
         logs = [log_gamma_ratio(v, d) for v in (k1.number, k2.number, h.number, nu)]
         top = math.exp(logs[0] + logs[1] - logs[2] - logs[3]) / self.below[0][0]
         z = k1.frequency * np.sqrt(self._squares(X))
-        return Values(top * half_integer_matern(nu, z), 0.0, top, "Matérn closed form")
+        return Values(top * half_integer_matern(nu, z), 0.0, top)
 
     def _one_frequency(self) -> bool:
         frequencies = [kernel.frequency for kernel in (self.first, self.second, self.below[0][1])]
@@ -376,7 +371,7 @@ class _Block:
                 f"kernels was {found if math.isfinite(table.error) else 'too large to compute: so is the noise'}; give "
                 "a tolerance kernel that is less smooth against the prior's kernel, or alpha=…."
             )
-        return Values(table(r), table.error, top, f"numerical inversion in {self.dimension} dimension(s)")
+        return Values(table(r), table.error, top)
 
     def _squares(self, X: Array) -> Array:
         """|(x − x′)/ℓ|²: differences first, so that equal inputs are at distance zero."""
@@ -388,10 +383,6 @@ class _Block:
 
 def _listed(columns: Sequence[int], names: Sequence[str]) -> str:
     return ", ".join(names[c] for c in columns)
-
-
-def _listed_kinds(term: ProductTerm) -> str:
-    return " times ".join(leaf.in_words() for leaf in term.leaves)
 
 
 def _numbers(values: Sequence[float]) -> str:

@@ -24,7 +24,7 @@ import torch
 
 from ..arrays import Array, Index
 from ..linalg import conjugate_gradients
-from .demand import inner, root_of, steepest, symmetric, times
+from .demand import inner, root_of, symmetric, times
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Slack:
         self.log = -np.inf
         with suppress(np.linalg.LinAlgError):
             root = root_of(self.slack)
-            self.log = 2.0 * float(np.sum(np.log(np.diag(root) if demand.joint else root)))
+            self.log = float(2.0 * np.sum(np.log(np.diag(root))) if demand.joint else np.sum(np.log(self.slack)))
 
 
 class Curvature:
@@ -65,7 +65,8 @@ class Curvature:
         half = scipy.linalg.solve_triangular(at.lower, root, lower=True, check_finite=False)
         self.joint, self.slack = at.demand.joint, at.slack
         self.demand, self.basis = at.demand, basis
-        self.inverse = symmetric(np.asarray(np.linalg.inv(at.slack), dtype=np.float64)) if self.joint else 1.0 / at.slack
+        inverse = np.linalg.inv(at.slack) if self.joint else 1.0 / at.slack
+        self.inverse = symmetric(np.asarray(inverse, dtype=np.float64))
         self.multiplier = level * self.inverse if multiplier is None else multiplier
         self.precision = half.T @ half
         self.seen = half.T @ at.explained
@@ -86,13 +87,17 @@ class Curvature:
         if self.stiffness is not None:
             half = half + 0.5 * (self.pull @ D @ self.stiffness)
             return np.asarray(half + half.T)
-        change = self.multiplier * self.inverse * inner(self.seen, D @ self.seen, joint=False)
-        return np.asarray(half + half.T + (self.seen * change) @ self.seen.T)
+        return np.asarray(half + half.T + (self.seen * self._follow(D)) @ self.seen.T)
+
+    def _follow(self, D: Array) -> Array:
+        """What D takes from the multipliers: the symmetric part of ``z (VᵀDV) ξ⁻¹``."""
+        if self.joint:
+            return symmetric(self.multiplier @ (self.seen.T @ D @ self.seen) @ self.inverse)
+        return self.multiplier * self.inverse * inner(self.seen, D @ self.seen, joint=False)
 
     def multiplier_step(self, D: Array, level: float) -> Array:
         """How z has to follow D to stay at ``z ξ = level``, to first order."""
-        change = times(times(self.multiplier, inner(self.seen, D @ self.seen, self.joint)), self.inverse)
-        return np.asarray(level * self.inverse - self.multiplier - symmetric(change))
+        return np.asarray(level * self.inverse - self.multiplier - self._follow(D))
 
     def stiff(self) -> tuple[Array, Array]:
         """v_a and κ_a of the barrier's own curvature, ``Σ_ab ½(κ_a + κ_b) (v_aᵀDv_b) v_a v_bᵀ``.
@@ -348,5 +353,11 @@ def _barrier(demands: Sequence[SmallDemand], matrix: Array, level: float) -> flo
 
 def _inside(point: Array, change: Array) -> float:
     """How much of ``change``, at most all of it, keeps ``point`` positive (definite)."""
-    slope = steepest(point, change)
-    return 1.0 if slope <= INWARD else INWARD / slope
+    if point.ndim == 1:
+        least = float(np.min(change / point))
+    else:
+        lower = root_of(point)
+        half = scipy.linalg.solve_triangular(lower, change, lower=True, check_finite=False)
+        scaled = scipy.linalg.solve_triangular(lower, half.T, lower=True, check_finite=False)
+        least = float(np.linalg.eigvalsh(symmetric(scaled))[0])
+    return 1.0 if least >= -INWARD else INWARD / -least

@@ -78,7 +78,8 @@ def scaled_to_meet(views: Sequence[View], spreads: Sequence[Array], most: float 
     def meets(scale: float) -> bool:
         for view, values, met in parts:
             share = scale / (1.0 + scale * values)
-            if view.worst(view.bare - inner(met, share * met, view.joint))[0] > 1.0:
+            less = met.T @ (share * met) if view.joint else np.sum(share * met**2, axis=0)
+            if view.worst(view.bare - less)[0] > 1.0:
                 return False
         return True
 

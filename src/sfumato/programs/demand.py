@@ -9,7 +9,7 @@ Every noise program is ``min Tr Σ`` under such demands. Its dual is ``max Σ_g 
 So any such Λ, a *witness*, proves a lower bound, whoever it comes from.
 
 What is learnt, its slack and its multiplier are γ × γ matrices where a demand is joint; where it is pointwise only
-their diagonals count, and they are vectors. ``inner``, ``times``, ``root_of`` and ``steepest`` serve both.
+their diagonals count, and they are vectors. ``inner``, ``times`` and ``root_of`` serve both.
 """
 
 from __future__ import annotations
@@ -95,13 +95,3 @@ def root_of(weight: Array) -> Array:
     if not np.all(weight > 0.0):
         raise np.linalg.LinAlgError("a number is not positive")
     return np.sqrt(weight)
-
-
-def steepest(weight: Array, change: Array, root: Array | None = None) -> float:
-    """How fast a positive weight (R Rᵀ, R = ``root``) shrinks along ``change``: at 1/this it stops being positive."""
-    if weight.ndim == 1:
-        return float(np.max(-change / weight, initial=0.0))
-    root = root_of(weight) if root is None else root
-    half = scipy.linalg.solve_triangular(root, change, lower=True, check_finite=False)
-    scaled = scipy.linalg.solve_triangular(root, half.T, lower=True, check_finite=False)
-    return max(0.0, -float(np.linalg.eigvalsh(symmetric(scaled))[0]))

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..arrays import Array
-from .demand import Demand, inner, root_of, steepest, symmetric, times
+from .demand import Demand, inner, root_of, symmetric, times
 
 
 class LearntMultiplier:
@@ -46,7 +46,7 @@ class LearntMultiplier:
         """Sets T; returns the diagonal of Λ = V T Vᵀ."""
         self.multiplier = symmetric(multiplier)
         self.root = root_of(self.multiplier)
-        return np.asarray(np.sum(self.witness() ** 2, axis=1))
+        return np.asarray(np.sum(self.witness() ** 2, axis=1)) if self.joint else self.felt(multiplier)
 
     def curvature(self) -> Array:
         """``2 Λ∘M⁻¹ + Λ∘(V W Vᵀ)``, the second derivative of the price; only its upper triangle counts.
@@ -63,11 +63,11 @@ class LearntMultiplier:
 
     def felt(self, X: Array) -> Array:
         """The diagonal of V X Vᵀ."""
-        return np.asarray(np.einsum("ij,ij->i", times(self.V, X), self.V))
+        return np.asarray(np.einsum("ij,ij->i", self.V @ X, self.V) if self.joint else self.V**2 @ X)
 
     def relief(self, step: Array) -> Array:
         """``Vᵀ Diag(step) V``: how much less is learnt, to first order."""
-        return inner(self.V * step[:, None], self.V, self.joint)
+        return np.asarray((self.V.T * step) @ self.V if self.joint else step @ self.V**2)
 
     def between(self, X: Array, Y: Array) -> Array:
         """The symmetric part of X Y W."""
@@ -75,7 +75,7 @@ class LearntMultiplier:
 
     def reach(self, change: Array, answer: Array) -> tuple[float, float]:
         """How far R can go along ``change``, and T along ``answer``."""
-        return farthest(self.slack, change, self.slack_root), farthest(self.multiplier, answer, self.root)
+        return longest(self.slack, self.slack_root, change), longest(self.multiplier, self.root, answer)
 
     def shortfall(self) -> float:
         """``⟨Diag(d) − B, Λ⟩``: what the bound loses because not everything that may be learnt is."""
@@ -123,7 +123,7 @@ class WholeMultiplier:
         return symmetric((X * np.diag(Y)) @ self.inverse)
 
     def reach(self, change: Array, answer: Array) -> tuple[float, float]:
-        return farthest(self.slack, change, self.slack_root), farthest(self.multiplier, answer, self._root)
+        return longest(self.slack, self.slack_root, change), longest(self.multiplier, self._root, answer)
 
     def shortfall(self) -> float:
         return float(np.sum(self.slack * self.multiplier))
@@ -184,11 +184,19 @@ def solve_half(lower: Array, block: Array) -> Array:
 SMALL = 300
 
 
-def farthest(X: Array, step: Array, root: Array | None = None) -> float:
-    """The largest α with ``X + α step`` positive, for X = root rootᵀ; where X is large, one up to a tenth shorter."""
-    if X.ndim == 1 or len(X) <= SMALL:
-        slope = steepest(X, step, root)
-        return 1.0 / slope if slope > 0.0 else np.inf
+def farthest(x: Array, step: Array) -> float:
+    """The largest α with ``x + α step ≥ 0``, for x > 0."""
+    steepest = float(np.max(-step / x, initial=0.0))
+    return 1.0 / steepest if steepest > 0.0 else np.inf
+
+
+def longest(X: Array, root: Array, step: Array) -> float:
+    """The largest α with ``X + α step`` positive, for X = R Rᵀ, R = ``root``; where X is large, up to a tenth less."""
+    if X.ndim == 1:
+        return farthest(X, step)
+    if len(X) <= SMALL:
+        least = float(np.linalg.eigvalsh(solve_half(root, solve_half(root, step).T))[0])
+        return -1.0 / least if least < 0.0 else np.inf
     length = 1.1
     while length > 1e-6 and lapack.dpotrf((X + length * step).T, lower=1, clean=0, overwrite_a=1)[1] != 0:
         length *= 0.9

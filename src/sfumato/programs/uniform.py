@@ -1,7 +1,10 @@
-"""The promise at every input there is: which M is needed for it.
+"""The uniform program: the promise at every input of ℝᵈ at once, and which M is needed for it.
 
-For all finite S at once, ``K_SX M⁻¹ K_XS ⪯ Δ(S, S)`` is ``M ⪰ G(ℝᵈ)``: K_XX / α for a fraction α of the prior, and
-the uniform solution of programs/uniform.py for a tolerance kernel.
+``K_SX M⁻¹ K_XS ⪯ H_SS`` for all finite S iff ``M ⪰ G``, ``G = (⟨K(·,x_i), K(·,x_j)⟩)`` in the native space of H
+(MATH.md 4). For ``H = αK`` that is ``K_XX/α``, whatever K is. For stationary kernels with spectral measures μ_K and
+μ_H it is the stationary kernel with the measure ``(dμ_K/dμ_H)² dμ_H``, that is with density k̂²/ĥ, where that is
+finite. Parts of a kernel that act on different sets of columns have measures on different subspaces, which do not see
+each other: G is the sum over these sets.
 """
 
 from __future__ import annotations
@@ -30,27 +33,17 @@ from ..models import (
 )
 from ..promise import KernelTolerance, Tolerance
 
-# The uniform solution: protecting every input of ℝᵈ at once.
-#
-# ``K_SX M⁻¹ K_XS ⪯ H_SS`` for all finite S iff ``M ⪰ G``, ``G = (⟨K(·,x_i), K(·,x_j)⟩)`` in the native space of H
-# (MATH.md 4). For ``H = αK`` that is ``K_XX/α``, whatever K is. For stationary kernels with spectral measures μ_K and
-# μ_H it is the stationary kernel with the measure ``(dμ_K/dμ_H)² dμ_H``, that is with density k̂²/ĥ, where that is
-# finite. Parts of a kernel that act on different sets of columns have measures on different subspaces, which do not see
-# each other: G is the sum over these sets.
-
 
 @dataclass(frozen=True, eq=False)
 class UniformGram:
     """G at the rows of X.
 
     Guarantee: the true G is at most ``matrix + error·I`` in the Loewner order, up to round-off. ``error`` is 0 where
-    there is a closed form; elsewhere it is an estimate, n times that of the error of each entry. ``how`` says in words
-    what was done.
+    there is a closed form; elsewhere it is an estimate, n times that of the error of each entry.
     """
 
     matrix: Array
     error: float
-    how: str
 
 
 def uniform_gram(kernel: Kernel, tolerance_kernel: Kernel, X: Any) -> UniformGram:
@@ -59,15 +52,11 @@ def uniform_gram(kernel: Kernel, tolerance_kernel: Kernel, X: Any) -> UniformGra
     >>> from sfumato.models import build_kernel
     >>> K = build_kernel({"kind": "rbf", "lengthscale": 0.5})
     >>> H = build_kernel({"kind": "scale", "variance": 0.1, "kernel": {"kind": "rbf", "lengthscale": 0.4}})
-    >>> gram = uniform_gram(K, H, [0.0, 0.5])
-    >>> gram.matrix.round(4), gram.how
-    (array([[10.7187,  7.4212],
-           [ 7.4212, 10.7187]]), 'Gaussian closed form')
+    >>> uniform_gram(K, H, [0.0, 0.5]).matrix.round(4)
+    array([[10.7187,  7.4212],
+           [ 7.4212, 10.7187]])
     """
     inputs = as_inputs(X)
-    for name, given in (("kernel", kernel), ("tolerance_kernel", tolerance_kernel)):
-        if not isinstance(given, Kernel):
-            raise InputError(f"{name} is {given!r}, not a GPyTorch kernel.")
     prior, tolerance = Prior(kernel=kernel), Prior(kernel=tolerance_kernel)
     # these also check that both kernels are made for the columns of X
     K, _ = prior.covariance(inputs), tolerance.variance(inputs)
@@ -77,7 +66,7 @@ def uniform_gram(kernel: Kernel, tolerance_kernel: Kernel, X: Any) -> UniformGra
         other = kernel_terms(_described(tolerance.kernel, "H"), range(inputs.dimension))
         same = proportion(own, other)
     if same is not None:
-        return UniformGram(K / same, 0.0, f"proportional: H = {same:.6g} K")
+        return UniformGram(K / same, 0.0)
     _require_stationary(own, "the prior's kernel", inputs.names)
     _require_stationary(other, "H", inputs.names)
     return _sum_over_groups(own, other, inputs)
@@ -85,7 +74,7 @@ def uniform_gram(kernel: Kernel, tolerance_kernel: Kernel, X: Any) -> UniformGra
 
 def _sum_over_groups(K: Sequence[ProductTerm], H: Sequence[ProductTerm], inputs: Inputs) -> UniformGram:
     X, names = inputs.values, inputs.names
-    total, error, ways = np.zeros((len(X), len(X))), 0.0, []
+    total, error = np.zeros((len(X), len(X))), 0.0
     for columns in dict.fromkeys(term.columns for term in K):
         above = [term for term in K if term.columns == columns]
         below = [term for term in H if term.columns == columns]
@@ -98,19 +87,13 @@ def _sum_over_groups(K: Sequence[ProductTerm], H: Sequence[ProductTerm], inputs:
             )
         ratio = proportion(above, below)
         if ratio is not None:
-            total += _matrix(above, inputs) / ratio
-            ways.append(f"proportional {_where(columns, names)}")
+            tree = {"kind": "sum", "kernels": [term.tree() for term in above]}
+            total += Prior(kernel=build_kernel(tree, inputs.dimension)).covariance(inputs) / ratio
             continue
         values = group_gram(above, below, X, names)
         total += values.matrix
         error += len(X) * values.error
-        ways.append(values.how)
-    return UniformGram((total + total.T) / 2.0, error, "; ".join(dict.fromkeys(ways)))
-
-
-def _matrix(terms: Sequence[ProductTerm], inputs: Inputs) -> Array:
-    tree = {"kind": "sum", "kernels": [term.tree() for term in terms]}
-    return Prior(kernel=build_kernel(tree, inputs.dimension)).covariance(inputs)
+    return UniformGram((total + total.T) / 2.0, error)
 
 
 def _described(kernel: Kernel, whose: str) -> dict[str, Any]:
