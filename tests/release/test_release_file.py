@@ -39,7 +39,8 @@ from sfumato.proof.certificate import Certificate, certify
 from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release import file as release_file
 from sfumato.release.container import FORMAT, LARGEST_HEADER, VERSION, container, digest_of
-from sfumato.release.release import Release, load, make_release
+from sfumato.release.making import make_release
+from sfumato.release.release import Release, load
 
 KEY = SecretKey.from_unsafe_seed(3)
 RNG = np.random.default_rng(0)

@@ -20,16 +20,6 @@ from .design_tree import (
 )
 from .folder import FolderWriter
 from .folder_run import check_folder, has_release
+from .making import UNSAFE_MESSAGE, make_release, release_digest, rounded, why_not
 from .predictions import CompressedPosterior, Prediction
-from .release import (
-    UNSAFE_MESSAGE,
-    Release,
-    digest_outputs,
-    load,
-    make_release,
-    noise_in_words,
-    release_digest,
-    rounded,
-    steps_of,
-    why_not,
-)
+from .release import Release, digest_outputs, load, noise_in_words, steps_of

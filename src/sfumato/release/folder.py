@@ -19,7 +19,7 @@ from ..promise import Design
 from ..proof import Certificate
 from .file import Contents, read_release, write_release
 from .folder_run import FolderRun, Note, abandon, locked, open_run, prepare_folder, publish, start_over
-from .release import resolution_for, why_not
+from .making import resolution_for, why_not
 from .row_files import RowFile, file_name, released_name, write_rows
 
 #: Under which name the parts have what is released.

@@ -1,8 +1,9 @@
-"""What a reader concludes from any number of rows with functional noise, with bounds for what compression costs.
+"""What a reader concludes at new inputs.
 
-The reader works with ``f ≈ φᵀu`` around their own centres, finer than the noise's. Let L(s) be the variance that they
-compute for φ(s)ᵀu. The exact posterior variance is at least L(s): that would be it if what the features leave out (g)
-were known. And it is at most the error that the reader's estimate really has,
+From rows that fit in memory it is the exact posterior. From any number of rows with functional noise it is one with
+bounds for what compression costs. There the reader works with ``f ≈ φᵀu`` around their own centres, finer than the
+noise's. Let L(s) be the variance that they compute for φ(s)ᵀu. The exact posterior variance is at least L(s): that
+would be it if what the features leave out (g) were known. And it is at most the error that the reader's estimate has,
 ``L(s) + E(g(s) − aᵀg(X))² ≤ L(s) + (√left_out(s) + √(λ |a|²))²``, with a its weights, ``|a|² ≤ L(s)/min V``, and
 λ the trace of what is left out at the rows, which is at least its largest eigenvalue.
 """
@@ -25,9 +26,7 @@ from ..noise import FunctionalNoise
 from ..promise import Design
 from ..proof import MOST, Features, Summary, choose_centres, noise_coefficients, summarise
 
-# What a reader concludes at new inputs.
-
-# Doubles that one block of cross-covariances may take while predicting (32 MiB).
+#: Doubles that one block of cross-covariances may take while predicting (32 MiB).
 _BLOCK = 1 << 22
 
 
