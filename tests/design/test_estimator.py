@@ -150,6 +150,8 @@ def test_the_prior_can_be_kept_from_the_sensitive_rows():
     assert describe_kernel(line().fit(T, other).prior_.kernel) != describe_kernel(line().fit(T, Y).prior_.kernel)
     expected = sf.fit_prior(T, Y, noise=0.01, exclude=sf.Box(1, 2))
     assert outside[0].covariance(T) == pytest.approx(expected.covariance(T), rel=1e-9)
+    assert line(fit_outside=True).fit(T, Y).certificate_.verdict == "publish"
+    assert line().fit(T, Y).certificate_.verdict == "publish with care"
     with pytest.raises(sf.InputError, match="fit_outside is True, but 0 of 31 rows lie outside the region"):
         PrivateGPRegressor(alpha=0.5, fit_outside=True).fit(T, Y)
     with pytest.raises(sf.InputError, match="fit_outside is 'yes'; give True or False"):

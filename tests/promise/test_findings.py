@@ -28,6 +28,9 @@ def test_the_worst_finding_decides_the_verdict() -> None:
 
 def test_findings_are_told_once_the_worst_first() -> None:
     assert in_order([NOTE, LOW, HIGH, LOW, MEDIUM]) == (HIGH, MEDIUM, LOW, NOTE)
+    asked = Finding("parameters-unknown", "low", "Were they learnt inside?")
+    answer = Finding("parameters-from-sensitive-rows", "medium", "They were.")
+    assert in_order([asked, answer]) == (answer,)
 
 
 def test_bad_news_of_an_owner_is_kept_and_good_news_is_not() -> None:

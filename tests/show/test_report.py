@@ -333,7 +333,9 @@ def test_where_parameters_were_learnt_is_said(tmp_path: Path) -> None:
         assert "parameters-unknown" not in severities(release)
         # a file does not say how the prior was fitted, but its owner did
         release.save(tmp_path / "r.sfumato")
-        assert severities(sf.load(tmp_path / "r.sfumato")).get("parameters-from-sensitive-rows") == expected
+        again = severities(sf.load(tmp_path / "r.sfumato"))
+        assert again.get("parameters-from-sensitive-rows") == expected
+        assert ("parameters-unknown" in again) == (expected is None)
 
 
 def test_smooth_kernels_and_free_columns_are_named() -> None:

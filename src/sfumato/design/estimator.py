@@ -17,6 +17,7 @@ from ..data import Inputs, as_inputs, in_row_order
 from ..errors import GuaranteeWarning, InputError
 from ..models import Prior, fit_prior
 from ..noise import SecretKey
+from ..proof import learnt_inside
 from ..regions import Everywhere, Region, parse_region
 from ..release import Release, digest_outputs
 from .mechanism import protect
@@ -132,7 +133,10 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             method=self.method,
             progress=False,
         )
-        mechanism = replace(mechanism, _key=_KEY)
+        certificate = mechanism.certificate
+        if not self.fit_outside and inside.any():
+            certificate = certificate.with_findings(learnt_inside(len(rows)))
+        mechanism = replace(mechanism, _key=_KEY, certificate=certificate)
         self.release_ = mechanism.release(y, output_name=named, unsafe_seed=self.unsafe_seed)
         _warn_of_another(rows, self.release_)
         self.certificate_ = self.release_.certificate

@@ -25,6 +25,9 @@ SEVERITIES: dict[Severity, tuple[str, str]] = {
 }
 _ORDER = list(SEVERITIES)
 
+#: Questions that need not be asked any more where there is an answer.
+_ANSWERS = {"parameters-from-sensitive-rows": "parameters-unknown"}
+
 #: Findings of these severities change the verdict; ``protect`` warns of them.
 ALARMING: tuple[Severity, ...] = ("high", "medium")
 
@@ -66,8 +69,10 @@ class Finding:
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Each finding once, the worst first."""
-    return tuple(sorted(dict.fromkeys(findings), key=lambda one: _ORDER.index(one.severity)))
+    """Each finding once, the worst first; no question that another finding answers."""
+    found = dict.fromkeys(findings)
+    answered = {_ANSWERS.get(one.code) for one in found}
+    return tuple(sorted((one for one in found if one.code not in answered), key=lambda one: _ORDER.index(one.severity)))
 
 
 def worse_than_found(claimed: Iterable[Finding], found: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -6,7 +6,7 @@ bounds on the noise that it takes.
 
 from .centres import MOST, SMALLEST, Centres, choose_centres
 from .certificate import Certificate, certify, check_inputs, examine, examine_sums, examine_together
-from .findings import findings_on_design
+from .findings import findings_on_design, learnt_inside
 from .optimality import objective
 from .probing import far_apart, places_between_rows, starts, walk
 from .related_outputs import look_alike, one_by_one

@@ -28,6 +28,7 @@ MUCH_SPILL = 0.25
 #: So many names are listed; the others are counted.
 MOST_NAMES = 12
 
+_LEARN_OUTSIDE = "Learn them outside: fit_prior(…, exclude=region), --fit-outside; or take them from elsewhere."
 _PROTECT_AGAIN = 'Protect again: with cover="greedy" or "exchange", with method="eigh", or with a smaller alpha.'
 
 
@@ -156,7 +157,6 @@ def findings_on_design(design: Design, spill: float) -> Iterator[Finding]:
 def _on_parameters(design: Design) -> Iterator[Finding]:
     """Where the published parameters of the prior come from."""
     report = design.prior.fit_report
-    remedy = "Learn them outside: fit_prior(…, exclude=region), --fit-outside; or take them from elsewhere."
     if report is None:
         yield Finding(
             "parameters-unknown",
@@ -164,20 +164,25 @@ def _on_parameters(design: Design) -> Iterator[Finding]:
             "Were the parameters of the model learnt from the sensitive rows? Mean, variance, lengthscale and error "
             "variance are published. Learnt from the rows inside the region, they carry a little of the secret, which "
             "is not accounted for.",
-            remedy,
+            _LEARN_OUTSIDE,
         )
         return
     inside = int(np.sum(design.region.contains_for_any_output(design.representatives.values)))
     whole = len(design.representatives) == len(design.inputs)
     if report.rows_excluded < (inside if whole else min(inside, 1)):
-        used = "all rows" if report.rows_excluded == 0 else "rows inside the region too"
-        yield Finding(
-            "parameters-from-sensitive-rows",
-            "medium",
-            f"The parameters of the model were learnt from {used} ({report.rows_used:,}) and are published, so they "
-            "carry a little of the secret, which is not accounted for.",
-            remedy,
-        )
+        yield learnt_inside(report.rows_used, report.rows_excluded)
+
+
+def learnt_inside(rows_used: int, rows_excluded: int = 0) -> Finding:
+    """The parameters of the prior were learnt from rows in the region."""
+    used = "all rows" if rows_excluded == 0 else "rows inside the region too"
+    return Finding(
+        "parameters-from-sensitive-rows",
+        "medium",
+        f"The parameters of the model were learnt from {used} ({rows_used:,}) and are published, so they carry a "
+        "little of the secret, which is not accounted for.",
+        _LEARN_OUTSIDE,
+    )
 
 
 def _on_region(design: Design) -> Iterator[Finding]:
