@@ -8,4 +8,5 @@ from .audits import AUDIT_HEADER, OWNER_ONLY, Audit, audit
 from .baselines import dropout, solve_positive, stationary
 from .differential_privacy import Budget, PrivatePredictions, cloak, standard_dp, unsafe_normals
 from .target import Outcome
-from .tradeoffs import TRADEOFF_HEADER, WIDE_ONLY, Tradeoff, cells, notes, number, share, tradeoff
+from .tradeoff_table import TRADEOFF_HEADER, WIDE_ONLY, Tradeoff, cells, notes, number, share
+from .tradeoffs import tradeoff
