@@ -8,7 +8,7 @@ columns of the inputs are known.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +19,197 @@ from gpytorch.kernels import Kernel, LCMKernel, MultitaskKernel, ScaleKernel
 
 from ..arrays import Array
 from ..errors import InputError
+from ..regions import MOST_OUTPUTS
 from .functionals import Functional, Value
 from .kernel_values import require_features
 from .kernel_words import kernel_in_words, mixing_in_words
 from .outputs import OutputsKernel, OutputsMean, Term
 from .prior import Prior
 
-# How coregionalised outputs are mixed: a covariance B between outputs as W with ``W Wᵀ = B``.
+#: The most characters of the name of an output.
+MAX_NAME = 100
 
 #: An eigenvalue of B may be below zero by this share of the largest: that is round-off.
 NEGATIVE = 1e-10
+
+#: For each output what its mean is a sum of: functionals of GPyTorch means.
+Means = tuple[tuple[tuple[Functional, gpytorch.means.Mean], ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class JointPrior:
+    """Several named outputs that are one Gaussian process; made by ``of``, ``independent`` or ``coregionalised``.
+
+    The altitude of a satellite and its rate of climb: the second is the derivative of the first.
+
+    >>> import gpytorch, sfumato as sf
+    >>> kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
+    >>> kernel.outputscale, kernel.base_kernel.lengthscale = 2.0, 0.5
+    >>> joint = sf.JointPrior.of(sf.Prior(kernel), {"r": sf.Value(), "rdot": sf.Derivative("t")})
+    >>> print(joint)
+    r: f; rdot: df/dt; where f is RBF, lengthscale 0.5; variance 2
+    >>> prior = joint.prior_on(("t",))
+    >>> prior.covariance([[0.0, 0.0], [0.5, 0.0], [0.5, 1.0]]).round(4)
+    array([[ 2.    ,  1.2131, -2.4261],
+           [ 1.2131,  2.    ,  0.    ],
+           [-2.4261,  0.    ,  8.    ]])
+    """
+
+    outputs: tuple[str, ...]
+    terms: tuple[Term, ...]
+    means: Means
+    noise: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_names(self.outputs)
+
+    @classmethod
+    def of(
+        cls, prior: Prior, functionals: Mapping[str, Functional], noise: Mapping[str, float] | None = None
+    ) -> JointPrior:
+        """Linear functionals of one function ``f ~ prior``.
+
+        ``noise`` maps names of outputs to the variance of the noise in their data. Where it says nothing, a ``Value``
+        has the noise of the prior, and everything else has none: the safe side, for noise only hides.
+        """
+        _check_prior(prior, "prior")
+        if not isinstance(functionals, Mapping) or not functionals:
+            raise InputError(
+                f"functionals is {str(functionals)[:60]}; give a name and a functional for each output, "
+                'as in {"r": sf.Value(), "rdot": sf.Derivative("t")}.'
+            )
+        for name, functional in functionals.items():
+            if not isinstance(functional, Functional):
+                raise InputError(
+                    f"functionals has {str(functional)[:60]} for {name!r}; give sf.Value(), sf.Derivative(column), "
+                    "sf.Average(points) or sf.Integral(lower, upper)."
+                )
+        entries = tuple(enumerate(functionals.values()))
+        names, values = tuple(functionals), {name for name, one in functionals.items() if isinstance(one, Value)}
+        variances = _noise(noise, names, lambda name: _own_noise(prior) if name in values else 0.0)
+        means = tuple(((functional, prior.mean),) for functional in functionals.values())
+        return cls(names, (Term(prior.kernel, entries, np.ones((len(entries), 1))),), means, variances)
+
+    @classmethod
+    def independent(cls, *parts: JointPrior | Mapping[str, Prior]) -> JointPrior:
+        """Outputs of different parts know nothing of each other; a part is a joint prior or ``{name: prior}``."""
+        if not parts:
+            raise InputError('parts is empty; give joint priors, or {"r": prior_r, "theta": prior_theta}.')
+        terms: list[Term] = []
+        shift = 0
+        singles = [single for part in parts for single in _singles(part)]
+        for one in singles:
+            for term in one.terms:
+                entries = tuple((number + shift, functional) for number, functional in term.entries)
+                terms.append(Term(term.kernel, entries, term.mixing))
+            shift += len(one.outputs)
+        outputs = tuple(name for one in singles for name in one.outputs)
+        means = tuple(mean for one in singles for mean in one.means)
+        return cls(outputs, tuple(terms), means, tuple(variance for one in singles for variance in one.noise))
+
+    @classmethod
+    def coregionalised(
+        cls,
+        prior: Prior,
+        B: Any,
+        outputs: Sequence[str],
+        mean: Mapping[str, float] | None = None,
+        noise: Mapping[str, float] | None = None,
+    ) -> JointPrior:
+        """Intrinsic coregionalisation: ``Cov(f_i(x), f_j(x′)) = B[i, j] k(x, x′)`` with the kernel of ``prior``.
+
+        ``mean`` and ``noise`` map names to numbers; outputs that they leave out have those of ``prior``.
+        """
+        _check_prior(prior, "prior")
+        names = _as_names(outputs)
+        entries = tuple((number, Value()) for number in range(len(names)))
+        term = Term(prior.kernel, entries, covariance_factor(B, names))
+        variances = _noise(noise, names, lambda _: _own_noise(prior))
+        return cls(names, (term,), _value_means(names, mean, prior.mean), variances)
+
+    @classmethod
+    def from_multitask(
+        cls,
+        kernel: gpytorch.kernels.Kernel,
+        outputs: Sequence[str],
+        mean: Mapping[str, float] | None = None,
+        noise: float | Mapping[str, float] = 0.0,
+    ) -> JointPrior:
+        """The prior of GPyTorch's ``MultitaskKernel`` or ``LCMKernel``, whose tasks are called ``outputs`` here.
+
+        ``mean`` maps names to numbers (0 if left out); ``noise`` is one variance for all, or one a name.
+        """
+        names = _as_names(outputs)
+        entries = tuple((number, Value()) for number in range(len(names)))
+        terms = tuple(Term(Prior(base).kernel, entries, mixing) for base, mixing in multitask_factors(kernel, names))
+        variances = _noise(noise if isinstance(noise, Mapping) else dict.fromkeys(names, noise), names, lambda _: 0.0)
+        return cls(names, terms, _value_means(names, mean, gpytorch.means.ZeroMean()), variances)
+
+    def prior_on(self, names: Sequence[str]) -> Prior:
+        """The prior over rows ``[x, number of the output]``, for inputs with these columns.
+
+        It has no noise of its own: see ``noise_of``.
+        """
+        names = tuple(names)
+        terms = [Term(t.kernel, tuple((o, part.on(names)) for o, part in t.entries), t.mixing) for t in self.terms]
+        kernel = OutputsKernel(terms)
+        require_features(kernel, len(names) + 1)
+        mean = OutputsMean([[(part.on(names), mean) for part, mean in parts] for parts in self.means])
+        prior = Prior(kernel, mean)
+        try:
+            prior.mean_at([[0.0] * len(names) + [float(number)] for number in range(len(self.outputs))])
+        except RuntimeError as error:
+            raise InputError(
+                f"mean cannot be computed for the column(s) {', '.join(names)}: {error}; "
+                "give a mean that is made for these columns."
+            ) from error
+        return prior
+
+    def noise_of(self, output: str) -> float:
+        """The variance of the noise in the data of this output."""
+        return self.noise[self.number_of(output)]
+
+    def takes_input(self, output: str) -> bool:
+        """Whether the output has a value at every x; an average or an integral has only one."""
+        return any(functional.takes_input for functional in self._functionals(output))
+
+    def place_of(self, output: str, names: Sequence[str] | None = None) -> Array:
+        """The x by which an output goes that takes no input, in the order of the columns ``names`` if these are given.
+
+        Without them it is in the order of the points themselves, which differs where they came as a DataFrame.
+        """
+        for functional in self._functionals(output):
+            place = (functional if names is None else functional.on(names)).place
+            if place is not None:
+                return place
+        raise InputError(f"output is {output!r}, which takes an input; ask only for the place of an average.")
+
+    def number_of(self, output: str) -> int:
+        """The number by which the output goes in the last column of a row."""
+        if output not in self.outputs:
+            raise InputError(f"output is {output!r}, but the outputs are {', '.join(self.outputs)}; give one of them.")
+        return self.outputs.index(output)
+
+    def _functionals(self, output: str) -> list[Functional]:
+        number = self.number_of(output)
+        return [functional for term in self.terms for o, functional in term.entries if o == number]
+
+    def __str__(self) -> str:
+        titles = ["f"] if len(self.terms) == 1 else [f"f{q + 1}" for q in range(len(self.terms))]
+        listed = []
+        for number, name in enumerate(self.outputs):
+            parts = [
+                part.words((), f) for f, term in zip(titles, self.terms) for o, part in term.entries if o == number
+            ]
+            listed.append(f"{name}: {' + '.join(parts)}")
+        functions = [
+            f"{title} is {kernel_in_words(term.kernel, ())}{mixing_in_words(term.mixing)}"
+            for title, term in zip(titles, self.terms)
+        ]
+        return f"{'; '.join(listed)}; where {' and '.join(functions)}"
+
+
+# ---------------------------------------------------------------- how outputs are mixed: B between outputs as W Wᵀ
 
 
 def covariance_factor(B: Any, names: Sequence[str]) -> Array:
@@ -111,195 +292,12 @@ def _refuse_columns(kernel: Kernel) -> None:
         )
 
 
-MAX_OUTPUTS = 64
-MAX_NAME = 100
-
-#: For each output what its mean is a sum of: functionals of GPyTorch means.
-Means = tuple[tuple[tuple[Functional, gpytorch.means.Mean], ...], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class JointPrior:
-    """Several named outputs that are one Gaussian process; made by ``of``, ``independent`` or ``coregionalised``.
-
-    The altitude of a satellite and its rate of climb: the second is the derivative of the first.
-
-    >>> import gpytorch, sfumato as sf
-    >>> kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
-    >>> kernel.outputscale, kernel.base_kernel.lengthscale = 2.0, 0.5
-    >>> joint = sf.JointPrior.of(sf.Prior(kernel), {"r": sf.Value(), "rdot": sf.Derivative("t")})
-    >>> print(joint)
-    r: f; rdot: df/dt; where f is RBF, lengthscale 0.5; variance 2
-    >>> prior = joint.prior_on(("t",))
-    >>> prior.covariance([[0.0, 0.0], [0.5, 0.0], [0.5, 1.0]]).round(4)
-    array([[ 2.    ,  1.2131, -2.4261],
-           [ 1.2131,  2.    ,  0.    ],
-           [-2.4261,  0.    ,  8.    ]])
-    """
-
-    outputs: tuple[str, ...]
-    terms: tuple[Term, ...]
-    means: Means
-    noise: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        _check_names(self.outputs)
-
-    @classmethod
-    def of(
-        cls, prior: Prior, functionals: Mapping[str, Functional], noise: Mapping[str, float] | None = None
-    ) -> JointPrior:
-        """Linear functionals of one function ``f ~ prior``.
-
-        ``noise`` maps names of outputs to the variance of the noise in their data. Where it says nothing, a ``Value``
-        has the noise of the prior, and everything else has none: the safe side, for noise only hides.
-        """
-        _check_prior(prior, "prior")
-        if not isinstance(functionals, Mapping) or not functionals:
-            raise InputError(
-                f"functionals is {str(functionals)[:60]}; give a name and a functional for each output, "
-                'as in {"r": sf.Value(), "rdot": sf.Derivative("t")}.'
-            )
-        for name, functional in functionals.items():
-            if not isinstance(functional, Functional):
-                raise InputError(
-                    f"functionals has {str(functional)[:60]} for {name!r}; give sf.Value(), sf.Derivative(column), "
-                    "sf.Average(points) or sf.Integral(lower, upper)."
-                )
-        entries = tuple(enumerate(functionals.values()))
-        own = {name for name, functional in functionals.items() if isinstance(functional, Value)}
-        names = tuple(functionals)
-        given = _mapped(noise, names, "noise")
-        variances = [given[n] if n in given else _own_noise(prior) if n in own else 0.0 for n in names]
-        means = tuple(((functional, prior.mean),) for functional in functionals.values())
-        return cls(names, (Term(prior.kernel, entries, np.ones((len(entries), 1))),), means, _variances(variances))
-
-    @classmethod
-    def independent(cls, *parts: JointPrior | Mapping[str, Prior]) -> JointPrior:
-        """Outputs of different parts know nothing of each other; a part is a joint prior or ``{name: prior}``."""
-        if not parts:
-            raise InputError('parts is empty; give joint priors, or {"r": prior_r, "theta": prior_theta}.')
-        outputs: list[str] = []
-        terms: list[Term] = []
-        means: list[Any] = []
-        noise: list[float] = []
-        for one in [single for part in parts for single in _singles(part)]:
-            shift = len(outputs)
-            for term in one.terms:
-                entries = tuple((number + shift, functional) for number, functional in term.entries)
-                terms.append(Term(term.kernel, entries, term.mixing))
-            outputs.extend(one.outputs)
-            means.extend(one.means)
-            noise.extend(one.noise)
-        return cls(tuple(outputs), tuple(terms), tuple(means), tuple(noise))
-
-    @classmethod
-    def coregionalised(
-        cls,
-        prior: Prior,
-        B: Any,
-        outputs: Sequence[str],
-        mean: Mapping[str, float] | None = None,
-        noise: Mapping[str, float] | None = None,
-    ) -> JointPrior:
-        """Intrinsic coregionalisation: ``Cov(f_i(x), f_j(x′)) = B[i, j] k(x, x′)`` with the kernel of ``prior``.
-
-        ``mean`` and ``noise`` map names to numbers; outputs that they leave out have those of ``prior``.
-        """
-        _check_prior(prior, "prior")
-        names = _as_names(outputs)
-        entries = tuple((number, Value()) for number in range(len(names)))
-        term = Term(prior.kernel, entries, covariance_factor(B, names))
-        given = _mapped(noise, names, "noise")
-        variances = [given[name] if name in given else _own_noise(prior) for name in names]
-        return cls(names, (term,), _value_means(names, mean, prior.mean), _variances(variances))
-
-    @classmethod
-    def from_multitask(
-        cls,
-        kernel: gpytorch.kernels.Kernel,
-        outputs: Sequence[str],
-        mean: Mapping[str, float] | None = None,
-        noise: float | Mapping[str, float] = 0.0,
-    ) -> JointPrior:
-        """The prior of GPyTorch's ``MultitaskKernel`` or ``LCMKernel``, whose tasks are called ``outputs`` here.
-
-        ``mean`` maps names to numbers (0 if left out); ``noise`` is one variance for all, or one a name.
-        """
-        names = _as_names(outputs)
-        entries = tuple((number, Value()) for number in range(len(names)))
-        terms = tuple(Term(Prior(base).kernel, entries, mixing) for base, mixing in multitask_factors(kernel, names))
-        given = _mapped(noise, names, "noise") if isinstance(noise, Mapping) else dict.fromkeys(names, noise)
-        variances = _variances([given.get(name, 0.0) for name in names])
-        return cls(names, terms, _value_means(names, mean, gpytorch.means.ZeroMean()), variances)
-
-    def prior_on(self, names: Sequence[str]) -> Prior:
-        """The prior over rows ``[x, number of the output]``, for inputs with these columns.
-
-        It has no noise of its own: see ``noise_of``.
-        """
-        names = tuple(names)
-        terms = [Term(t.kernel, tuple((o, part.on(names)) for o, part in t.entries), t.mixing) for t in self.terms]
-        kernel = OutputsKernel(terms)
-        require_features(kernel, len(names) + 1)
-        mean = OutputsMean([[(part.on(names), mean) for part, mean in parts] for parts in self.means])
-        prior = Prior(kernel, mean)
-        try:
-            prior.mean_at([[0.0] * len(names) + [float(number)] for number in range(len(self.outputs))])
-        except RuntimeError as error:
-            raise InputError(
-                f"mean cannot be computed for the column(s) {', '.join(names)}: {error}; "
-                "give a mean that is made for these columns."
-            ) from error
-        return prior
-
-    def noise_of(self, output: str) -> float:
-        """The variance of the noise in the data of this output."""
-        return self.noise[self.number_of(output)]
-
-    def takes_input(self, output: str) -> bool:
-        """Whether the output has a value at every x; an average or an integral has only one."""
-        return any(functional.takes_input for functional in self._functionals(output))
-
-    def place_of(self, output: str, names: Sequence[str] | None = None) -> Array:
-        """The x by which an output goes that takes no input, in the order of the columns ``names`` if these are given.
-
-        Without them it is in the order of the points themselves, which differs where they came as a DataFrame.
-        """
-        for functional in self._functionals(output):
-            place = (functional if names is None else functional.on(names)).place
-            if place is not None:
-                return place
-        raise InputError(f"output is {output!r}, which takes an input; ask only for the place of an average.")
-
-    def number_of(self, output: str) -> int:
-        """The number by which the output goes in the last column of a row."""
-        if output not in self.outputs:
-            raise InputError(f"output is {output!r}, but the outputs are {', '.join(self.outputs)}; give one of them.")
-        return self.outputs.index(output)
-
-    def _functionals(self, output: str) -> list[Functional]:
-        number = self.number_of(output)
-        return [functional for term in self.terms for o, functional in term.entries if o == number]
-
-    def __str__(self) -> str:
-        titles = ["f"] if len(self.terms) == 1 else [f"f{q + 1}" for q in range(len(self.terms))]
-        listed = []
-        for number, name in enumerate(self.outputs):
-            parts = [
-                part.words((), f) for f, term in zip(titles, self.terms) for o, part in term.entries if o == number
-            ]
-            listed.append(f"{name}: {' + '.join(parts)}")
-        functions = [
-            f"{title} is {kernel_in_words(term.kernel, ())}{mixing_in_words(term.mixing)}"
-            for title, term in zip(titles, self.terms)
-        ]
-        return f"{'; '.join(listed)}; where {' and '.join(functions)}"
+# ---------------------------------------------------------------- names and numbers by name
 
 
 def _check_names(names: tuple[str, ...]) -> None:
-    if not 1 <= len(names) <= MAX_OUTPUTS:
-        raise InputError(f"outputs has {len(names)} names; give 1 to {MAX_OUTPUTS}.")
+    if not 1 <= len(names) <= MOST_OUTPUTS:
+        raise InputError(f"outputs has {len(names)} names; give 1 to {MOST_OUTPUTS}.")
     for name in names:
         if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or ":" in name or "=" in name:
             raise InputError(
@@ -357,12 +355,17 @@ def _mapped(given: Mapping[str, float] | None, names: Sequence[str], what: str) 
     return dict(given)
 
 
-def _variances(values: Sequence[float]) -> tuple[float, ...]:
-    for value in values:
+def _noise(
+    given: Mapping[str, float] | None, names: Sequence[str], otherwise: Callable[[str], float]
+) -> tuple[float, ...]:
+    """The variance of the noise of each output; ``otherwise`` gives those that were not given."""
+    numbers = _mapped(given, names, "noise")
+    found = [numbers[name] if name in numbers else otherwise(name) for name in names]
+    for value in found:
         number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
         if not number or not np.isfinite(value) or value < 0:
             raise InputError(f"noise is {value!r}; give a variance ≥ 0 for each output.")
-    return tuple(float(value) for value in values)
+    return tuple(float(value) for value in found)
 
 
 def _value_means(names: Sequence[str], given: Mapping[str, float] | None, own: gpytorch.means.Mean) -> Means:

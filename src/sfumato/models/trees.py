@@ -23,6 +23,7 @@ from gpytorch.kernels import AdditiveKernel, Kernel, ProductKernel, ScaleKernel
 from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
 from ..errors import FormatError, InputError
+from ..regions import MOST_OUTPUTS
 from ..tree_checks import fields, items, kind_of, matrix, node, number, positive, whole
 from .functionals import MAX_POINTS, Average, Derivative, Functional, Value
 from .kernel_kinds import KINDS, kind_of_kernel
@@ -36,7 +37,6 @@ MAX_NODES = 1_000
 MAX_COLUMNS = 10_000
 #: GPyTorch walks through a kernel of depth D about 2^D times; a file must not be able to keep us busy.
 MAX_WALKS = 2 ** (MAX_DEPTH + 1)
-MAX_OUTPUTS = 64
 MAX_TERMS = 64
 MAX_ENTRIES = 256
 MAX_RANK = 256
@@ -361,7 +361,7 @@ def _build_several(tree: object, dimension: int | None, builder: _Builder) -> Ke
 def _entry(tree: object, columns: int | None) -> tuple[int, Functional]:
     kind = kind_of(tree, "functional", _FUNCTIONALS)
     functional = dict(fields(tree, f"{kind} node", ("kind", "output", *_FUNCTIONALS[kind].entries)))
-    return whole(functional.pop("output"), "output of an entry", 0, MAX_OUTPUTS - 1), _functional(functional, columns)
+    return whole(functional.pop("output"), "output of an entry", 0, MOST_OUTPUTS - 1), _functional(functional, columns)
 
 
 def _describe_several_means(mean: OutputsMean) -> Tree:
@@ -375,7 +375,7 @@ def _describe_several_means(mean: OutputsMean) -> Tree:
 def _build_several_means(tree: object, dimension: int | None) -> Mean:
     entries, columns = fields(tree, "mean of several outputs", ("kind", "outputs")), _input_columns(dimension)
     outputs = []
-    for parts in items(entries["outputs"], "outputs of the mean", 1, MAX_OUTPUTS):
+    for parts in items(entries["outputs"], "outputs of the mean", 1, MOST_OUTPUTS):
         pairs = []
         for tree_of_part in items(parts, "an output of the mean", 0, MAX_ENTRIES):
             part = fields(tree_of_part, "part of the mean", ("functional", "mean"))
