@@ -21,17 +21,8 @@ SUPPORTED = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class SklearnModel:
-    """What a regressor believes about y in the units of y: f ~ GP(mean, kernel), and the variance of the errors."""
-
-    kernel: Kernel
-    mean: float
-    noise: float | Array
-
-
-def read_regressor(regressor: Any) -> SklearnModel:
-    """The model in a fitted ``GaussianProcessRegressor``; ``InputError`` where ours has no such kernel.
+def parts_of_regressor(regressor: Any) -> tuple[Kernel, float, float | Array]:
+    """Kernel, mean and noise V of a fitted ``GaussianProcessRegressor``, in the units of its y.
 
     ``WhiteKernel`` and ``alpha`` become noise; the scale and the mean of ``normalize_y=True`` are undone.
     """
@@ -56,7 +47,7 @@ def read_regressor(regressor: Any) -> SklearnModel:
     except FormatError as error:
         raise InputError(f"the kernel of gpr ({regressor.kernel_}) cannot be used: {error}") from None
     noise = (np.asarray(regressor.alpha, dtype=np.float64) + part.white) * spread**2
-    return SklearnModel(kernel, centre, float(noise) if noise.ndim == 0 else noise)
+    return kernel, centre, float(noise) if noise.ndim == 0 else noise
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from .functionals import Functional, Value
 from .kernel_values import require_features
 from .kernel_words import kernel_in_words, mixing_in_words
 from .outputs import OutputsKernel, OutputsMean, Term
-from .prior import Prior
+from .prior import Prior, as_mean
 
 #: The most characters of the name of an output.
 MAX_NAME = 100
@@ -370,5 +370,4 @@ def _noise(
 
 def _value_means(names: Sequence[str], given: Mapping[str, float] | None, own: gpytorch.means.Mean) -> Means:
     numbers = _mapped(given, names, "mean")
-    constant = gpytorch.kernels.ConstantKernel()
-    return tuple(((Value(), Prior(constant, numbers[name]).mean if name in numbers else own),) for name in names)
+    return tuple(((Value(), as_mean(numbers[name]) if name in numbers else own),) for name in names)

@@ -91,7 +91,7 @@ class Prior(GaussianProcess):
                 f"kernel has a batch shape {tuple(self.kernel.batch_shape)}; give one kernel, not a batch."
             )
         object.__setattr__(self, "kernel", _private_copy(self.kernel))
-        object.__setattr__(self, "mean", _as_mean(self.mean))
+        object.__setattr__(self, "mean", as_mean(self.mean))
         object.__setattr__(self, "noise", _as_noise(self.noise))
 
     @classmethod
@@ -102,10 +102,9 @@ class Prior(GaussianProcess):
         on its data predicts what it predicts. (Where it has a ``WhiteKernel``, its ``return_std`` is about a new
         measurement; ours is about f.) What it learnt from y becomes public with the prior.
         """
-        from .from_sklearn import read_regressor
+        from .from_sklearn import parts_of_regressor
 
-        model = read_regressor(gpr)
-        return cls(model.kernel, model.mean, model.noise)
+        return cls(*parts_of_regressor(gpr))
 
     @classmethod
     def from_gpytorch(cls, model: Any) -> Prior:
@@ -274,18 +273,16 @@ def _private_copy(kernel: gpytorch.kernels.Kernel) -> gpytorch.kernels.Kernel:
     return with_exact_distances(kernel)
 
 
-def _as_mean(mean: Any) -> gpytorch.means.Mean:
+def as_mean(mean: Any) -> gpytorch.means.Mean:
+    """A GPyTorch mean: a copy of the given one, or the one that "zero" or a number stands for."""
     if isinstance(mean, gpytorch.means.Mean):
         module = copy.deepcopy(mean).double().cpu().eval()
         module.requires_grad_(False)
         return module
     if isinstance(mean, str) and mean == "zero":
-        return gpytorch.means.ZeroMean()
+        return build_mean({"kind": "zero"})
     if isinstance(mean, (int, float, np.number)) and not isinstance(mean, bool) and np.isfinite(mean):
-        module = gpytorch.means.ConstantMean().double()
-        module.initialize(constant=torch.tensor(float(mean), dtype=torch.float64))
-        module.requires_grad_(False)
-        return module
+        return build_mean({"kind": "constant", "value": float(mean)})
     raise InputError(f'mean is {mean!r}; give "zero", a finite number or a GPyTorch mean.')
 
 
