@@ -19,8 +19,8 @@ from ..programs import explaining_root
 from ..progress import Progress
 from ..promise import Cover, Design, Reader, Tolerance
 from ..proof import (
-    MOST,
-    SMALLEST,
+    LEAST_SHARE,
+    MOST_CENTRES,
     Centres,
     Certificate,
     Features,
@@ -33,7 +33,7 @@ from ..proof import (
 from ..regions import Everywhere
 from .plan import COMPRESSED_ACCURACY, Asked, exact_plan
 from .problem import Exposure, Problem, Solution
-from .search import AT_ONCE, GREEDY_LIMIT, LADDER, AskedCover, Margins, certified_design, greedy_order
+from .search import EPSILONS, GREEDY_LIMIT, MATRIX_CANDIDATES, AskedCover, Margins, certified_design, greedy_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +236,7 @@ class Compression:
             design, certificate = self._solve(summary)
             gap = certificate.compression
             share = self._residual(summary) / max(design.noise.trace, np.finfo(float).tiny)
-            full = any(len(c.places) >= MOST for c in centres)
+            full = any(len(c.places) >= MOST_CENTRES for c in centres)
             if gap <= self.accuracy or full or share < self.accuracy / 8 or turn == PASSES - 1:
                 break
             mean = min(mean, self._residual(summary) / summary.rows) * min(0.3, 0.4 * self.accuracy / share)
@@ -261,25 +261,24 @@ class Compression:
 
     def _centres(self, mean: float) -> list[Centres]:
         whole = self.whole
-        chosen: list[Centres] = []
         always = whole.region.points
-        if always is not None and len(always) > MOST // 2:
+        if always is not None and len(always) > MOST_CENTRES // 2:
             raise InputError(
-                f'region has {len(always)} points; at most {MOST // 2} can be protected by method="compressed". Give '
-                "fewer points, or a box around them."
+                f"region has {len(always)} points; at most {MOST_CENTRES // 2} can be protected by "
+                'method="compressed". Give fewer points, or a box around them.'
             )
         if always is None and whole.joint:
             # sensitive inputs have to be centres, so there must be some that stand for the region well
-            places = whole.region.probes(AT_ONCE, whole.inputs.sample)
-            places = places[:: -(-len(places) // AT_ONCE)]
-            always = places[greedy_order(whole.prior, places, LADDER[2], GREEDY_LIMIT).order]
+            places = whole.region.probes(MATRIX_CANDIDATES, whole.inputs.sample)
+            places = places[:: -(-len(places) // MATRIX_CANDIDATES)]
+            always = places[greedy_order(whole.prior, places, EPSILONS[2], GREEDY_LIMIT).order]
         # for several priors sensitive inputs must be centres of each, also where they tell almost the same
-        least = SMALLEST if len(self.whole.priors) == 1 else 1e-3 * SMALLEST
-        for prior in self.whole.priors:
-            chosen.append(
-                choose_centres(prior, whole.inputs.sample, whole.region, mean, MOST, always, self.asked.device, least)
-            )
-        return chosen
+        least = LEAST_SHARE if len(self.whole.priors) == 1 else 1e-3 * LEAST_SHARE
+        rows, device = whole.inputs.sample, self.asked.device
+        return [
+            choose_centres(prior, rows, whole.region, mean, MOST_CENTRES, always, device, least)
+            for prior in whole.priors
+        ]
 
     def _summary(self, features: list[Features]) -> Summary:
         whole, rows = self.whole, len(self.whole.inputs)

@@ -27,19 +27,16 @@ from ..proof import TOLERANCE, Certificate, far_apart, places_between_rows, star
 from ..regions import Everywhere
 from .problem import BackEnd, Probes, Program, Solution, Solver
 
-# Finite sets of sensitive inputs that stand for a region.
-#
-# The joint promise is made for finitely many sensitive inputs S₀. Few and well apart is best: a value that the others
-# determine almost fully adds little protection, but noise to ``Δ⁻¹`` and, under a smooth kernel, to rows far away.
-
 #: Up to this many candidates their whole correlation matrix is quicker to have than column after column.
-AT_ONCE = 2048
+MATRIX_CANDIDATES = 2048
 
 
 def independent_subset(delta: Array, threshold: float) -> list[int]:
     """Which sensitive values to keep, in their own order, so that Δ restricted to them can be inverted.
 
-    A value is left to the others when its tolerance given theirs is below ``threshold`` times its own.
+    A value is left to the others when its tolerance given theirs is below ``threshold`` times its own. Few and well
+    apart is best: a value that the others determine almost fully adds little protection, but noise to Δ⁻¹ and, under a
+    smooth kernel, to rows far away.
     """
     scale = np.sqrt(np.diag(delta))
     normalised = delta / np.outer(scale, scale)
@@ -54,7 +51,7 @@ def greedy_order(prior: Prior, candidates: Array, epsilon: float, limit: int) ->
     is ``epsilon``. Any start of the order is the greedy cover for a larger ε.
     """
     scale = np.sqrt(prior.variance(candidates))
-    if len(candidates) <= AT_ONCE:
+    if len(candidates) <= MATRIX_CANDIDATES:
         correlation = prior.covariance(candidates) / np.outer(scale, scale)
         return pivoted_cholesky(np.ones(len(scale)), lambda i: correlation[:, i], epsilon**2, limit)
 
@@ -65,7 +62,7 @@ def greedy_order(prior: Prior, candidates: Array, epsilon: float, limit: int) ->
 
 
 #: Sensitive inputs that would have to be held tighter than this stand for their region too badly.
-LOWEST = 0.3
+TIGHTEST = 0.3
 
 
 def tighten(
@@ -88,7 +85,7 @@ def tighten(
     while spare < 0:
         # what is explained grows about like t; a little more than that, then ever larger steps
         low *= 0.5 if low < high else max(0.5, 1.0 - 1.3 * over)
-        if low < LOWEST:
+        if low < TIGHTEST:
             return None
         best, most = attempt(low, best)
         spare = limit - most
@@ -114,26 +111,29 @@ GREEDY_LIMIT = 128
 GREEDY_MOST = 512
 
 #: The ε of the greedy cover: all of these are tried where the data is small, the middle one alone where it is not.
-LADDER = (0.2, 0.1, 0.05, 0.02, 0.01)
-LADDER_ROWS = 400
+EPSILONS = (0.2, 0.1, 0.05, 0.02, 0.01)
+EPSILONS_ROWS = 400
 
 #: Tightening may raise the trace by about this share at a time; inputs that would need more are added to the cover.
 #: A greedy cover fills the region already, so it is rather tightened.
-AFFORDABLE = {"greedy": 0.1, "exchange": 0.01}
+AFFORDABLE_RISE = {"greedy": 0.1, "exchange": 0.01}
 
 #: From how many rows places between rows are looked for.
-STARTS = 384
+MOST_STARTS = 384
 
 #: How many walks to worse inputs are taken with each batch of probes: at least, at most, and as many as ``WALKS`` over
 #: the number of rows.
 WALKERS, WALKS = (16, 256), 50_000
 
 #: Cutting planes start from inputs that leave this share of a standard deviation, at most so many.
-FIRST_CUT, AT_FIRST = 0.3, 64
+FIRST_EPSILON, FIRST_MOST = 0.3, 64
 
 #: Their noise is found this roughly as long as inputs are added, and aims this much below the limit, as a share of what
 #: is kept back, so that the inputs between those that were added stay below it.
-COARSE, ROOM = 1e-3, 0.5
+COARSE_GAP, AIM_BELOW = 1e-3, 0.5
+
+#: A search gives up after this many rounds of tightening, or of adding inputs; those that end well take a few.
+MOST_ROUNDS, MOST_ADDITIONS = 60, 100
 
 #: How many fresh batches of probes a rough noise, which is cheap to have, is tried on.
 ROUGH_BATCHES = 6
@@ -248,7 +248,7 @@ class _Search:
         self.points = np.vstack([self.fresh(), rows_in_reach(problem.region, problem.inputs), known])
         if not self.simple:
             priors = [exposure.reader.prior for exposure in solver.exposures]
-            between = [places_between_rows(prior, problem.inputs, problem.region, STARTS) for prior in priors]
+            between = [places_between_rows(prior, problem.inputs, problem.region, MOST_STARTS) for prior in priors]
             self.points = np.vstack([self.points, *between])
         self.limit = 1.0 - max(margins.floor, 1e-5 if self.simple else self.unseen())
         self.probes = solver.probes_in_need(self.points, self.limit)
@@ -268,7 +268,7 @@ class _Search:
     def run(self, cover: AskedCover, last: Proposal | None) -> Proposal:
         if not len(self.probes):
             # nobody learns too much even without noise
-            one = self.points[greedy_order(self.problem.prior, self.points, LADDER[0], 1).order]
+            one = self.points[greedy_order(self.problem.prior, self.points, EPSILONS[0], 1).order]
             start = self.solver.back_end.admissible(one)
             kind: Cover = "exchange" if cover == "exchange" or not self.problem.joint else "greedy"
             return Proposal(kind, start, Solution(no_noise(self.solver.exposures[0].size)))
@@ -302,11 +302,11 @@ class _Search:
         self.say("choosing sensitive inputs")
         problem = self.problem
         # thin: it is only to be seen which few inputs stand for the region
-        points = self.solver.back_end.admissible(self.points[:: -(-len(self.points) // AT_ONCE)])
-        ladder = LADDER if len(problem.inputs) <= LADDER_ROWS else LADDER[2:3]
+        points = self.solver.back_end.admissible(self.points[:: -(-len(self.points) // MATRIX_CANDIDATES)])
+        ladder = EPSILONS if len(problem.inputs) <= EPSILONS_ROWS else EPSILONS[2:3]
         pivots = greedy_order(problem.prior, points, ladder[-1], GREEDY_MOST if insist else GREEDY_LIMIT)
         reached = [epsilon for epsilon in ladder if pivots.largest[-1] <= epsilon**2]
-        if not insist and LADDER[2] not in reached:
+        if not insist and EPSILONS[2] not in reached:
             return None
         if not reached:
             raise InputError(
@@ -329,10 +329,10 @@ class _Search:
     def exchange_start(self) -> Array:
         """Rows and inputs that together leave none short, by a rough noise that needs no n × n eigenproblem."""
         problem = self.problem
-        start = problem.rows_inside if problem.rows_inside.shape[0] else self.probes.points[:AT_ONCE]
-        sensitive = self.independent(start[greedy_order(problem.prior, start, LADDER[2], GREEDY_LIMIT).order])
+        start = problem.rows_inside if problem.rows_inside.shape[0] else self.probes.points[:MATRIX_CANDIDATES]
+        sensitive = self.independent(start[greedy_order(problem.prior, start, EPSILONS[2], GREEDY_LIMIT).order])
         batches = 1
-        for _ in range(100):
+        for _ in range(MOST_ADDITIONS):
             program = self.solver.program(sensitive)
             if not program.is_well_conditioned:
                 break
@@ -355,7 +355,7 @@ class _Search:
 
     def added(self, sensitive: Array, learnt: Array) -> Array:
         """``sensitive`` and the inputs that fall short most, far apart from each other."""
-        return self.independent(self.with_worst(sensitive, learnt), LADDER[-1] ** 2)
+        return self.independent(self.with_worst(sensitive, learnt), EPSILONS[-1] ** 2)
 
     def with_worst(self, sensitive: Array, learnt: Array) -> Array:
         short = learnt > self.limit
@@ -366,13 +366,13 @@ class _Search:
         """Tighten, probe elsewhere, and add what falls well short, until fresh probes find nothing."""
         program, t = self.solver.program(sensitive), self.loosest
         solution: Solution | None = None
-        for step in range(60):
+        for step in range(MOST_ROUNDS):
             solution = program.solve(t, solution)
             learnt = self.solver.learnt(solution.noise, self.probes)
             worst, short = float(np.max(learnt)), int(np.sum(learnt > self.limit))
             self.say(f"round {step + 1}: {len(sensitive)} sensitive inputs, {short} fall short")
             if worst > self.limit:
-                cheap = worst <= 1.0 + AFFORDABLE[cover] * self.solver.price_of_tightening(solution.noise)
+                cheap = worst <= 1.0 + AFFORDABLE_RISE[cover] * self.solver.price_of_tightening(solution.noise)
                 grown = sensitive if cheap else self.added(sensitive, learnt)
                 tightened = self.tightened(program, t, (solution, worst)) if len(grown) <= len(sensitive) else None
                 if tightened is None:
@@ -390,8 +390,8 @@ class _Search:
         """Cutting planes: the least noise for some inputs, then for those that fall short under it too, and so on."""
         solver, solution = self.solver, None if last is None else last.solution
         sensitive = self.first_cut(cover) if last is None else last.sensitive
-        t, accuracy = self.limit - (1.0 - self.limit) * ROOM, COARSE
-        for step in range(100):
+        t, accuracy = self.limit - (1.0 - self.limit) * AIM_BELOW, COARSE_GAP
+        for step in range(MOST_ADDITIONS):
             solution = solver.program(sensitive).solve(t, solution, accuracy)
             learnt = solver.learnt(solution.noise, self.probes)
             short = int(np.sum(learnt > self.limit))
@@ -415,7 +415,7 @@ class _Search:
     def first_cut(self, cover: Cover) -> Array:
         inside = self.problem.rows_inside
         start = self.solver.back_end.admissible(inside if len(inside) and cover == "exchange" else self.points)
-        first = start[greedy_order(self.problem.prior, start[: 4 * AT_ONCE], FIRST_CUT, AT_FIRST).order]
+        first = start[greedy_order(self.problem.prior, start[: 4 * MATRIX_CANDIDATES], FIRST_EPSILON, FIRST_MOST).order]
         given = self.solver.back_end.given
         return np.vstack([given, first[~among(first, given)]])
 
@@ -487,11 +487,12 @@ class _Search:
         return tighten(program, self.probes, self.limit, loosest, known)
 
 
-#: How often a search is only told where it fell short, before it also has to keep more back.
-PATIENT = 4
+#: How often a proposal is made and checked; a search is first only told where it fell short, then keeps more back too.
+MOST_ATTEMPTS = 8
+PATIENT_ATTEMPTS = 4
 
 #: A pointwise design for a region is not compared with the joint one if there are more rows and the gap is smaller.
-FEW_ROWS, WORTH_COMPARING = 500, 2e-4
+ROWS_COMPARED, WORTH_COMPARING = 500, 2e-4
 
 #: The certificate of a design, and the inputs at which it falls short.
 Examine: TypeAlias = Callable[[Design], tuple[Certificate, Array]]
@@ -514,7 +515,7 @@ def _until_it_holds(
     solver = Solver(back_end)
     proposal: Proposal | None = None
     short = back_end.problem.inputs.values[:0]
-    for attempt in range(8):
+    for attempt in range(MOST_ATTEMPTS):
         # even batches only: the certificate probes batch 1, which a design never sees
         proposal = propose(solver, cover, margins, proposal, 100 * attempt, say, short)
         design = back_end.published(proposal.cover, proposal.sensitive, proposal.solution)
@@ -523,7 +524,7 @@ def _until_it_holds(
         if certificate.holds:
             break
         # what was found is probed from now on; only if that does not help is more kept back
-        margins = _wider(margins, certificate, patient=len(found) > 0 and attempt < PATIENT)
+        margins = _wider(margins, certificate, patient=len(found) > 0 and attempt < PATIENT_ATTEMPTS)
         short = np.vstack([short, found])
     return design, certificate
 
@@ -542,7 +543,7 @@ def _no_more_than_joint(
     The least pointwise noise is never more than the least joint one, but what is found is only nearly the least.
     """
     problem = back_end.problem
-    quick = problem.region.points is not None or cover == "rows" or len(problem.inputs) <= FEW_ROWS
+    quick = problem.region.points is not None or cover == "rows" or len(problem.inputs) <= ROWS_COMPARED
     if certificate.holds and not quick and certificate.gap <= WORTH_COMPARING:
         return design, certificate
     jointly = back_end.jointly()

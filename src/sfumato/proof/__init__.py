@@ -4,7 +4,7 @@ In come a published design and nothing else. Out come a certificate, the inputs 
 bounds on the noise that it takes.
 """
 
-from .centres import MOST, SMALLEST, Centres, choose_centres
+from .centres import LEAST_SHARE, MOST_CENTRES, Centres, choose_centres
 from .certificate import Certificate, certify, check_inputs, examine, examine_sums, examine_together
 from .findings import findings_on_design, learnt_inside
 from .optimality import objective

@@ -15,13 +15,13 @@ from ..promise import Reader
 from ..regions import Region
 
 #: How many rows, and how many inputs of the region, centres are taken from.
-ROWS, PLACES = 4096, 1024
+MOST_ROWS, MOST_PROBES = 4096, 1024
 
-#: Of a variance less than this share is never taken for more than round-off.
-SMALLEST = 1e-10
+#: A variance that is less than this share of what it was is taken for round-off.
+LEAST_SHARE = 1e-10
 
 #: More centres than this are not taken: everything that follows is O(p³).
-MOST = 2048
+MOST_CENTRES = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,20 +52,20 @@ def choose_centres(
     inputs: Inputs,
     region: Region,
     mean: float,
-    limit: int = MOST,
+    limit: int = MOST_CENTRES,
     always: Array | None = None,
     device: str | None = None,
-    least: float = SMALLEST,
+    least: float = LEAST_SHARE,
 ) -> Centres:
     """Centres that leave out at most ``mean`` of the variance at a row, on average, and in the region.
 
     ``inputs`` are rows that stand for all of them; ``always`` are inputs to make centres first, unless they
     have less left than the share ``least``. At most ``limit``.
     """
-    rows = inputs.values[:: -(-len(inputs) // ROWS)]
+    rows = inputs.values[:: -(-len(inputs) // MOST_ROWS)]
     first = inputs.values[:0] if always is None else always
-    inside = region.points if region.points is not None else region.probes(PLACES, inputs)
-    pool = np.vstack([first, inside[:: -(-len(inside) // PLACES)], rows]) + 0.0
+    inside = region.points if region.points is not None else region.probes(MOST_PROBES, inputs)
+    pool = np.vstack([first, inside[:: -(-len(inside) // MOST_PROBES)], rows]) + 0.0
     _, once = np.unique(pool, axis=0, return_index=True)
     once = np.sort(once)
     of_data = once >= len(pool) - len(rows)
@@ -82,5 +82,5 @@ def choose_centres(
     def columns(picked: Index) -> torch.Tensor:
         return reader.kernel(places, reader.tensor(pool[picked], device))
 
-    found = block_pivots(diagonal, columns, enough, limit, SMALLEST, len(first), least)
+    found = block_pivots(diagonal, columns, enough, limit, LEAST_SHARE, len(first), least)
     return Centres(pool[found.order], found.means)

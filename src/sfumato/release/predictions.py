@@ -24,7 +24,7 @@ from ..linalg import solve_lower
 from ..models import GaussianProcess, Prior
 from ..noise import FunctionalNoise
 from ..promise import Design
-from ..proof import MOST, Features, Summary, choose_centres, noise_coefficients, summarise
+from ..proof import MOST_CENTRES, Features, Summary, choose_centres, noise_coefficients, summarise
 
 #: Doubles that one block of cross-covariances may take while predicting (32 MiB).
 _BLOCK = 1 << 22
@@ -105,7 +105,7 @@ class CompressedPosterior:
         least = float(np.min(rounded.noise))
         wanted = SHARE_LEFT_OUT * least / len(design.inputs)
         chosen = choose_centres(
-            prior, design.representatives, design.region, wanted, MOST, noise.centres[0], device, 0.0
+            prior, design.representatives, design.region, wanted, MOST_CENTRES, noise.centres[0], device, 0.0
         )
         own = Features.around(rounded, _first(chosen.places, noise.centres[0]))
         others = [
