@@ -98,14 +98,6 @@ def test_what_is_read_is_what_was_written(path: Path) -> None:
     assert path.read_bytes().isascii()
 
 
-def test_what_is_there_is_never_rewritten(path: Path) -> None:
-    before = b""
-    for body in BODIES:
-        append(path, body)
-        assert path.read_bytes().startswith(before)
-        before = path.read_bytes()
-
-
 def test_the_same_entries_give_the_same_file(tmp_path: Path) -> None:
     assert written(tmp_path / "a") == written(tmp_path / "b")
 
@@ -573,49 +565,3 @@ def test_kills_at_random_moments_lose_nothing_that_was_acknowledged(tmp_path: Pa
     interrupted, acknowledged = map(int, run(KILL_AT_RANDOM, str(tmp_path), "240", "1").split())
     assert interrupted > 0
     assert acknowledged >= 120
-
-
-KILL_AT_EVERY_BYTE = """
-path, write, kills = sys.argv[1], os.write, 0
-os.fsync = lambda handle: None  # a kill takes the process, not what the system holds for the disk
-
-def until_killed(body, room):
-    "Append in another process, which kills itself when it has written so many bytes; whether it was done before."
-    def write_some(handle, data):
-        nonlocal room
-        count = write(handle, bytes(data)[:room])
-        room -= count
-        if room == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return count
-    child = os.fork()
-    if child == 0:
-        os.write = write_some
-        append(path, body)
-        os._exit(0)
-    return os.waitpid(child, 0)[1] == 0
-
-def numbers():
-    return [entry.body["n"] for entry in ChainedFile(path).read().entries]
-
-for tears in (0, 1, 2):
-    append(path, {"n": f"before {tears}"})
-    for tear in range(tears):
-        assert not until_killed({"n": "lost"}, 90)
-    raw, before, room, done = open(path, "rb").read(), numbers(), 1, False
-    while not done:
-        open(path, "wb").write(raw)
-        done = until_killed({"n": "new"}, room)
-        after = numbers()
-        assert after == before + ["new"] or (after == before and not done)
-        append(path, {"n": "next"})
-        assert numbers() == after + ["next"]
-        room, kills = room + 1, kills + (not done)
-print(kills)
-"""
-
-
-@pytest.mark.processes
-def test_a_process_killed_at_every_byte_of_a_write_loses_nothing(path: Path) -> None:
-    assert int(run(KILL_AT_EVERY_BYTE, str(path))) > 600
-    ChainedFile(path).verify()

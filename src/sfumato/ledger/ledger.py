@@ -23,7 +23,7 @@ from .chained_file import Chain, ChainedFile
 from .problem import NextRelease
 from .promises import Promise, about_all, distinct_promises, promises_of, region_key
 from .record import Records
-from .remaining import Remaining, left_of
+from .remaining import Remaining, budget_of
 
 #: How much of what is left a release uses if nothing else is said: half, so that something always is.
 SHARE = 0.5
@@ -194,7 +194,7 @@ class Ledger:
     def remaining(self, region: Any = None) -> Remaining:
         """What is left of the promises about ``region`` (left out: of all): in words, numbers and a picture."""
         releases = self.releases
-        return Remaining(tuple(left_of(promise, releases) for promise in self._promises_about(region)))
+        return Remaining(tuple(budget_of(promise, releases) for promise in self._promises_about(region)))
 
     def _promises_about(self, region: Any) -> list[Promise]:
         found = self.promises(region)

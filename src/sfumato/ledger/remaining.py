@@ -20,23 +20,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: How many inputs of a region are looked at for the history and the picture.
-LOOKS = 400
+#: At how many inputs of a region it is computed what releases have used.
+PROBES = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Left:
-    """What is left of one promise. ``history`` is the share of it that was used after each release of the ledger.
-
-    ``points``, ``deviations`` and ``floors`` say along the region what readers keep now, and what they must keep.
-    """
+class PromiseBudget:
+    """What is left of one promise. ``history`` is the share of it that was used after each release of the ledger."""
 
     promise: Promise
     certificate: Certificate
     history: tuple[float, ...]
-    points: Array
-    deviations: Array
-    floors: Array
 
     @property
     def used(self) -> float:
@@ -65,7 +59,7 @@ class Left:
 class Remaining:
     """What is left of every promise that a ledger holds about a region."""
 
-    promises: tuple[Left, ...]
+    promises: tuple[PromiseBudget, ...]
 
     @property
     def left(self) -> float:
@@ -106,43 +100,34 @@ class Remaining:
         return "\n".join(str(one) for one in self.promises)
 
 
-def left_of(promise: Promise, releases: Sequence[Revealed]) -> Left:
+def budget_of(promise: Promise, releases: Sequence[Revealed]) -> PromiseBudget:
     """What ``releases`` have left of ``promise``."""
     certificate, _ = promise.kept_by(releases)
-    design, prior = promise.design, promise.prior
-    region = design.region
-    points = region.points if region.points is not None else region.probes(LOOKS, design.inputs, batch=0)
+    region = promise.design.region
+    points = region.points if region.points is not None else region.probes(PROBES, promise.design.inputs, batch=0)
     points = np.vstack([points, certificate.worst_input[None]])
-    worst: tuple[float, tuple[float, ...], Array] | None = None
-    for reading in interpretations(releases):
-        history, explained = _used(promise, reading, points)
-        if worst is None or history[-1] > worst[0]:
-            worst = history[-1], history, explained
-    assert worst is not None
-    deviations = np.sqrt(np.maximum(prior.variance(points) - worst[2], 0.0))
-    return Left(promise, certificate, worst[1], points, deviations, design.tolerance.floor(prior, points))
+    histories = [_history(promise, reading, points) for reading in interpretations(releases)]
+    return PromiseBudget(promise, certificate, max(histories, key=lambda history: history[-1]))
 
 
-def _used(promise: Promise, releases: Sequence[Revealed], points: Array) -> tuple[tuple[float, ...], Array]:
-    """The share that was used after each release, and what is explained at ``points`` after all of them."""
+def _history(promise: Promise, releases: Sequence[Revealed], points: Array) -> tuple[float, ...]:
+    """The share of the tolerance that was used after each release, at ``points`` and of any weighted average."""
     design, prior = promise.design, promise.prior
     budgets = design.tolerance.budget(prior, points)
-    history, explained = [], np.zeros(len(points))
+    history = []
     for count in range(1, len(releases) + 1):
         try:
             published = Published.by(prior, promise.layout, releases[:count])
         except BudgetError:
             # some of it has no noise at all
             history.append(np.inf)
-            explained = prior.variance(points)
             continue
         if not len(published.composition):
             history.append(0.0)
             continue
-        explained = np.sum(published.about(points) ** 2, axis=0)
-        used = float(np.max(explained / budgets))
+        used = float(np.max(np.sum(published.about(points) ** 2, axis=0) / budgets))
         if design.guarantee == "joint" and len(design.sensitive):
             delta = design.tolerance.matrix(prior, design.sensitive)
             used = max(used, most_used(published.about(design.sensitive), delta))
         history.append(used)
-    return tuple(history), explained
+    return tuple(history)
