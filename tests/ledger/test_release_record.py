@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from damaged_trees import damaged
 from sfumato.data.inputs import as_inputs
 from sfumato.errors import FormatError, InputError
 from sfumato.ledger.chained_file import ChainedFile
@@ -217,17 +218,6 @@ def test_a_claimed_size_takes_no_memory() -> None:
 
 # ---------------------------------------------------------------- damaged records
 
-JUNK: list[Any] = [
-    None, True, 0, -1, 2.5, 1e308, 2**63, "", "nan", "x" * 100_000, "\x00", [], [[]], [1], {}, {"kind": "rbf"},
-    {"kind": "box"}, ["age", "age"], [-1, 0], "zero", "table", "matrix", "points", "everywhere", "diagonal",
-]  # fmt: skip
-
-
-def every_place(tree: Any) -> list[tuple[Any, Any]]:
-    """Each container of a tree with each of its keys."""
-    keys = list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else []
-    return [(tree, key) for key in keys] + [place for key in keys for place in every_place(tree[key])]
-
 
 @pytest.mark.parametrize(
     "case", ["fraction", "kernel", "matrix", "varying floor", "independent noise", "several priors"]
@@ -236,18 +226,7 @@ def test_a_damaged_record_is_a_format_error_or_a_design_that_works(case: str) ->
     good = record_for(CASES[case]())
     chance, opened = random.Random(case), 0
     for _ in range(200):
-        record = copy.deepcopy(good)
-        for _ in range(chance.choice([1, 1, 2, 4])):
-            places = every_place(record)
-            tree, key = chance.choice(places)
-            action = chance.randrange(4)
-            if action == 0:
-                del tree[key]
-            elif action == 1:
-                source, other = chance.choice(places)
-                tree[key] = copy.deepcopy(source[other])
-            else:
-                tree[key] = copy.deepcopy(chance.choice(JUNK))
+        record = damaged(good, chance)
         try:
             design = record_design(record)
         except FormatError:
