@@ -92,9 +92,9 @@ class JointPrior:
 
     @classmethod
     def independent(cls, *parts: JointPrior | Mapping[str, Prior]) -> JointPrior:
-        """Outputs of different parts know nothing of each other; a part is a joint prior or ``{name: prior}``."""
+        """Outputs of different parts know nothing of each other; a part is a ``JointPrior`` or ``{name: prior}``."""
         if not parts:
-            raise InputError('parts is empty; give joint priors, or {"r": prior_r, "theta": prior_theta}.')
+            raise InputError('parts is empty; give a JointPrior, or {"r": prior_r, "theta": prior_theta}.')
         terms: list[Term] = []
         shift = 0
         singles = [single for part in parts for single in _singles(part)]
@@ -327,7 +327,7 @@ def _singles(part: JointPrior | Mapping[str, Prior]) -> list[JointPrior]:
         return [part]
     if not isinstance(part, Mapping) or not part:
         raise InputError(
-            f"parts has a {type(part).__name__} without names of outputs; give joint priors, or "
+            f"parts has a {type(part).__name__} without names of outputs; give a JointPrior, or "
             '{"r": prior_r, "theta": prior_theta}.'
         )
     for name, prior in part.items():
