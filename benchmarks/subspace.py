@@ -11,7 +11,6 @@ last lines have the shape of the paper's census data (five inputs), where subspa
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import torch
 import sfumato as sf
 from sfumato.data.inputs import as_inputs
 from sfumato.design.search import greedy_order
-from sfumato.linalg.subspace import SubspaceResult, subspace_positive_part
+from sfumato.linalg.subspace import FeasibleSubspace, SubspaceResult
 from sfumato.linalg.tensors import as_array, as_tensor
 from sfumato.programs.joint import explaining_root
 from sfumato.promise.readers import Reader
@@ -65,7 +64,11 @@ def matrices(
 
 def measure_one(name: str, size: int, repeat: int, device: str, eigh_up_to: int) -> dict[str, Any]:
     A, U = plane(size, device) if name == "plane" else census(size, device)
-    method = partial(subspace_positive_part, A, U, ACCURACY)
+
+    def method(lower: torch.Tensor | None = None) -> SubspaceResult | None:
+        subspace = FeasibleSubspace.of(A) if lower is None else FeasibleSubspace(A, lower)
+        return None if subspace is None else subspace.positive_part(U, ACCURACY)
+
     factor: list[torch.Tensor] = []
     # the factor goes away with the turn: no more than A and one factor are ever held
     actions = {

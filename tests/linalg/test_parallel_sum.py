@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import DIGITS, exact
-from sfumato.linalg.parallel_sum import parallel_sum_factor
+from sfumato.linalg.roots import parallel_sum_factor
 
 
 def random_noise(rng, n, rank, size):

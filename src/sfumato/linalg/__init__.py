@@ -16,9 +16,9 @@ from .hankel import (
     total_mass,
 )
 from .low_discrepancy import deal, fill_ball, fill_cube, fill_interval, halton
-from .parallel_sum import parallel_sum_factor
 from .pivots import Pivots, block_pivots, pivoted_cholesky
 from .positive_part import positive_part_by_sign, positive_part_factor, positive_part_there
+from .roots import Weighting, Whitening, parallel_sum_factor
 from .subspace import FeasibleSubspace
 from .tensors import (
     Matrix,
@@ -31,5 +31,3 @@ from .tensors import (
     units,
 )
 from .threads import one_thread, thread_share
-from .weighting import Weighting
-from .whitening import Whitening

@@ -3,6 +3,10 @@
 Among all M ⪰ 0 with ``c_iᵀ M⁺ c_i ≤ 1`` for the columns c_1 … c_m of C, the one of least log det on their span is
 ``M = Σ λ_i c_i c_iᵀ``, where λ is the D-optimal design (Titterington 1975). It does not depend on the units of the
 rows of C. Independent columns have λ_i = 1, M = C Cᵀ: nothing is left to search for.
+
+For the columns w_i of an r × m matrix W of rank r, write M(λ) = Σ λ_i w_i w_iᵀ and ω_i = w_iᵀ M(λ)⁻¹ w_i. The design
+λ ≥ 0 with Σ λ_i = r of largest log det M(λ) is the one with ω_i ≤ 1 for all i (Kiefer and Wolfowitz 1960), and any
+design is short of it by at most ``r log max_i ω_i``: that is the gap.
 """
 
 from __future__ import annotations
@@ -17,19 +21,24 @@ import scipy.linalg
 from ..arrays import Array
 from ..errors import InputError
 
-# D-optimal design by an interior point method: a dozen Newton steps, whatever the columns look like.
-#
-# max log det M(λ) − Σ λ_i over λ ≥ 0 has the optimality conditions ω_i(λ) + z_i = 1, λ_i z_i = 0, z ≥ 0, and there
-# Σ λ_i = Σ λ_i ω_i = r by itself. The derivative of ω is −(w_iᵀ M⁻¹ w_j)², so that each step solves one m × m system.
+#: Exchanges tried, besides one for each column, before the gap is closed with Newton steps instead.
+_PATIENCE = 200
+#: The Newton steps need a matrix with this many rows at most (512 MiB).
+_MOST_COLUMNS = 8192
+#: Rank-one updates lose digits; after so many everything is computed afresh.
+_REFRESH = 200
+#: Newton steps at most, and the share of the way to the border that each may go.
+_MOST_STEPS, _TO_THE_BORDER = 60, 0.99
 
-_MOST_STEPS = 60
-_TO_THE_BORDER = 0.99
+_UNIT = float(np.finfo(np.float64).eps)
 
 
 def interior_design(W: Array, accuracy: float) -> tuple[Array, int]:
-    """The weights λ, Σ λ_i = r, of smallest gap ``r log max_i ω_i`` that were met, and the number of steps.
+    """The weights λ, Σ λ_i = r, of smallest gap that were met, and the number of steps: about a dozen for any columns.
 
-    Mehrotra's predictor and corrector; it stops at ``accuracy``, or where round-off ends the progress.
+    max log det M(λ) − Σ λ_i over λ ≥ 0 has the optimality conditions ω_i(λ) + z_i = 1, λ_i z_i = 0, z ≥ 0, and there
+    Σ λ_i = Σ λ_i ω_i = r by itself. The derivative of ω is −(w_iᵀ M⁻¹ w_j)², so that each step of Mehrotra's predictor
+    and corrector solves one m × m system. It stops at ``accuracy``, or where round-off ends the progress.
     """
     r, m = W.shape
     # with W Wᵀ = I these weights have ω_i = ‖w_i‖² / max ‖w‖² ≤ 1
@@ -77,20 +86,6 @@ def _reach(x: Array, dx: Array) -> float:
     return min(1.0, _TO_THE_BORDER * float(np.min(-x[shrinking] / dx[shrinking]))) if np.any(shrinking) else 1.0
 
 
-# D-optimal design: the weights of some vectors under which the information they carry together is largest.
-#
-# For the columns w_i of an r × m matrix W of rank r, write M(λ) = Σ λ_i w_i w_iᵀ and ω_i = w_iᵀ M(λ)⁻¹ w_i. The
-# design λ ≥ 0 with Σ λ_i = r of largest log det M(λ) is the one with ω_i ≤ 1 for all i (Kiefer and Wolfowitz 1960), and
-# any design is short of it by at most ``r log max_i ω_i``: that is the gap.
-
-#: Exchanges tried, besides one for each column, before the gap is closed with Newton steps instead.
-_PATIENCE = 200
-#: The Newton steps need a matrix with this many rows at most (512 MiB).
-_MOST_COLUMNS = 8192
-#: Rank-one updates lose digits; after so many everything is computed afresh.
-_REFRESH = 200
-
-
 def optimal_design(W: Array, accuracy: float) -> tuple[Array, int]:
     """Weights λ ≥ 0 with Σ λ_i = r whose gap is at most ``accuracy``, and how many steps it took.
 
@@ -117,15 +112,15 @@ def optimal_design(W: Array, accuracy: float) -> tuple[Array, int]:
     return best, steps + newton_steps
 
 
-def leverages(W: Array, weights: Array) -> Array:
-    """ω_i = w_iᵀ M(λ)⁻¹ w_i."""
+def largest_leverage(W: Array, weights: Array) -> float:
+    """max_i ω_i."""
     white = np.linalg.solve(np.linalg.cholesky((W * weights) @ W.T), W)
-    return np.asarray(np.einsum("ij,ij->j", white, white))
+    return float(np.einsum("ij,ij->j", white, white).max())
 
 
 def design_gap(W: Array, weights: Array) -> float:
     """``r log max_i ω_i`` for weights that add up to r: how far log det M(λ) can be from the largest."""
-    return int(W.shape[0]) * math.log(max(float(leverages(W, weights).max()), 1.0))
+    return int(W.shape[0]) * math.log(max(largest_leverage(W, weights), 1.0))
 
 
 def _exchange(W: Array, accuracy: float, most: int) -> tuple[Array, int]:
@@ -164,9 +159,6 @@ def _exchange(W: Array, accuracy: float, most: int) -> tuple[Array, int]:
 def _afresh(W: Array, weight: Array) -> tuple[Array, Array]:
     inverse = np.asarray(np.linalg.inv((W * weight) @ W.T), dtype=np.float64)
     return inverse, np.asarray(np.einsum("ij,ij->j", W, inverse @ W))
-
-
-_UNIT = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +241,7 @@ def smallest_ellipsoid(columns: Any, accuracy: float = 1e-7) -> Ellipsoid:
     shift = 0.0
     if rank < p or room > 1e-3:
         room, shift = 2.0 * margin, (left / margin) ** 2
-    raised = float(leverages(W, best).max()) / (1.0 - room) ** 2
+    raised = largest_leverage(W, best) / (1.0 - room) ** 2
     weights[there] = raised * best
     return Ellipsoid(
         factor=size * axes @ np.linalg.cholesky(raised * design),

@@ -1,4 +1,7 @@
-"""Pivots of a covariance matrix in blocks: nearly those of pivoted Cholesky, at the speed of matrix products."""
+"""Pivoted Cholesky: the rows of a covariance matrix in the order in which they matter.
+
+One row at a time, or in blocks: nearly the same rows, at the speed of matrix products.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from ..arrays import Array, Index
 from .tensors import Matrix, as_array, as_tensor
-
-# Pivoted Cholesky: the rows of a covariance matrix in the order in which they matter.
 
 
 @dataclass(frozen=True, eq=False)
 class Pivots:
     """``order`` lists the picked rows; ``largest[k]`` is the largest variance left once k rows are picked."""
 
-    order: npt.NDArray[np.intp]
+    order: Index
     largest: Array
 
-    def prefix(self, tolerance: float) -> npt.NDArray[np.intp]:
+    def prefix(self, tolerance: float) -> Index:
         """The shortest start of ``order`` that leaves no variance above ``tolerance`` (all of it if none does)."""
         reached = np.flatnonzero(self.largest <= tolerance)
         return self.order[: int(reached[0])] if reached.size else self.order
@@ -34,22 +34,29 @@ def pivoted_cholesky(diagonal: Array, column: Callable[[int], Array], tolerance:
     ``column(i)`` is the i-th column of the matrix. Stops when the largest variance left is at most ``tolerance``, or
     after ``limit`` rows.
     """
-    left = np.array(diagonal, dtype=np.float64)
-    size = left.shape[0]
-    limit = min(limit, size)
-    factor = np.zeros((size, limit))
+    order, largest, _ = _pivots(diagonal, np.ones(len(diagonal)), column, tolerance, limit)
+    return Pivots(np.array(order, dtype=np.intp), np.array(largest))
+
+
+def _pivots(
+    variances: Array, unit: Array, column: Callable[[int], Array], tolerance: float, limit: int
+) -> tuple[list[int], list[float], Array]:
+    """The picked rows, the largest share of ``unit`` left before each and after all, and L with its rows."""
+    left = np.array(variances, dtype=np.float64)
+    limit = min(limit, len(left))
+    factor = np.zeros((len(left), limit))
     order: list[int] = []
-    largest = [float(left.max())]
+    largest = [float(np.max(left / unit))]
     while largest[-1] > tolerance and len(order) < limit:
-        k, pivot = len(order), int(np.argmax(left))
+        k, pivot = len(order), int(np.argmax(left / unit))
         direction = column(pivot) - factor[:, :k] @ factor[pivot, :k]
         direction /= np.sqrt(left[pivot])
         factor[:, k] = direction
         left = np.maximum(left - direction**2, 0.0)
         left[pivot] = 0.0
         order.append(pivot)
-        largest.append(float(left.max()))
-    return Pivots(np.array(order, dtype=np.intp), np.array(largest))
+        largest.append(float(np.max(left / unit)))
+    return order, largest, factor
 
 
 #: How many rows are looked at together.
@@ -106,7 +113,11 @@ def block_pivots(
             factor = wanted.new_zeros(limit, len(left))
         known = factor[:k, block]
         schur = as_array(wanted[block] - known.T @ known)
-        kept, lower = _independent(schur, diagonal[block], least, limit - k)
+        variances, unit = np.diag(schur), diagonal[block]
+        # the first of them is always taken, whatever round-off says
+        least = min(least, 0.5 * float(np.max(variances / unit)))
+        kept, _, triangle = _pivots(variances, unit, schur.T.__getitem__, least, limit - k)
+        lower = np.tril(triangle[kept, : len(kept)])
         new = wanted[:, kept].T - known[:, kept].T @ factor[:k]
         new = torch.linalg.solve_triangular(as_tensor(lower, wanted.device), new, upper=False)
         factor[k : k + len(kept)] = new
@@ -118,18 +129,3 @@ def block_pivots(
         left[block if waiting.size else block[kept]] = 0.0
         means[-1] = float(np.mean(left))
     return BlockPivots(np.array(order, dtype=np.intp), left, np.maximum(means, 0.0))
-
-
-def _independent(schur: Array, diagonal: Array, least: float, limit: int) -> tuple[list[int], Array]:
-    """Pivoted Cholesky of a small matrix as far as shares of ``diagonal`` above ``least`` are left; kept rows, L."""
-    left, factor = np.diag(schur).copy(), np.zeros_like(schur)
-    kept: list[int] = []
-    while len(kept) < min(limit, len(left)):
-        k, pivot = len(kept), int(np.argmax(left / diagonal))
-        if kept and left[pivot] <= least * diagonal[pivot]:
-            break
-        factor[:, k] = (schur[:, pivot] - factor[:, :k] @ factor[pivot, :k]) / np.sqrt(left[pivot])
-        left = np.maximum(left - factor[:, k] ** 2, 0.0)
-        left[pivot] = 0.0
-        kept.append(pivot)
-    return kept, np.tril(factor[kept, : len(kept)])

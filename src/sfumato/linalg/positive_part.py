@@ -1,9 +1,9 @@
-"""The positive part from the matrix sign, without any eigenvector: ``B⁺ = (B + |B|)/2``, ``|B| = B sign(B)``.
+"""The positive part B⁺ of a symmetric matrix, as a factor: from eigenvectors, or from the matrix sign without any.
 
-The paper suggests a rational approximation of ``(B²)^{1/2}``. The best way to make one is to compose small ones:
-``X ← (ζX + (ζX)⁻¹)/2``, Newton's iteration for ``X² = I`` with the scaling of Byers and Xu (2008), is after k steps a
-rational function of degree 2ᵏ, and for k = 9 within round-off of the sign on ``[−1, −10⁻¹⁶] ∪ [10⁻¹⁶, 1]``. A step is
-one matrix inverse, so that it parallelises where an eigensolver does not.
+``B⁺ = (B + |B|)/2``, ``|B| = B sign(B)``. The paper suggests a rational approximation of ``(B²)^{1/2}``. The best way
+to make one is to compose small ones: ``X ← (ζX + (ζX)⁻¹)/2``, Newton's iteration for ``X² = I`` with the scaling of
+Byers and Xu (2008), is after k steps a rational function of degree 2ᵏ, and for k = 9 within round-off of the sign on
+``[−1, −10⁻¹⁶] ∪ [10⁻¹⁶, 1]``. A step is one matrix inverse, so that it parallelises where an eigensolver does not.
 
 Eigenvalues at round-off level have no sign to speak of. B is moved down by a shift δ of that size first, so that they
 count as negative; δ is given back as ``shift``, isotropic noise that covers them and every error made on the way.
@@ -20,8 +20,6 @@ from scipy.linalg import lapack
 
 from ..arrays import Array
 from ..errors import InputError
-
-# The positive part of a symmetric matrix, as a factor.
 
 
 def positive_part_factor(B: Array, rank: int | None = None) -> Array:
@@ -47,8 +45,13 @@ def positive_part_there(B: torch.Tensor) -> torch.Tensor:
     return factor
 
 
+#: u = 2⁻⁵³, the largest relative error of one operation in float64.
 UNIT = float(np.finfo(np.float64).eps) / 2
-#: Ten are enough where eigenvalues differ by a factor of 10¹⁶.
+
+#: The first shift is this many n·u·‖B‖; where the proof fails with it, it is doubled (docs/roundoff.md).
+FIRST_SHIFT = 4.0
+
+#: Of Newton's steps at most; ten are enough where eigenvalues differ by a factor of 10¹⁶.
 STEPS = 30
 
 
@@ -86,7 +89,7 @@ def _in_units(B: Array) -> SignedPart:
     if covers(nothing, 0.0, B):
         return SignedPart(nothing, 0.0, 0)
     norm = min(float(np.linalg.norm(B)), float(np.max(np.sum(np.abs(B), axis=1))))
-    shift = 4.0 * n * UNIT * norm
+    shift = FIRST_SHIFT * n * UNIT * norm
     while True:
         lowered = B - shift * np.eye(n)
         try:

@@ -21,6 +21,10 @@ from .threads import torch_threads
 
 UNIT = torch.finfo(torch.float64).eps
 
+#: Round-off that counts against us (docs/roundoff.md), in units of 2.2e-16: that of U = P R and of W as A⁻¹ sees it,
+#: that of the small eigensolver, and of U itself, below which a direction of U is left out.
+WHITENED, SMALL_EIGENVALUES, COLUMNS = 16.0, 8.0, 4.0
+
 #: A basis of more than this share of all directions is no quicker than an eigensolver, unless it is tiny.
 LARGEST_SHARE, TINY = 0.35, 32
 
@@ -52,25 +56,6 @@ class SubspaceResult:
     size: int
 
 
-def subspace_positive_part(
-    A: torch.Tensor, U: torch.Tensor, accuracy: float = 1e-8, lower: torch.Tensor | None = None
-) -> SubspaceResult | None:
-    """F with ``F Fᵀ ⪰ U Uᵀ − A`` whose trace is within the share ``accuracy`` of the least; None where that is slow.
-
-    Guarantee: ``Uᵀ(A + F Fᵀ)⁻¹U ⪯ I`` however far it got, except for the round-off that A and U have themselves.
-    ``A`` is positive definite and ``lower`` its Cholesky factor, computed here if it is not at hand; everything is
-    float64 and stays on the device of ``A``. None (too many columns, too slow a convergence, or an A without a
-    Cholesky factor) takes less work than the eigendecomposition that is then needed.
-
-    >>> A, U = torch.eye(3, dtype=torch.float64), torch.tensor([[2.0], [0.0], [0.0]], dtype=torch.float64)
-    >>> result = subspace_positive_part(A, U)
-    >>> (result.factor @ result.factor.T).round(decimals=9).tolist()
-    [[3.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    """
-    subspace = FeasibleSubspace.of(A, lower)
-    return None if subspace is None else subspace.positive_part(U, accuracy)
-
-
 class FeasibleSubspace:
     """P, and what A and A⁻¹ make of it. It grows, and nothing that is known of its columns is computed again.
 
@@ -94,13 +79,10 @@ class FeasibleSubspace:
         self._forget()
 
     @classmethod
-    def of(cls, A: torch.Tensor, lower: torch.Tensor | None = None) -> FeasibleSubspace | None:
+    def of(cls, A: torch.Tensor) -> FeasibleSubspace | None:
         """The empty basis; None where A is not positive definite to working precision."""
-        if lower is None:
-            lower, failed = torch.linalg.cholesky_ex(A)
-            if int(failed) != 0:
-                return None
-        return cls(A, lower)
+        lower, failed = torch.linalg.cholesky_ex(A)
+        return cls(A, lower) if int(failed) == 0 else None
 
     @property
     def size(self) -> int:
@@ -108,7 +90,17 @@ class FeasibleSubspace:
         return self.P.shape[1]
 
     def positive_part(self, U: torch.Tensor, accuracy: float = 1e-8) -> SubspaceResult | None:
-        """As ``subspace_positive_part``, from the basis that is there."""
+        """F with ``F Fᵀ ⪰ U Uᵀ − A`` and a trace within the share ``accuracy`` of the least; None where that is slow.
+
+        Guarantee: ``Uᵀ(A + F Fᵀ)⁻¹U ⪯ I`` however far it got, except for the round-off that A and U have themselves.
+        None (too many columns, or too slow a convergence) takes less work than the eigendecomposition that is then
+        needed. Everything is float64 and stays on the device of A.
+
+        >>> A, U = torch.eye(3, dtype=torch.float64), torch.tensor([[2.0], [0.0], [0.0]], dtype=torch.float64)
+        >>> result = FeasibleSubspace.of(A).positive_part(U)
+        >>> (result.factor @ result.factor.T).round(decimals=9).tolist()
+        [[3.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+        """
         with torch_threads(1) if len(self.lower) < SOME_ROWS else nullcontext():
             for result in self.iterates(U, accuracy):
                 if result.trace - result.lower_bound <= accuracy * result.trace:
@@ -152,10 +144,9 @@ class FeasibleSubspace:
         """The eigenpairs of ``T = (R Rᵀ − N)⁺`` and the squares ``vᵀ(R Rᵀ − PᵀAP)v``, which add up to a lower bound."""
         half = torch.linalg.solve_triangular(self.W, torch.eye(self.size).to(self.W), upper=True)
         target = needed - half @ half.T
-        # round-off counts against us: that of U = P R and of W, as A⁻¹ sees it, and that of the eigensolver
         size = float(needed.trace())
-        target += 16 * UNIT * math.sqrt(size) * max(self.sharpest, float(torch.linalg.norm(self.W))) * needed
-        target.diagonal().add_(8 * UNIT * size)
+        target += WHITENED * UNIT * math.sqrt(size) * max(self.sharpest, float(torch.linalg.norm(self.W))) * needed
+        target.diagonal().add_(SMALL_EIGENVALUES * UNIT * size)
         values, vectors = torch.linalg.eigh(target)
         positive = values > 0
         values, vectors = values[positive], vectors[:, positive]
@@ -170,7 +161,7 @@ class FeasibleSubspace:
         outside -= self.P @ (self.P.T @ outside)
         Q, triangle = _orthonormal(outside)
         left, sizes, _ = torch.linalg.svd(triangle.cpu())
-        new = left[:, sizes > 4 * UNIT * float(torch.linalg.norm(U))]
+        new = left[:, sizes > COLUMNS * UNIT * float(torch.linalg.norm(U))]
         if self.size + new.shape[1] > most:
             if self.size == 0:
                 return False
