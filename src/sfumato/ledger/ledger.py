@@ -171,8 +171,9 @@ class Ledger:
         promises_of(made)
         self._commit(release, made, None)
         certificate = self._worst(distinct_promises(promises_of(made)))
+        releases = self.releases
         for promise in self.promises():
-            kept, _ = promise.kept_by(self.releases)
+            kept, _ = promise.kept_by(releases)
             if not kept.holds:
                 warnings.warn(
                     f"with this release a promise is broken: {kept.promise}. Readers get to {kept.floor_ratio:.4g} of "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import final
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from ..arrays import Array, Index
-from ..data import Inputs, Part
+from ..data import Inputs
 from ..errors import InputError
 from ..linalg import as_tensor
 from ..models import Prior, kernel_matrix
@@ -397,12 +397,8 @@ class FunctionalNoise(Noise):
     def none_at(self, inputs: Inputs) -> Noise:
         return replace(self, mixing=np.zeros_like(self.mixing), inputs=inputs, known_trace=0.0)
 
-    def parts(self) -> Sequence[Part]:
-        """The rows, part after part."""
-        return self.inputs.parts()
-
     def _blocks(self) -> Iterator[Array]:
-        return (part.inputs() for part in self.parts())
+        return (part.inputs() for part in self.inputs.parts())
 
 
 def no_noise(rows: int) -> Noise:
