@@ -27,8 +27,8 @@ MOST_INPUTS = 200
 #: Attackers work with n × n matrices; beyond this many rows they would take hours.
 MOST_ROWS = 4000
 
-#: Turns 0 and 1 of a region's sequence are those of designs and certificates.
-_TURN = 2
+#: Batches 0 and 1 of a region's probes are those of designs and certificates: an audit looks elsewhere.
+_BATCH = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ def between_rows(design: Design) -> Array:
     # a floor that varies is known from a file only where it was written down
     places = design.tolerance.listed_at
     if places is None:
-        places = design.region.probes(MOST_INPUTS // 2, design.representatives, batch=_TURN)
+        places = design.region.probes(MOST_INPUTS // 2, design.representatives, batch=_BATCH)
     return _some(places[design.region.contains(places)], MOST_INPUTS // 2)
 
 
@@ -207,9 +207,9 @@ def root_mean_square(values: Array) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
-def _some(places: Array, most: int) -> Array:
-    """At most ``most`` of the places, spread evenly."""
-    return places[evenly(len(places), most)]
+def _some(points: Array, most: int) -> Array:
+    """At most ``most`` of the points, spread evenly."""
+    return points[evenly(len(points), most)]
 
 
 Severity = Literal["none", "low", "medium", "high", "critical"]

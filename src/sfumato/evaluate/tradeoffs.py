@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..errors import GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..progress import Progress
 from ..progress import progress as show_progress
-from ..promise import Design, FloorTolerance, FractionTolerance
+from ..promise import Design, FloorTolerance, FractionTolerance, Tolerance
 from ..regions import Region
 from .tradeoff_readers import (
     DELTA,
@@ -46,7 +46,18 @@ PROMISES: dict[str, dict[str, Any]] = {
 #: The levels that are compared if none are named.
 ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 
-Level: TypeAlias = FractionTolerance | FloorTolerance
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A level of protection that was asked for, as α or as a floor; ``words`` is the number, ``alpha`` of a floor is NaN."""
+
+    tolerance: Tolerance
+    words: str
+    alpha: float = math.nan
+
+    def floor(self, prior: Prior, points: Array) -> Array:
+        """The least standard deviation that readers must keep at ``points``."""
+        return self.tolerance.floor(prior, points)
 
 
 def checked_problem(prior: Any, X: Any, region: Any) -> tuple[Inputs, Region]:
@@ -69,15 +80,18 @@ def checked_problem(prior: Any, X: Any, region: Any) -> tuple[Inputs, Region]:
 
 
 def asked_levels(alphas: Any, floors: Any) -> list[Level]:
-    """One tolerance for each level."""
+    """Each level that was asked for, checked."""
     word, given = ("alphas", alphas) if floors is None else ("floors", floors)
-    listed = [given] if isinstance(given, (int, float)) and not isinstance(given, bool) else given
-    if isinstance(listed, str) or not hasattr(listed, "__iter__") or not len(list(listed)):
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        given = [given]
+    listed = list(given) if hasattr(given, "__iter__") and not isinstance(given, str) else []
+    if not listed:
         raise InputError(f"{word} is {given!r}; give one or more numbers, such as {word}=[0.1, 0.3].")
-    made = [FractionTolerance(one) if floors is None else FloorTolerance(one) for one in listed]
-    if any(callable(one.value) for one in made if isinstance(one, FloorTolerance)):
-        raise InputError("floors has a function in it; give numbers, in the units of y.")
-    return list(made)
+    if any(callable(one) for one in listed):
+        raise InputError(f"{word} has a function in it; give numbers{', in the units of y' if floors else ''}.")
+    if floors is None:
+        return [Level(FractionTolerance(alpha), f"{alpha:g}", alpha) for alpha in listed]
+    return [Level(FloorTolerance(floor), f"{floor:g}") for floor in listed]
 
 
 def asked_ways(ways: Any) -> list[str]:
@@ -92,9 +106,7 @@ def asked_ways(ways: Any) -> list[str]:
 
 def called(*levels: Level) -> str:
     """Levels in words."""
-    word = "α" if isinstance(levels[0], FractionTolerance) else "floor"
-    numbers = (one.alpha if isinstance(one, FractionTolerance) else one.value for one in levels)
-    return f"{word} = {', '.join(f'{one:g}' for one in numbers)}"
+    return f"{'floor' if math.isnan(levels[0].alpha) else 'α'} = {', '.join(level.words for level in levels)}"
 
 
 def tradeoff(
@@ -217,7 +229,7 @@ class _Comparison:
         if way == "diagonal" and len(self.inputs) > FEW_ROWS:
             self.skipped.append((way, f"it cannot be compressed, so it is compared up to {FEW_ROWS:,} rows only"))
             return None
-        how: dict[str, Any] = {"tolerance": level, "cover": self.cover, "progress": False, **PROMISES[way]}
+        how: dict[str, Any] = {"tolerance": level.tolerance, "cover": self.cover, "progress": False, **PROMISES[way]}
         try:
             return protect(self.prior, self.inputs, self.region, **how)
         except InputError as error:
@@ -237,7 +249,7 @@ class _Comparison:
         nothing: dict[str, Any] = {"holds": None, "noise": 0.0, "spill": math.nan}
         return Line(
             way=way,
-            alpha=level.alpha if isinstance(level, FractionTolerance) else math.nan,
+            alpha=math.nan if level is None else level.alpha,
             floor=math.nan if level is None else float(np.min(level.floor(self.prior, self.places.inside))),
             learnt=float(np.max(1.0 - inside / self.prior_inside)),
             least_std=float(np.sqrt(np.min(inside))),
