@@ -49,7 +49,7 @@ ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A level of protection that was asked for, as α or as a floor; ``words`` is the number, ``alpha`` of a floor is NaN."""
+    """A level that was asked for, as α or as a floor; ``words`` is the number, ``alpha`` of a floor is NaN."""
 
     tolerance: Tolerance
     words: str
