@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
-from .command import DO_NOT_PUBLISH
+from .command import exit_by
 from .files import open_release, true_values
 from .options import Json, LedgerFile, ReleaseFile, TruthColumn, flag, option
 from .printing import as_json
@@ -28,10 +28,7 @@ def report(
         option("FILE", "Your table, .csv or .parquet, with the secret values: the page is then for the owner only."),
     ] = None,
     output: TruthColumn = None,
-    audit: Annotated[
-        bool,
-        flag("--audit", "With --truth: let adversaries try, and show what they achieve."),
-    ] = False,
+    audit: Annotated[bool, flag("--audit", "With --truth: let adversaries try, and show what they achieve.")] = False,
     ledger: LedgerFile = None,
     title: Annotated[str | None, option("TEXT", "The title of the page.")] = None,
     json: Json = False,
@@ -52,14 +49,17 @@ def report(
         given["audit"] = attack(release, given["truth"], progress=not json)
     _, facts = write_report(release, out, **given, progress=not json)
     verdict = facts.certificate.verdict
-    void = verdict == "do not publish"
     if json:
-        said = {"publish": not void, "verdict": verdict, "why": facts.why, "owner_only": truth is not None}
+        said = {
+            "publish": verdict != "do not publish",
+            "verdict": verdict,
+            "why": facts.why,
+            "owner_only": truth is not None,
+        }
         as_json({"release": release_file, "report": out, **said})
     else:
         typer.echo(f"Written: {out}")
         if truth is not None:
             typer.echo("OWNER ONLY: it contains the truth; do not publish it.")
         typer.echo(f"{facts.verdict_in_words}. {facts.why}".strip())
-    if void:
-        raise typer.Exit(DO_NOT_PUBLISH)
+    exit_by(verdict)

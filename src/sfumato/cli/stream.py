@@ -59,7 +59,8 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     def design() -> tuple[Design, Certificate]:
         how = {**asked.promise, **noise.settings(), "engine": engine, "device": device, "progress": show}
         few = rows_to_fit(rows, where, large.fit_rows, fit.fit_outside)
-        prior = fit_prior(rows.select(few), rows.column(output).select(few), **fit.settings(), progress=show)
+        given = {**fit.settings(), "exclude": where if fit.fit_outside else None, "progress": show}
+        prior = fit_prior(rows.select(few), rows.column(output).select(few), **given)
         with findings_are_shown_later():
             mechanism = protect(prior, rows, where, **how, method="compressed")
         return mechanism.design, mechanism.certificate
@@ -106,16 +107,23 @@ def _check_places(data: list[Path], files: list[Path], out: Path) -> None:
 
 
 def rows_to_fit(rows: StoredInputs, where: Region, count: int, outside: bool) -> Index:
-    """The places of ``count`` rows that are spread evenly over all of them, or over those outside the region."""
+    """The places of ``count`` rows that are spread evenly over all of them.
+
+    ``outside`` the region, they are spread over the rows there, and rows inside are beside them: ``fit_prior`` leaves
+    these out, and knows then how many there were.
+    """
+    import numpy as np
+
     from ..arrays import evenly
     from ..data import SAMPLE
 
     if count < 2:
         raise InputError(f"--fit-rows is {count}; give at least 2.")
     places = evenly(len(rows), max(SAMPLE, count))
-    if outside:
-        places = places[~where.bind(rows).contains(rows.select(places).values)]
-        if len(places) == 0:
-            raise InputError("--fit-outside: no rows are outside the region; leave it out, or choose a smaller region.")
-    chosen: Index = places[evenly(len(places), count)]
-    return chosen
+    if not outside:
+        return places[evenly(len(places), count)]
+    inside = where.bind(rows).contains(rows.select(places).values)
+    if inside.all():
+        raise InputError("--fit-outside: no rows are outside the region; leave it out, or choose a smaller region.")
+    kept = places[~inside]
+    return np.sort(np.concatenate([kept[evenly(len(kept), count)], places[inside]]))
