@@ -39,7 +39,7 @@ def quiet(_):
     pass
 
 
-def usage(sigma, points, alpha=ALPHA):
+def learnt_share(sigma, points, alpha=ALPHA):
     """kᵀM⁻¹k / (α K(s,s)), dense."""
     cross = kernel(X, points)
     return np.einsum("ij,ij->j", cross, np.linalg.solve(A + sigma, cross)) / (alpha * VARIANCE)
@@ -52,8 +52,8 @@ def test_the_floor_is_kept_on_a_fresh_dense_grid(cover, alpha):
     a, b = np.meshgrid(np.linspace(0.3, 0.7, 53), np.linspace(0.4, 0.8, 59))
     grid = np.column_stack([a.ravel(), b.ravel()])
     assert proposal.cover == cover
-    assert usage(proposal.noise.covariance(), grid, alpha).max() <= 1.0
-    assert usage(np.zeros_like(A), grid, alpha).max() > 1.5
+    assert learnt_share(proposal.noise.covariance(), grid, alpha).max() <= 1.0
+    assert learnt_share(np.zeros_like(A), grid, alpha).max() > 1.5
 
 
 @pytest.mark.parametrize("cover", ["greedy", "exchange"])
@@ -89,7 +89,7 @@ def test_rows_are_the_rows_inside():
     proposal = propose(problem(), "rows", Margins(), None, 0, quiet)
     inside = np.all((X >= [0.3, 0.4]) & (X <= [0.7, 0.8]), axis=1)
     assert np.array_equal(proposal.sensitive, X[inside])
-    assert usage(proposal.noise.covariance(), X[inside]).max() <= 1 + 1e-9
+    assert learnt_share(proposal.noise.covariance(), X[inside]).max() <= 1 + 1e-9
 
 
 def test_rows_without_rows_are_refused():
@@ -108,17 +108,17 @@ def test_where_nobody_learns_too_much_no_noise_is_proposed():
         assert len(proposal.sensitive) == 1
 
 
-def test_usage_by_woodbury_is_the_direct_one():
+def test_what_is_learnt_by_woodbury_is_the_direct_one():
     task, points = problem(), LOOK
     noise = task.program(SIX).solve(0.8).noise
     assert noise.rank > 0
     assert task.probes(points).views[0].bare is not None
-    assert task.learnt(noise, task.probes(points)) == pytest.approx(usage(noise.covariance(), points), rel=1e-9)
+    assert task.learnt(noise, task.probes(points)) == pytest.approx(learnt_share(noise.covariance(), points), rel=1e-9)
     none = CorrelatedNoise(np.zeros((len(X), 0)))
-    assert task.learnt(none, task.probes(points)) == pytest.approx(usage(np.zeros_like(A), points), rel=1e-9)
+    assert task.learnt(none, task.probes(points)) == pytest.approx(learnt_share(np.zeros_like(A), points), rel=1e-9)
 
 
-def test_usage_without_noise_in_the_data_is_the_direct_one():
+def test_what_is_learnt_without_noise_in_the_data_is_the_direct_one():
     prior = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE))
     task, points = problem(prior=prior), LOOK
     noise = task.program(SIX).solve(0.8).noise
@@ -129,14 +129,14 @@ def test_usage_without_noise_in_the_data_is_the_direct_one():
     assert task.learnt(noise, task.probes(points)) == pytest.approx(direct, rel=1e-7)
 
 
-def test_rough_usage_is_that_of_the_whitened_noise():
+def test_what_is_roughly_learnt_is_that_of_the_whitened_noise():
     task, points, S = problem(), LOOK, SIX
     L, cross = np.linalg.cholesky(A), kernel(X, S)
     U = np.linalg.solve(L, cross)
     values, vectors = np.linalg.eigh(U @ np.linalg.solve(ALPHA * kernel(S, S), U.T) - np.eye(len(X)))
     rough = L @ (vectors * np.maximum(values, 0.0)) @ vectors.T @ L.T
     found = task.program(S).roughly_learnt(1.0, task.probes(points))
-    assert found == pytest.approx(usage(rough, points), rel=1e-9)
+    assert found == pytest.approx(learnt_share(rough, points), rel=1e-9)
     # it keeps the joint promise too
     seen = cross.T @ np.linalg.solve(A + rough, cross)
     assert np.linalg.eigvalsh(ALPHA * kernel(S, S) - seen)[0] >= -1e-9
@@ -144,7 +144,7 @@ def test_rough_usage_is_that_of_the_whitened_noise():
 
 def test_only_inputs_that_need_noise_are_watched():
     task, points = problem(), WIDE
-    bare = usage(np.zeros_like(A), points)
+    bare = learnt_share(np.zeros_like(A), points)
     probes = task.probes_in_need(points, 0.9)
     assert np.array_equal(probes.points, points[bare > 0.9])
     assert 0 < len(probes.points) < 300
@@ -185,7 +185,7 @@ def test_cutting_planes_keep_the_floor_on_a_fresh_dense_grid_with_hardly_more_th
     a, b = np.meshgrid(np.linspace(0.3, 0.7, 53), np.linspace(0.4, 0.8, 59))
     grid = np.column_stack([a.ravel(), b.ravel()])
     assert mechanism.certificate.holds
-    assert usage(mechanism.noise.covariance(), grid).max() <= 1.0
+    assert learnt_share(mechanism.noise.covariance(), grid).max() <= 1.0
     assert mechanism.certificate.gap <= 1e-3
     assert mechanism.certificate.cover == ("greedy" if cover == "greedy" else "exchange")
 
@@ -207,7 +207,7 @@ def test_pointwise_rows_are_all_protected_and_the_gap_between_them_is_reported()
     with pytest.warns(sf.GuaranteeWarning, match="Only the rows"):
         mechanism = pointwise(cover="rows")
     inside = np.all((X >= [0.3, 0.4]) & (X <= [0.7, 0.8]), axis=1)
-    assert usage(mechanism.noise.covariance(), X[inside]).max() <= 1 + 1e-9
+    assert learnt_share(mechanism.noise.covariance(), X[inside]).max() <= 1 + 1e-9
     assert mechanism.certificate.floor_ratio < 1 - 1e-6
 
 

@@ -17,7 +17,7 @@ from ..models import Prior
 from ..noise import FunctionalNoise
 from ..programs import explaining_root
 from ..progress import Progress
-from ..promise import Cover, Design, Reader, Tolerance
+from ..promise import Cover, Design, Reader, SensitiveValues, Tolerance
 from ..proof import (
     LEAST_SHARE,
     MOST_CENTRES,
@@ -52,6 +52,10 @@ class VirtualExposure:
     number: int
 
     @property
+    def unknown(self) -> SensitiveValues:
+        return self.reader.function
+
+    @property
     def device(self) -> None:
         """Virtual rows are few: they are worked on by the CPU."""
         return None
@@ -81,13 +85,13 @@ class VirtualExposure:
         values = self.features.at(sensitive)
         cross = self.virtual.cross(self.number, values)
         if self.joint:
-            delta = self.tolerance.matrix(self.reader.function, sensitive)
+            delta = self.tolerance.matrix(self.unknown, sensitive)
             return explaining_root(cross, delta - self._rest(sensitive, values))
         return cross / np.sqrt(self._budget(sensitive, values))
 
     def at(self, points: Array) -> tuple[Matrix, Array]:
-        if np.any(self.tolerance.budget(self.reader.function, points) <= 0):
-            self.tolerance.check(self.reader.function, points, self.inputs)
+        if np.any(self.tolerance.budget(self.unknown, points) <= 0):
+            self.tolerance.check(self.unknown, points, self.inputs)
         values = self.features.at(points)
         return self.virtual.cross(self.number, values), self._budget(points, values)
 
@@ -106,7 +110,7 @@ class VirtualExposure:
 
     def _budget(self, points: Array, values: Array) -> Array:
         """How much the virtual rows may explain, once what the features leave out is known."""
-        budget = self.tolerance.budget(self.reader.function, points) - self.features.left_out(points, values)
+        budget = self.tolerance.budget(self.unknown, points) - self.features.left_out(points, values)
         # where the features leave out more than may be learnt nothing can be promised
         return np.asarray(np.maximum(budget, np.finfo(float).tiny))
 

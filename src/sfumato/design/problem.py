@@ -24,7 +24,7 @@ from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, squared_nor
 from ..models import Prior
 from ..noise import CorrelatedNoise, IndependentNoise, Noise
 from ..programs import Demand, correlated_noise, diagonal_noise, needed_everywhere, promised_root
-from ..promise import Cover, Design, Guarantee, Reader, Structure, Tolerance
+from ..promise import Cover, Design, Guarantee, Reader, SensitiveValues, Structure, Tolerance
 from ..proof import objective
 from ..regions import Region
 from .closed_form import ClosedForm, DataCovariance
@@ -118,8 +118,12 @@ class Exposure(DataCovariance, Protocol):
     def reader(self) -> Reader: ...
 
     @property
+    def unknown(self) -> SensitiveValues:
+        """What is sensitive, as this reader sees it."""
+
+    @property
     def tolerance(self) -> Tolerance:
-        """What this reader may still learn."""
+        """How much of it this reader may still learn."""
 
     @property
     def joint(self) -> bool:
@@ -182,6 +186,10 @@ class RowsExposure:
     device: str | None = None
 
     @property
+    def unknown(self) -> SensitiveValues:
+        return self.reader.function
+
+    @property
     def size(self) -> int:
         return len(self.inputs)
 
@@ -208,17 +216,15 @@ class RowsExposure:
         sensitive = sensitive[self.tolerance.applies_to(sensitive)]
         if not len(sensitive):
             return np.zeros((self.size, 0))
-        function = self.reader.function
-        cross = as_array(function.with_data(self.inputs, sensitive, self.device))
-        return promised_root(cross, self.tolerance, function, sensitive, self.joint)
+        cross = as_array(self.unknown.with_data(self.inputs, sensitive, self.device))
+        return promised_root(cross, self.tolerance, self.unknown, sensitive, self.joint)
 
     def at(self, points: Array) -> tuple[Matrix, Array]:
-        function = self.reader.function
-        budget = self.tolerance.budget(function, points)
+        budget = self.tolerance.budget(self.unknown, points)
         if np.any(budget <= 0):
             # a floor that varies may pass the prior's own spread between the inputs that were probed first
-            self.tolerance.check(function, points, self.inputs)
-        return function.with_data(self.inputs, points, self.device), budget
+            self.tolerance.check(self.unknown, points, self.inputs)
+        return self.unknown.with_data(self.inputs, points, self.device), budget
 
     def shift(self, level: float) -> float:
         past = self.reader.past.may_show_rows

@@ -227,7 +227,7 @@ def independent_points(solver: Solver, points: Array, threshold: float) -> Array
         own = np.flatnonzero(tolerance.applies_to(points))
         if not own.size:
             continue
-        kept = own[independent_subset(tolerance.matrix(exposure.reader.function, points[own]), threshold)]
+        kept = own[independent_subset(tolerance.matrix(exposure.unknown, points[own]), threshold)]
         points = points[np.sort(np.concatenate([kept, np.setdiff1d(np.arange(len(points)), own)]))]
     return points
 
@@ -262,7 +262,7 @@ class _Search:
             return 4e-4
         first = self.solver.exposures[0]
         own = self.points[first.tolerance.applies_to(self.points)]
-        alpha = first.tolerance.budget(first.reader.function, own) / first.reader.prior.variance(own)
+        alpha = first.tolerance.budget(first.unknown, own) / first.reader.prior.variance(own)
         return float(min(5e-3, 2e-3 * max(1.0 / np.median(alpha) - 1.0, 0.05)))
 
     def run(self, cover: AskedCover, last: Proposal | None) -> Proposal:

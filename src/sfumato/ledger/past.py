@@ -234,7 +234,7 @@ class Commitment:
         if not len(points):
             return 0.0
         exposure, prior = self.exposure, self.exposure.reader.prior
-        cross = as_array(exposure.reader.function.with_data(exposure.inputs, points))
+        cross = as_array(exposure.unknown.with_data(exposure.inputs, points))
         values, vectors = scipy.linalg.eigh(as_array(exposure.data_covariance), check_finite=False)
         floor = ROUND_OFF * len(values) * UNIT * exposure.largest
         seen = (vectors.T @ cross) / np.sqrt(np.maximum(values, floor))[:, None]
@@ -243,6 +243,6 @@ class Commitment:
     def check_left(self, points: Array) -> None:
         """Raise ``BudgetError`` where the past has left nothing of the promise, at ``points`` or of averages."""
         exposure, sensitive = self.exposure, self.promise.design.sensitive
-        self.tolerance.check(exposure.reader.function, points, exposure.inputs)
+        self.tolerance.check(exposure.unknown, points, exposure.inputs)
         if exposure.joint and len(sensitive):
             self.tolerance.check_together(sensitive)

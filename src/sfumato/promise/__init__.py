@@ -26,7 +26,7 @@ from .findings import (
     warn_of,
     worse_than_found,
 )
-from .readers import Past, Reader
+from .readers import Past, Reader, SensitiveValues
 from .tolerance import (
     FloorTolerance,
     FractionTolerance,

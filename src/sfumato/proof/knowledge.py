@@ -18,7 +18,7 @@ from ..arrays import Array
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, squared_norms, units
 from ..noise import ErrorCovariance
 from ..programs import needed_everywhere
-from ..promise import Design, Reader
+from ..promise import Design, Reader, SensitiveValues
 from .roundoff import DELTA_TO_SPARE, ESTIMATED_INVERSE, FACTORED, SOLVED, UNIT
 
 #: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
@@ -34,6 +34,11 @@ class Knowledge(ABC):
     design: Design
     reader: Reader
     allowance: float
+
+    @property
+    def unknown(self) -> SensitiveValues:
+        """What is sensitive, as the reader sees it before the release."""
+        return self.reader.function
 
     @property
     @abstractmethod
@@ -53,7 +58,7 @@ class Knowledge(ABC):
 
     def floors(self, points: Array) -> Array:
         """The standard deviation that this reader must keep at each point (0: none)."""
-        return self.design.tolerance.floor(self.reader.function, points)
+        return self.design.tolerance.floor(self.unknown, points)
 
     def floor_ratios(self, points: Array) -> Array:
         """std(f(s)|W) / floor(s), from below; infinite where nothing is promised."""
@@ -105,13 +110,13 @@ class ExactKnowledge(Knowledge):
     def deviations(self, points: Array) -> Array:
         if self.lower is None:
             return np.zeros(points.shape[0])
-        function, inputs = self.reader.function, self.design.inputs
+        inputs = self.design.inputs
         result = np.empty(points.shape[0])
         chunk = max(1, SOLVED_AT_ONCE // len(inputs))
         for start in range(0, points.shape[0], chunk):
             part = points[start : start + chunk]
-            variance = function.variance(part)
-            explained = self._whiten(self.lower, function.with_data(inputs, part, self.device))
+            variance = self.unknown.variance(part)
+            explained = self._whiten(self.lower, self.unknown.with_data(inputs, part, self.device))
             norm = np.sqrt(squared_norms(explained))
             slack = SOLVED * UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
             left = variance * (1 - SOLVED * UNIT) - (norm + slack) ** 2
@@ -123,11 +128,11 @@ class ExactKnowledge(Knowledge):
             return float("inf")
         if self.design.cover == "everywhere":
             return self._joint_ratio_everywhere()
-        promised = promised_values(self.design, self.reader)
+        promised = promised_values(self.design, self.unknown)
         if promised is None:
             return float("inf")
         sensitive, root, most, least, uncertain = promised
-        cross = self.reader.function.with_data(self.design.inputs, sensitive, self.device)
+        cross = self.unknown.with_data(self.design.inputs, sensitive, self.device)
         explained = self._whiten(self.lower, cross @ as_tensor(root, self.device))
         top = np.sqrt(max(float(scipy.linalg.eigvalsh(as_array(explained.T @ explained))[-1]), 0.0))
         slack = SOLVED * UNIT * np.sqrt(len(self.design.inputs) * most * self.largest / (self.least * least))
@@ -168,18 +173,18 @@ class PromisedValues(NamedTuple):
     uncertain: float
 
 
-def promised_values(design: Design, reader: Reader) -> PromisedValues | None:
+def promised_values(design: Design, unknown: SensitiveValues) -> PromisedValues | None:
     """What the joint promise is about; None where nothing, or something else than the region, carries it."""
-    sensitive, region, function = design.sensitive, design.region, reader.function
+    sensitive, region = design.sensitive, design.region
     if sensitive.shape[0] == 0 or not np.all(region.contains(sensitive)):
         return None
     if design.guarantee == "pointwise":
         # an estimate should not depend on which inputs the owner names
         spread = region.points if region.points is not None else region.probes(64, design.representatives, batch=1)
         sensitive = np.unique(np.vstack([sensitive, spread]), axis=0)
-    variance = function.variance(sensitive)
+    variance = unknown.variance(sensitive)
     scale = units(variance)
-    delta = design.tolerance.matrix(function, sensitive) / np.outer(scale, scale)
+    delta = design.tolerance.matrix(unknown, sensitive) / np.outer(scale, scale)
     values, vectors = scipy.linalg.eigh(delta, check_finite=False)
     if design.guarantee == "pointwise":
         kept = values > SMALLEST_SHARE * values[-1]

@@ -125,9 +125,8 @@ def _bound_by_range(design: Design, known: ExactKnowledge, weights: Array | None
 
 def _explaining_root(design: Design, known: ExactKnowledge) -> Array:
     """U (programs/demand.py)."""
-    function = known.reader.function
-    cross = as_array(function.with_data(design.inputs, design.sensitive, known.device))
-    return promised_root(cross, design.tolerance, function, design.sensitive, design.guarantee == "joint")
+    cross = as_array(known.unknown.with_data(design.inputs, design.sensitive, known.device))
+    return promised_root(cross, design.tolerance, known.unknown, design.sensitive, design.guarantee == "joint")
 
 
 def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) -> tuple[Optimality, float]:

@@ -470,7 +470,7 @@ class KnowledgeFromSums(Knowledge):
         return np.sqrt(self.features.shares)[:, None] * features, solve_lower(lower, block)
 
     def joint_ratio(self) -> float:
-        promised = promised_values(self.design, self.reader)
+        promised = promised_values(self.design, self.unknown)
         if promised is None or self.lower is None:
             return float("inf")
         sensitive, root, largest, least, uncertain = promised
