@@ -12,16 +12,16 @@ import numpy as np
 
 from ..design import AskedCover, Mechanism, NoCover, asked_problem, certified_design, check_choice, exact_plan
 from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
-from ..models import JointPrior, OutputsKernel, Prior
+from ..models import JointPrior, Prior
 from ..noise import SecretKey, no_noise
 from ..progress import progress as show_progress
 from ..promise import Revealed, warn_of
 from ..proof import Certificate, one_by_one
-from ..regions import OutputRegion, Points, Region
+from ..regions import Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
 from .chained_file import Chain, ChainedFile
 from .problem import NextRelease
-from .promises import Promise, about_all, distinct_promises, promises_of, region_key
+from .promises import Promise, about_all, distinct_promises, promises_of
 from .record import Records
 from .remaining import Remaining, budget_of
 
@@ -186,7 +186,7 @@ class Ledger:
     def promises(self, region: Any = None) -> list[Promise]:
         """Every promise that was made, once; with ``region``, those about it."""
         made = distinct_promises([promise for one in self.releases for promise in promises_of(one)])
-        return made if region is None else [promise for promise in made if _is_about(promise, region)]
+        return made if region is None else [promise for promise in made if promise.is_about(region)]
 
     def certificate(self, region: Any = None) -> Certificate:
         """Whether all recorded releases together keep what was promised about ``region`` (left out: anything)."""
@@ -202,7 +202,7 @@ class Ledger:
         if not found:
             if not self.promises():
                 raise InputError(f"the ledger {str(self.path)!r} has no releases yet; protect and release first.")
-            known = "; ".join(dict.fromkeys(_in_words(promise) for promise in self.promises()))
+            known = "; ".join(dict.fromkeys(promise.region_in_words for promise in self.promises()))
             raise InputError(
                 f"region is {region!r}, about which the ledger has no promise; it has some about: {known}."
             )
@@ -242,45 +242,12 @@ class Ledger:
             outputs = ", ".join(one.outputs)
             lines.append(
                 f"  {entry.number}  {entry.body['record']['when']}  {outputs}: {len(one.design.inputs)} rows, noise "
-                f"{noise_in_words(one.design)} a row; {_in_words(promises_of(one)[0])}: "
+                f"{noise_in_words(one.design)} a row; {promises_of(one)[0].region_in_words}: "
                 f"{one.design.tolerance.in_words(one.design.inputs.outputs.names)}"
             )
         if chain.torn is not None:
             lines.append(f"  TORN: {chain.torn.size} bytes of an interrupted write at the end, which count for nothing")
         return "\n".join(lines)
-
-
-def _is_about(promise: Promise, region: Any) -> bool:
-    design = promise.design
-    rows = design.inputs
-    asked: Region
-    if isinstance(region, Mapping):
-        kernel = promise.prior.kernel
-        if not isinstance(kernel, OutputsKernel):
-            return False
-        parts = {}
-        for name, part in region.items():
-            number = rows.outputs.number(name, "region")
-            parts[number] = part if kernel.takes_input(number) else Points(kernel.place(number)[None])
-        asked = OutputRegion(parts)
-    elif isinstance(promise.asked, OutputRegion) and isinstance(region, Region):
-        # a region of the inputs stands for that region of every sensitive output
-        takes = [number for number, part in promise.asked.parts if part.points is None or region.points is not None]
-        asked = region if isinstance(region, OutputRegion) else OutputRegion(dict.fromkeys(takes or [0], region))
-    elif isinstance(region, Region):
-        asked = region
-    else:
-        raise InputError(f"region is {region!r}; give a region such as sf.Box(1, 2).")
-    try:
-        bound = asked.bind(rows)
-    except InputError:
-        return False
-    known = [region_key(one, rows.dimension) for one in (design.region, promise.asked) if one is not None]
-    return region_key(bound, rows.dimension) in known
-
-
-def _in_words(promise: Promise) -> str:
-    return promise.design.region.in_words(promise.design.inputs.names)
 
 
 def _check_share(share: Any) -> None:

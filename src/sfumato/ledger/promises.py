@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import Array
 from ..data import MemoryInputs, among
 from ..errors import InputError
-from ..models import Prior
+from ..models import OutputsKernel, Prior
 from ..promise import (
     Design,
     Finding,
@@ -55,6 +55,41 @@ class Promise:
         listed = {name: array.tolist() for name, array in arrays.items()}
         noise = None if isinstance(self.prior.noise, float) else self.prior.noise.tolist()
         return json.dumps([parts, listed, noise], sort_keys=True)
+
+    @property
+    def region_in_words(self) -> str:
+        return self.design.region.in_words(self.design.inputs.names)
+
+    def is_about(self, region: Any) -> bool:
+        """Whether it is about ``region``, or about the regions of outputs that a mapping gives by their names."""
+        rows, asked = self.design.inputs, self._region(region)
+        if asked is None:
+            return False
+        try:
+            bound = asked.bind(rows)
+        except InputError:
+            return False
+        known = [region_key(one, rows.dimension) for one in (self.design.region, self.asked) if one is not None]
+        return region_key(bound, rows.dimension) in known
+
+    def _region(self, region: Any) -> Region | None:
+        """``region`` in the terms of this promise; None where it has no such outputs."""
+        kernel = self.prior.kernel
+        if isinstance(region, Mapping):
+            if not isinstance(kernel, OutputsKernel):
+                return None
+            numbers = {self.design.inputs.outputs.number(name, "region"): part for name, part in region.items()}
+            places = {
+                n: part if kernel.takes_input(n) else Points(kernel.place(n)[None]) for n, part in numbers.items()
+            }
+            return OutputRegion(places)
+        if not isinstance(region, Region):
+            raise InputError(f"region is {region!r}; give a region such as sf.Box(1, 2).")
+        if not isinstance(self.asked, OutputRegion) or isinstance(region, OutputRegion):
+            return region
+        # a region of the inputs stands for that region of every sensitive output
+        takes = [number for number, part in self.asked.parts if part.points is None or region.points is not None]
+        return OutputRegion(dict.fromkeys(takes or [0], region))
 
     def kept_by(self, releases: Sequence[Revealed]) -> tuple[Certificate, Array]:
         """Whether all of ``releases`` together keep it, and the inputs where they do not.
