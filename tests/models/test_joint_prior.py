@@ -310,7 +310,7 @@ VALUE = {"r": sf.Value()}
         (lambda: sf.JointPrior.of(PRIOR, VALUE, noise={"r": -1.0}), "noise is -1.0; give a variance ≥ 0"),
         (lambda: sf.JointPrior.of(PRIOR, VALUE, noise={"r": "0.1"}), "noise is '0.1'"),
         (lambda: sf.JointPrior.independent(), "parts is empty"),
-        (lambda: sf.JointPrior.independent(PRIOR), "parts has a Prior without names of outputs; give joint priors"),
+        (lambda: sf.JointPrior.independent(PRIOR), "parts has a Prior without names of outputs; give a JointPrior"),
         (lambda: sf.JointPrior.independent({"a": rbf(1.0)}), "the prior of 'a' is"),
         (lambda: sf.JointPrior.independent({"a": PRIOR}, {"a": PRIOR}), "name 'a' more than once"),
         (lambda: sf.JointPrior.coregionalised(PRIOR, np.eye(2), "ab"), "outputs is 'ab'; give a name for each"),
