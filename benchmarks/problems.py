@@ -53,14 +53,12 @@ def sensitive(of: sf.Prior, dimension: int = 2, epsilon: float = 0.05, most: int
 class GeneratedPart(Part):
     """Rows that are made where they are needed, the same each time: any number of them takes no memory."""
 
-    start: int
-    rows: int
     dimension: int
 
     def inputs(self) -> Array:
         return np.random.default_rng([7, self.start]).random((self.rows, self.dimension))
 
-    def column(self, name: str) -> Array:
+    def own_column(self, name: str) -> Array:
         assert name == "y"
         return np.sin(6.0 * self.inputs()[:, 0])
 

@@ -12,6 +12,13 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Index: TypeAlias = npt.NDArray[np.intp]
 
 
+def frozen(values: Array) -> Array:
+    """``values`` in one block that can no longer be written to."""
+    values = np.ascontiguousarray(values)
+    values.setflags(write=False)
+    return values
+
+
 def evenly(count: int, most: int) -> Index:
     """At most ``most`` of ``count`` places, evenly spread, with both ends.
 

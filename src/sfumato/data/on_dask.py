@@ -5,6 +5,7 @@ The workers make and check the partitions, do the work and add up the sums; only
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import traceback
@@ -12,7 +13,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -40,33 +41,24 @@ UNKNOWN = -1
 _passes = itertools.count(1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sealed:
     """A value that shows nothing of itself: Dask logs the arguments of a task that fails."""
 
     value: Any
 
-    def __repr__(self) -> str:
-        return "<sealed>"
-
 
 class WorkError(Exception):
-    """Brings an error from a worker to the client; its own text, which Dask logs, says nothing of the data."""
+    """Brings an error from a worker, and where it was raised; what Dask logs of it says nothing of the data."""
 
-    def __init__(self, error: Exception, traceback: str) -> None:
-        super().__init__("the work on a part failed; the client is told how")
-        self.error = error
-        self.traceback = traceback
+    def __repr__(self) -> str:
+        return "the work on a part failed; the client is told how"
 
-    def __reduce__(self) -> tuple[type[WorkError], tuple[Exception, str]]:
-        return WorkError, (self.error, self.traceback)
+    __str__ = __repr__
 
 
 class WorkerError(Exception):
     """The cause of an error that comes from a worker: where it was raised there."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +69,6 @@ class DaskPart(TablePart):
     Guarantee: what is read is finite float64 and has ``rows`` rows, or there is an ``InputError``.
     """
 
-    start: int
-    rows: int
     place: int
     names: tuple[str, ...]
     source: Any = field(repr=False)
@@ -95,26 +85,18 @@ class DaskPart(TablePart):
 
     def read(self, names: Sequence[str]) -> Array:
         frame = self.frame()
-        return np.column_stack([self._numbers(frame[name], name) for name in names])
-
-    def _numbers(self, column: pd.Series[Any], name: str) -> Array:
-        where = f"column {name!r} of partition {self.place}"
-        require_numbers(column.dtype, where, f"frame[{name!r}]")
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        wrong = np.flatnonzero(~(np.abs(numbers) < LARGEST_NUMBER))
-        if wrong.size:
-            raise InputError(
-                f"{where} has {wrong.size} value(s) that are NaN, infinite or too large, the first in its row "
-                f"{int(wrong[0])}; drop or fill these rows before."
-            )
-        return np.asarray(numbers)
-
-    @property
-    def to_be_made(self) -> Any:
-        return self.source
-
-    def with_made(self, made: Any) -> DaskPart:
-        return replace(self, source=made)
+        values = np.empty((len(frame), len(names)))
+        for place, name in enumerate(names):
+            where = f"column {name!r} of partition {self.place}"
+            require_numbers(frame[name].dtype, where, f"frame[{name!r}]")
+            values[:, place] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+            wrong = np.flatnonzero(~(np.abs(values[:, place]) < LARGEST_NUMBER))
+            if wrong.size:
+                raise InputError(
+                    f"{where} has {wrong.size} value(s) that are NaN, infinite or too large, the first in its row "
+                    f"{int(wrong[0])}; drop or fill these rows before."
+                )
+        return values
 
 
 class OnDask(Engine):
@@ -132,29 +114,24 @@ class OnDask(Engine):
 
     def total(self, work: Callable[[Part], Totals], parts: Sequence[Part], done: Done) -> Totals:
         tasks = _Pass(self.client, "total", work)
-        # how many parts have gone into a sum, and the sum: sizes fall, as the digits of a binary number
-        sums: list[tuple[int, Future]] = []
-
-        def add_last_two() -> None:
-            (size, first), (more, second) = sums[-2:]
-            sums[-2:] = [(size + more, tasks.submit(_sum, first, second))]
-
+        # of 1, 2, 4, … parts, one for each digit 1 of their number in binary
+        sums: list[Future] = []
         try:
-            for part, future in tasks.in_order(parts):
+            for number, (part, future) in enumerate(tasks.in_order(parts), start=1):
                 if future.exception() is not None:
                     _result(future)
                 done(part.rows)
-                sums.append((1, future))
-                while len(sums) > 1 and sums[-1][0] == sums[-2][0]:
-                    add_last_two()
+                sums.append(future)
+                while number % 2 == 0:
+                    sums[-2:] = [tasks.submit(_sum, *sums[-2:])]
+                    number //= 2
             while len(sums) > 1:
-                add_last_two()
-            total: Totals = _result(sums[0][1])
+                sums[-2:] = [tasks.submit(_sum, *sums[-2:])]
+            total: Totals = _result(sums[0])
             return total
         finally:
             # whoever keeps an error keeps these names too, and would keep the workers at work
-            sums.clear()
-            tasks.close()
+            del sums, tasks
 
     def each(self, work: Callable[[Part], Result], parts: Sequence[Part], done: Done) -> Iterator[Result]:
         for part, future in _Pass(self.client, "each", work).in_order(parts):
@@ -169,49 +146,50 @@ def as_engine(engine: Any) -> Engine:
         return Here()
     if isinstance(engine, Engine):
         return engine
-    if isinstance(engine, str):
-        return _at_address(engine)
     distributed = sys.modules.get("distributed")
     if distributed is not None and isinstance(engine, distributed.Client):
         return OnDask(engine)
-    raise InputError(
-        f"engine is {engine!r}, which is no place to work; leave it out to work here, or give a "
-        "dask.distributed.Client or the address of a Dask scheduler, such as 'tcp://10.0.0.1:8786'."
-    )
-
-
-def _at_address(address: str) -> OnDask:
+    if not isinstance(engine, str):
+        raise InputError(
+            f"engine is {engine!r}, which is no place to work; leave it out to work here, or give a "
+            "dask.distributed.Client or the address of a Dask scheduler, such as 'tcp://10.0.0.1:8786'."
+        )
     try:
         from distributed import Client
     except ImportError:
         raise InputError(
-            f"engine is {address!r}, a Dask cluster, but Dask is not installed; install it with: "
+            f"engine is {engine!r}, a Dask cluster, but Dask is not installed; install it with: "
             "pip install 'sfumato[dask]'"
         ) from None
-    if not address:
+    if not engine:
         raise InputError("engine is '', an empty address; give one such as 'tcp://10.0.0.1:8786'.")
     try:
-        client = Client(address, set_as_default=False)
+        client = Client(engine, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"engine is {address!r}, where no Dask scheduler answers ({one_line(error)}); start one with "
+            f"engine is {engine!r}, where no Dask scheduler answers ({one_line(error)}); start one with "
             "`dask scheduler` and give the address that it prints."
         ) from error
-    engine = OnDask(client)
-    weakref.finalize(engine, client.close)
-    return engine
+    there = OnDask(client)
+    weakref.finalize(there, client.close)
+    return there
 
 
 class _Pass:
     """One work on many parts, as tasks of a cluster."""
 
     def __init__(self, client: Client, name: str, work: Callable[[Part], Any]) -> None:
+        from distributed.comm import get_address_host
+
         self._client = client
         # the id of the client keeps the names of two clients of one cluster apart; it is random
         self._names = map(f"sfumato-{name}-{client.id}-{next(_passes)}-{{}}".format, itertools.count())
         self._turns = itertools.count()
+        slots: Counter[str] = Counter()
+        for address, threads in client.nthreads().items():
+            slots[get_address_host(address)] += threads
         # a task and not scattered data, which would be lost with the workers that hold it
-        self._work: Future | None = self.submit(_given, Sealed((work, _slots(client))))
+        self._work = self.submit(lambda sealed: sealed, Sealed((work, dict(slots))))
 
     def in_order(self, parts: Sequence[Part]) -> Iterator[tuple[Part, Future]]:
         """Each part with what becomes of it; a few of those that follow are under way already."""
@@ -229,21 +207,18 @@ class _Pass:
             under_way.clear()
 
     def _start(self, part: Part) -> Future:
-        if part.to_be_made is None:
+        if not isinstance(part, DaskPart):
             # Dask would rather work where the work has been sent to than where nobody works yet
             workers = sorted(self._client.nthreads())
             turn = [workers[next(self._turns) % len(workers)]] if workers else None
             return self.submit(_worked, self._work, Sealed(part), workers=turn, allow_other_workers=bool(turn))
         with _large_graphs():
-            table = self._client.compute(part.to_be_made)
-        return self.submit(_worked, self._work, Sealed(part.with_made(None)), table)
+            table = self._client.compute(part.source)
+        return self.submit(_worked, self._work, Sealed(replace(part, source=None)), table)
 
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Future:
         with _large_graphs():
             return self._client.submit(function, *arguments, key=next(self._names), pure=False, **options)
-
-    def close(self) -> None:
-        self._work = None
 
 
 def _large_graphs() -> Any:
@@ -253,42 +228,26 @@ def _large_graphs() -> Any:
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"})
 
 
-def _slots(client: Client) -> dict[str, int]:
-    """How many tasks run at once on each host."""
-    from distributed.comm import get_address_host
-
-    slots: Counter[str] = Counter()
-    for address, threads in client.nthreads().items():
-        slots[get_address_host(address)] += threads
-    return dict(slots)
-
-
-def _given(work: Sealed) -> Sealed:
-    return work
-
-
 def _worked(given: Sealed, part: Sealed, table: Any = None) -> Any:
-    work, slots = given.value
-    try:
-        with thread_share(_threads(slots)):
-            return work(part.value if table is None else part.value.with_made(table))
-    except Exception as error:
-        failed = WorkError(error, traceback.format_exc())
-    # raised here, where the error itself is no context that would be logged
-    raise failed
+    """The work on a part, with its share of this machine's cores.
 
-
-def _threads(slots: dict[str, int]) -> int:
-    """The share of this machine's cores for a task; the number of tasks is the one at the start of the pass.
-
-    So that a worker that dies meanwhile does not change how sums are taken inside of BLAS.
+    The number of tasks on each host is the one at the start of the pass, so that a worker that dies meanwhile does not
+    change how sums are taken inside of BLAS.
     """
     from dask.system import CPU_COUNT
     from distributed import get_worker
     from distributed.comm import get_address_host
 
+    work, slots = given.value
     worker = get_worker()
-    return max(1, int(CPU_COUNT) // slots.get(get_address_host(worker.address), int(worker.state.nthreads)))
+    tasks = slots.get(get_address_host(worker.address), int(worker.state.nthreads))
+    try:
+        with thread_share(max(1, int(CPU_COUNT) // tasks)):
+            return work(part.value if table is None else replace(part.value, source=table))
+    except Exception as error:
+        failed = WorkError(error, traceback.format_exc())
+    # raised here, where the error itself is no context that would be logged
+    raise failed
 
 
 def _sum(first: Totals, second: Totals) -> Totals:
@@ -300,8 +259,8 @@ def _result(future: Future) -> Any:
     try:
         return future.result()
     except WorkError as failed:
-        error, where = failed.error, failed.traceback
-    raise error from WorkerError(where)
+        error, where = failed.args
+    raise error from WorkerError(f"\n{where}")
 
 
 def is_dask_frame(X: Any) -> bool:
@@ -326,40 +285,24 @@ def rows_of_dask(
     """
     import dask
 
-    named = _checked(frame, inputs, output)
-    engine = _where_dask_works() if engine is None else engine
+    wanted = asked_columns(inputs, output)
+    frame = frame.rename(columns={column: str(column) for column in frame.columns})
+    require_columns("the Dask DataFrame", wanted, list(frame.columns))
+    frame = frame if output is None else frame[wanted]
+    if engine is None:
+        engine = Here()
+        with contextlib.suppress(ImportError, ValueError):
+            from distributed import default_client
+
+            engine = OnDask(default_client())  # where frame.compute() would work
     step = Progress() if step is None else step
-    partitions = [dask.optimize(each)[0] for each in named.to_delayed()]
+    partitions = [dask.optimize(each)[0] for each in frame.to_delayed()]
     parts = [DaskPart(0, UNKNOWN, place, tuple(inputs), source) for place, source in enumerate(partitions)]
     step.stage("counting the rows")
-    rows = list(engine.each(_counted, parts, lambda _: None))
+    rows = list(engine.each(lambda part: len(cast(DaskPart, part).frame()), parts, lambda _: None))
     if sum(rows) == 0:
         raise InputError("the Dask DataFrame has no rows; give at least one.")
     starts = itertools.accumulate(rows, initial=0)
     placed = zip(parts, starts, rows, strict=False)
     parts = [replace(part, start=start, rows=count) for part, start, count in placed if count]
     return scanned(parts, inputs, output, step, engine)
-
-
-def _checked(frame: DataFrame, inputs: Sequence[str], output: str | None) -> DataFrame:
-    """``frame`` with names that are words; with an ``output``, only the columns that are needed."""
-    wanted = asked_columns(inputs, output)
-    if any(not isinstance(column, str) for column in frame.columns):
-        frame = frame.rename(columns={column: str(column) for column in frame.columns})
-    require_columns("the Dask DataFrame", wanted, list(frame.columns))
-    return frame if output is None else frame[wanted]
-
-
-def _where_dask_works() -> Engine:
-    """Where ``frame.compute()`` would work."""
-    try:
-        from distributed import default_client
-
-        return OnDask(default_client())
-    except (ImportError, ValueError):
-        return Here()
-
-
-def _counted(part: Part) -> int:
-    assert isinstance(part, DaskPart)
-    return len(part.frame())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,54 +21,53 @@ ROWS = 1 << 20
 LARGEST_NUMBER = 1e150
 
 
+@dataclass(frozen=True, eq=False)
 class Part(ABC):
-    """Some rows that follow each other. It can be sent to another process, and is read where it is worked on."""
+    """Some rows that follow each other. It can be sent to another process, and is read where it is worked on.
+
+    ``more`` is what else is known of each row by name: values, or what the part itself calls such a column.
+    """
 
     start: int
     rows: int
+    more: Mapping[str, Array | str] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def places(self) -> slice:
+        """Where these rows are among all."""
+        return slice(self.start, self.start + self.rows)
 
     @abstractmethod
     def inputs(self) -> Array:
         """The inputs of these rows, ``rows`` × d."""
 
-    @abstractmethod
+    def own_column(self, name: str) -> Array:
+        """A column that is stored beside the inputs."""
+        raise KeyError(name)
+
     def column(self, name: str) -> Array:
         """What else is known of each row, such as its output."""
-
-    @property
-    def to_be_made(self) -> Any | None:
-        """What Dask has to make before a worker can read the part; None where it brings all that it needs."""
-        return None
-
-    def with_made(self, made: Any) -> Part:
-        """The part with ``made`` in place of what had to be made."""
-        return self
+        known = self.more.get(name, name)
+        return self.own_column(known) if isinstance(known, str) else known
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayPart(Part):
     """Rows of arrays in memory."""
 
-    start: int
-    rows: int
     values: Array
-    columns: Mapping[str, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, values: Array, columns: Mapping[str, Array], rows: int = ROWS) -> list[Part]:
         """All rows of ``values`` and ``columns``, ``rows`` in each part."""
-        parts: list[Part] = []
-        for start in range(0, len(values), rows):
-            own = values[start : start + rows]
-            more = {name: column[start : start + rows] for name, column in columns.items()}
-            parts.append(cls(start, len(own), own, more))
-        return parts
+        cuts = [slice(start, start + rows) for start in range(0, len(values), rows)]
+        return [
+            cls(cut.start, len(values[cut]), values[cut], more={name: column[cut] for name, column in columns.items()})
+            for cut in cuts
+        ]
 
     def inputs(self) -> Array:
         return self.values
-
-    def column(self, name: str) -> Array:
-        return self.columns[name]
 
 
 class TablePart(Part):
@@ -83,7 +82,7 @@ class TablePart(Part):
     def inputs(self) -> Array:
         return self.read(self.names)
 
-    def column(self, name: str) -> Array:
+    def own_column(self, name: str) -> Array:
         return np.ascontiguousarray(self.read((name,))[:, 0])
 
 

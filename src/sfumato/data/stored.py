@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Array, Index, Mask
+from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
 from ..progress import Progress
 from .inputs import Inputs, MemoryInputs, sample_places
@@ -71,9 +71,7 @@ class StoredInputs(Inputs):
 
     @cached_property
     def values(self) -> Array:  # type: ignore[override]
-        read = np.concatenate([part.inputs() for part in self.stored])
-        read.setflags(write=False)
-        return read
+        return frozen(np.concatenate([part.inputs() for part in self.stored]))
 
     def __len__(self) -> int:
         return _count(self.stored)
@@ -92,21 +90,16 @@ class StoredInputs(Inputs):
 
     def parts(self, columns: Mapping[str, Any] | None = None) -> Sequence[Part]:
         """The rows part after part, each with its share of ``columns``: arrays, or stored columns of the same parts."""
-        columns = columns or {}
+        columns, cuts = columns or {}, [part.places for part in self.stored]
         for name, values in columns.items():
-            same = not isinstance(values, StoredColumn) or _borders(values.parts) == _borders(self.stored)
+            same = not isinstance(values, StoredColumn) or [part.places for part in values.parts] == cuts
             if len(values) != len(self) or not same:
                 raise InputError(f"{name} has {len(values)} values, in other parts than the {len(self)} rows of X.")
-        renamed = {name: values.name for name, values in columns.items() if isinstance(values, StoredColumn)}
-        arrays = {name: values for name, values in columns.items() if not isinstance(values, StoredColumn)}
-        if not columns:
-            return self.stored
-        return [
-            PartWithMore(
-                part, {name: values[part.start : part.start + part.rows] for name, values in arrays.items()}, renamed
-            )
-            for part in self.stored
-        ]
+
+        def share(values: Any, part: Part) -> Array | str:
+            return values.name if isinstance(values, StoredColumn) else values[part.places]
+
+        return [replace(p, more={name: share(values, p) for name, values in columns.items()}) for p in self.stored]
 
     def published_as(self, name: str) -> StoredInputs:
         sample = self.sample.published_as(name)
@@ -120,36 +113,6 @@ class StoredInputs(Inputs):
         return f"<{len(self)} stored rows of {', '.join(self.names)} in {len(self.stored)} parts>"
 
 
-@dataclass(frozen=True, eq=False)
-class PartWithMore(Part):
-    """A part and what else is known of its rows; ``renamed`` are columns of its own under the names they go by here."""
-
-    part: Part
-    more: Mapping[str, Array]
-    renamed: Mapping[str, str]
-
-    @property
-    def start(self) -> int:  # type: ignore[override]
-        return self.part.start
-
-    @property
-    def rows(self) -> int:  # type: ignore[override]
-        return self.part.rows
-
-    def inputs(self) -> Array:
-        return self.part.inputs()
-
-    def column(self, name: str) -> Array:
-        return self.more[name] if name in self.more else self.part.column(self.renamed.get(name, name))
-
-    @property
-    def to_be_made(self) -> Any | None:
-        return self.part.to_be_made
-
-    def with_made(self, made: Any) -> Part:
-        return replace(self, part=self.part.with_made(made))
-
-
 def scanned(
     parts: Sequence[TablePart], names: Sequence[str], output: str | None, step: Progress, engine: Engine | None = None
 ) -> StoredInputs:
@@ -159,35 +122,22 @@ def scanned(
     """
     total = _count(parts)
     step.stage("reading the rows")
-    found = list((engine or Here()).each(_Scan(output, total), parts, step.counter(total)))
+    found = (engine or Here()).each(partial(_scan, output, total), parts, step.counter(total))
     places, values = (np.concatenate(each) for each in zip(*found, strict=True))
     keep = np.isin(places, sample_places(total))
     keep[values.argmin(axis=0)] = True
     keep[values.argmax(axis=0)] = True
-    sample = np.ascontiguousarray(values[keep])
-    sample.setflags(write=False)
-    return StoredInputs(tuple(parts), MemoryInputs(sample, tuple(names)))
+    return StoredInputs(tuple(parts), MemoryInputs(frozen(values[keep]), tuple(names)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Scan:
-    """The work on a part: inputs and ``output`` are read; rows of the sample and extremes come back, with places."""
-
-    output: str | None
-    total: int
-
-    def __call__(self, part: Part) -> tuple[Index, Array]:
-        table = cast(TablePart, part)
-        wanted = table.names if self.output is None else (*table.names, self.output)
-        X = table.read(wanted)[:, : len(table.names)]
-        chosen = sample_places(self.total)
-        chosen = chosen[(chosen >= part.start) & (chosen < part.start + part.rows)] - part.start
-        places = np.unique(np.concatenate([chosen, X.argmin(axis=0), X.argmax(axis=0)]))
-        return places + part.start, X[places]
-
-
-def _borders(parts: Sequence[Part]) -> list[int]:
-    return [part.start for part in parts]
+def _scan(output: str | None, total: int, part: Part) -> tuple[Index, Array]:
+    """All rows of ``part`` and ``output`` are read; those in the sample or extreme come back, after their places."""
+    table = cast(TablePart, part)
+    X = table.read(table.names if output is None else (*table.names, output))[:, : len(table.names)]
+    chosen = sample_places(total) - part.start
+    chosen = chosen[(chosen >= 0) & (chosen < part.rows)]
+    places = np.unique(np.concatenate([chosen, X.argmin(axis=0), X.argmax(axis=0)]))
+    return places + part.start, X[places]
 
 
 def _count(parts: Sequence[Part]) -> int:
@@ -206,5 +156,4 @@ def _selected(
         here = np.flatnonzero((part.start <= rows) & (rows < part.start + part.rows))
         if here.size:
             chosen[here] = read(part)[rows[here] - part.start]
-    chosen.setflags(write=False)
-    return chosen
+    return frozen(chosen)

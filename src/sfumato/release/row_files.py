@@ -71,12 +71,10 @@ def sha256_of(file: BinaryIO) -> str:
     return state.hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReleasedPart(TablePart):
     """The rows of one row file. Guarantee: what is read comes from bytes with the digest of the manifest."""
 
-    start: int
-    rows: int
     path: str
     sha256: str
     names: tuple[str, ...]
