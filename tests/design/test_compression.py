@@ -20,8 +20,8 @@ from sfumato.data.parts import Here
 from sfumato.noise.noise import FunctionalNoise
 from sfumato.promise.readers import Reader
 from sfumato.proof.certificate import certify
-from sfumato.proof.knowledge import ExactKnowledge
-from sfumato.proof.sums import KnowledgeFromSums, summary_of
+from sfumato.proof.knowledge import ExactKnowledge, KnowledgeFromSums
+from sfumato.proof.sums import summary_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 

@@ -2,12 +2,14 @@
 
 ``M = A + Σ`` is the covariance of the published values. What round-off could hide in it is subtracted before it is
 inverted (never added, as a jitter would be), and bounds for the other terms' round-off count against the promise
-(roundoff.py).
+(roundoff.py). There are two ways to it: from the rows themselves, and from sums over any number of rows (sums.py).
 """
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,17 +17,33 @@ import scipy.linalg
 import torch
 
 from ..arrays import Array
-from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, squared_norms, units
-from ..noise import ErrorCovariance
+from ..data import among
+from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, solve_lower, squared_norms, units
+from ..noise import ErrorCovariance, FunctionalNoise
 from ..programs import needed_everywhere
 from ..promise import Design, Reader, SensitiveValues
-from .roundoff import DELTA_TO_SPARE, ESTIMATED_INVERSE, FACTORED, SOLVED, UNIT
+from .roundoff import (
+    COEFFICIENTS,
+    DELTA_TO_SPARE,
+    ESTIMATED_INVERSE,
+    FACTORED,
+    FACTORED_SUMS,
+    SOLVED,
+    SOLVED_SUMS,
+    UNIT,
+)
+from .sums import Features, Summary, inverse, noise_coefficients
 
 #: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
 SMALLEST_SHARE = 1e-8
 
 #: So many numbers of L⁻¹K_XP are made at a time: 160 megabytes.
 SOLVED_AT_ONCE = 20_000_000
+
+
+#: Every reader is taken to know everything to this extent, in units of the prior's own information. It costs nothing
+#: that one could see, and keeps what follows from singular sums (fewer rows than centres) well-conditioned.
+LEAST_INFORMATION = {"one prior": 1e-6, "several": 1e-4}
 
 
 class Knowledge(ABC):
@@ -157,6 +175,75 @@ class ExactKnowledge(Knowledge):
             least = float(torch.linalg.eigvalsh(excess)[0])
         spare = least - self._slack
         return 1.0 - spare / trace if spare >= 0 else 1.0 - spare / self.least
+
+
+class KnowledgeFromSums(Knowledge):
+    """What a reader knows who is also given what the features leave out. ``number`` says which prior they hold."""
+
+    def __init__(self, design: Design, reader: Reader, summary: Summary, number: int) -> None:
+        noise = design.noise.as_function()
+        self.design, self.reader, self.summary = design, reader, summary
+        self.features, self.own = summary.features[number], summary.slices[number]
+        self.allowance = float(np.max(summary.allowance))
+        self.lower: Array | None = None
+        coefficients = noise_coefficients(noise, summary.features)
+        # what round-off may have added to the noise: c cᵀ ⪰ (1 − t) ĉ ĉᵀ − e eᵀ/t for c = ĉ − e
+        wrong = COEFFICIENTS * UNIT * float(np.linalg.norm(_magnitudes(noise, summary.features)))
+        share = min(0.5, wrong / max(float(np.linalg.norm(coefficients)), wrong, np.finfo(float).tiny))
+        least = LEAST_INFORMATION["one prior" if len(summary.features) == 1 else "several"]
+        known = summary.information(number) + least * np.eye(len(summary))
+        total = inverse(known) + (1.0 - share) * (coefficients @ coefficients.T)
+        total[self.own, self.own] += np.diag(self.features.shares)
+        # subtracted, never added: what round-off may hide when this is factored
+        lost = FACTORED_SUMS * UNIT * np.diag(total) + (wrong**2 / share if share > 0 else 0.0)
+        total[np.diag_indices_from(total)] -= lost
+        with contextlib.suppress(np.linalg.LinAlgError):
+            self.lower = np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
+
+    @property
+    def is_singular(self) -> bool:
+        return self.lower is None
+
+    def deviations(self, points: Array) -> Array:
+        if self.lower is None:
+            return np.zeros(len(points))
+        variance = self.reader.prior.variance(points)
+        known, explained = self._seen(self.lower, points)
+        learnt = np.einsum("ij,ij->j", explained, explained)
+        slack = SOLVED_SUMS * UNIT * len(self.summary) * np.sqrt(variance)
+        left = np.einsum("ij,ij->j", known, known) * (1 - SOLVED_SUMS * UNIT) - (np.sqrt(learnt) + slack) ** 2
+        return np.asarray(np.sqrt(np.maximum(left, 0.0)))
+
+    def _seen(self, lower: Array, points: Array) -> tuple[Array, Array]:
+        """Blocks with the prior variance of φᵀu and what is explained of it as their squared column norms."""
+        features = self.features.at(points).T
+        block = np.zeros((len(self.summary), len(points)))
+        block[self.own] = self.features.shares[:, None] * features
+        return np.sqrt(self.features.shares)[:, None] * features, solve_lower(lower, block)
+
+    def joint_ratio(self) -> float:
+        promised = promised_values(self.design, self.unknown)
+        if promised is None or self.lower is None:
+            return float("inf")
+        sensitive, root, largest, least, uncertain = promised
+        known, explained = self._seen(self.lower, sensitive)
+        learnt = explained.T @ explained + self._left_out(sensitive, known)
+        top = float(scipy.linalg.eigvalsh(root.T @ learnt @ root)[-1])
+        slack = SOLVED_SUMS * UNIT * len(self.summary) * largest / least
+        return float(max(top, 0.0) * (1 + uncertain) + slack)
+
+    def _left_out(self, points: Array, known: Array) -> Array:
+        """The covariance that the features do not have; at a centre only what round-off may take."""
+        if np.all(among(points, self.features.centres)):
+            lost = self.features.at(points) * np.sqrt(1.0 - self.features.shares)
+            return np.asarray(lost @ lost.T)
+        return self.reader.prior.covariance(points) - known.T @ known
+
+
+def _magnitudes(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
+    """|Lᵀ||C|: round-off in c is a share of this."""
+    parts, own = noise.by_prior(noise.mixing), features[-len(noise.centres) :]
+    return np.vstack([np.abs(f.lower.T) @ np.abs(part) for f, part in zip(own, parts, strict=True)])
 
 
 class PromisedValues(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a reader knows from any number of rows with functional noise, through a few p × p sums (MATH.md, section 6.3).
+"""Any number of rows with functional noise, through a few p × p sums over them (MATH.md, section 6.3).
 
 ``f = φᵀu + g``: features φ around p centres, and a rest g that is given to the reader. With g known, the data tell of u
 what p *virtual rows* tell: the least squares coefficients, u plus noise of covariance ``(ΦᵀV⁻¹Φ)⁻¹``. Noise
@@ -9,7 +9,6 @@ information that the rows have is raised by what it may have taken from it, and 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,15 +19,14 @@ import scipy.linalg
 import torch
 
 from ..arrays import Array
-from ..data import Done, Engine, Inputs, Part, Totals, among
+from ..data import Done, Engine, Inputs, Part, Totals
 from ..errors import InputError
 from ..linalg import solve_lower
 from ..machine import free_memory
 from ..models import Prior, kernel_diagonal, kernel_matrix
 from ..noise import FunctionalNoise
-from ..promise import Design, Reader
-from .knowledge import Knowledge, promised_values
-from .roundoff import COEFFICIENTS, FACTORED_SUMS, FEATURE, GRAM, SOLVED_SUMS, SUMMED, UNIT
+from ..promise import Design
+from .roundoff import FEATURE, GRAM, SUMMED, UNIT
 
 #: How many rows of features are made at a time on a CPU: few enough to stay in its caches.
 ROWS_ON_CPU = 1024
@@ -397,11 +395,6 @@ def _symmetric(matrix: Array) -> Array:
     return np.asarray((matrix + matrix.T) / 2.0)
 
 
-#: Every reader is taken to know everything to this extent, in units of the prior's own information. It costs nothing
-#: that one could see, and keeps what follows from singular sums (fewer rows than centres) well-conditioned.
-LEAST_INFORMATION = {"one prior": 1e-6, "several": 1e-4}
-
-
 def summary_of(design: Design, engine: Engine, device: str | None, done: Done) -> Summary:
     """The sums that a certificate needs, from the published objects alone: one pass over the rows."""
     noise = design.noise.as_function()
@@ -417,72 +410,3 @@ def noise_coefficients(noise: FunctionalNoise, features: Sequence[Features]) -> 
     parts, own = noise.by_prior(noise.mixing), features[-len(noise.centres) :]
     others = [np.zeros((len(f), noise.mixing.shape[1])) for f in features[: -len(noise.centres)]]
     return np.vstack([*others, *(f.lower.T @ part for f, part in zip(own, parts, strict=True))])
-
-
-def _magnitudes(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
-    """|Lᵀ||C|: round-off in c is a share of this."""
-    parts, own = noise.by_prior(noise.mixing), features[-len(noise.centres) :]
-    return np.vstack([np.abs(f.lower.T) @ np.abs(part) for f, part in zip(own, parts, strict=True)])
-
-
-class KnowledgeFromSums(Knowledge):
-    """What a reader knows who is also given what the features leave out. ``number`` says which prior they hold."""
-
-    def __init__(self, design: Design, reader: Reader, summary: Summary, number: int) -> None:
-        noise = design.noise.as_function()
-        self.design, self.reader, self.summary = design, reader, summary
-        self.features, self.own = summary.features[number], summary.slices[number]
-        self.allowance = float(np.max(summary.allowance))
-        self.lower: Array | None = None
-        coefficients = noise_coefficients(noise, summary.features)
-        # what round-off may have added to the noise: c cᵀ ⪰ (1 − t) ĉ ĉᵀ − e eᵀ/t for c = ĉ − e
-        wrong = COEFFICIENTS * UNIT * float(np.linalg.norm(_magnitudes(noise, summary.features)))
-        share = min(0.5, wrong / max(float(np.linalg.norm(coefficients)), wrong, np.finfo(float).tiny))
-        least = LEAST_INFORMATION["one prior" if len(summary.features) == 1 else "several"]
-        known = summary.information(number) + least * np.eye(len(summary))
-        total = inverse(known) + (1.0 - share) * (coefficients @ coefficients.T)
-        total[self.own, self.own] += np.diag(self.features.shares)
-        # subtracted, never added: what round-off may hide when this is factored
-        lost = FACTORED_SUMS * UNIT * np.diag(total) + (wrong**2 / share if share > 0 else 0.0)
-        total[np.diag_indices_from(total)] -= lost
-        with contextlib.suppress(np.linalg.LinAlgError):
-            self.lower = np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
-
-    @property
-    def is_singular(self) -> bool:
-        return self.lower is None
-
-    def deviations(self, points: Array) -> Array:
-        if self.lower is None:
-            return np.zeros(len(points))
-        variance = self.reader.prior.variance(points)
-        known, explained = self._seen(self.lower, points)
-        learnt = np.einsum("ij,ij->j", explained, explained)
-        slack = SOLVED_SUMS * UNIT * len(self.summary) * np.sqrt(variance)
-        left = np.einsum("ij,ij->j", known, known) * (1 - SOLVED_SUMS * UNIT) - (np.sqrt(learnt) + slack) ** 2
-        return np.asarray(np.sqrt(np.maximum(left, 0.0)))
-
-    def _seen(self, lower: Array, points: Array) -> tuple[Array, Array]:
-        """Blocks with the prior variance of φᵀu and what is explained of it as their squared column norms."""
-        features = self.features.at(points).T
-        block = np.zeros((len(self.summary), len(points)))
-        block[self.own] = self.features.shares[:, None] * features
-        return np.sqrt(self.features.shares)[:, None] * features, solve_lower(lower, block)
-
-    def joint_ratio(self) -> float:
-        promised = promised_values(self.design, self.unknown)
-        if promised is None or self.lower is None:
-            return float("inf")
-        sensitive, root, largest, least, uncertain = promised
-        known, explained = self._seen(self.lower, sensitive)
-        learnt = explained.T @ explained + self._left_out(sensitive, known)
-        top = float(scipy.linalg.eigvalsh(root.T @ learnt @ root)[-1])
-        slack = SOLVED_SUMS * UNIT * len(self.summary) * largest / least
-        return float(max(top, 0.0) * (1 + uncertain) + slack)
-
-    def _left_out(self, points: Array, known: Array) -> Array:
-        """The covariance that the features do not have; at a centre only what round-off may take."""
-        if np.all(among(points, self.features.centres)):
-            lost = self.features.at(points) * np.sqrt(1.0 - self.features.shares)
-            return np.asarray(lost @ lost.T)
-        return self.reader.prior.covariance(points) - known.T @ known
