@@ -26,7 +26,6 @@ from sklearn.gaussian_process.kernels import (
 
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.models.to_others import as_regressor
 from sfumato.models.trees import build_kernel, describe_kernel
 
 RNG = np.random.default_rng(11)
@@ -286,7 +285,7 @@ def test_what_scikit_learn_lacks_is_refused(kernel, message):
 def test_values_that_determine_each_other_are_refused():
     posterior = sf.Prior(kernel=rbf([0.7, 1.2])).condition(np.vstack([X, X]), np.r_[Y, Y], 0.0)
     with pytest.raises(sf.InputError, match=r"singular to working precision.*use release.predict instead"):
-        as_regressor(posterior)
+        posterior.to_sklearn()
 
 
 def test_means_that_are_not_constant_and_compressed_releases_are_refused():

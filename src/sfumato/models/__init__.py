@@ -14,6 +14,5 @@ from .outputs import OutputsKernel
 from .prior import GaussianProcess, Posterior, Prior
 from .relations import Relation, parse_relation
 from .spectra import group_gram
-from .to_others import as_gpytorch, as_regressor
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
 from .units import ColumnMap, multiplied_kernel

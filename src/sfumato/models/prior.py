@@ -102,7 +102,7 @@ class Prior(GaussianProcess):
         on its data predicts what it predicts. (Where it has a ``WhiteKernel``, its ``return_std`` is about a new
         measurement; ours is about f.) What it learnt from y becomes public with the prior.
         """
-        from .from_sklearn import parts_of_regressor
+        from .sklearn_models import parts_of_regressor
 
         return cls(*parts_of_regressor(gpr))
 
@@ -116,9 +116,15 @@ class Prior(GaussianProcess):
         What becomes public: kernel, mean and noise are published with every release, and if the model was fitted to
         sensitive values they tell of them (see ``exclude=`` of ``sf.fit_prior``).
         """
-        from .from_gpytorch import parts_of_model
+        from .gpytorch_models import parts_of_model
 
         return cls(*parts_of_model(model))
+
+    def to_gpytorch(self, inputs: Array, outputs: Array, noise: Array) -> Any:
+        """A BoTorch model of f given ``outputs``, whose covariance about f is ``noise`` (see ``ReleasedGP``)."""
+        from .released_gp import ReleasedGP
+
+        return ReleasedGP(self.kernel, self.mean, self.noise, inputs, outputs, noise)
 
     def before(self, scaling: ColumnMap, columns: int) -> Prior:
         """The prior over ``columns`` columns that says of x what this one says of ``scaling.apply(x)``."""
@@ -230,6 +236,15 @@ class Posterior(GaussianProcess):
         explained = self._explained(A)
         left = self.process.variance(A) - np.einsum("ij,ij->j", explained, explained)
         return np.asarray(np.maximum(left, 0.0))
+
+    def to_sklearn(self) -> Any:
+        """A fitted ``GaussianProcessRegressor`` of scikit-learn that predicts the same; the process is a prior."""
+        from .sklearn_models import regressor_of
+
+        prior = self.process
+        assert isinstance(prior, Prior)
+        covariance = prior.covariance(self.inputs)
+        return regressor_of(prior.kernel, prior.mean, self.inputs, covariance, self.outputs, self.noise)
 
 
 def noise_matrix(noise: Any, rows: int) -> Array:

@@ -222,9 +222,7 @@ class Release(WithDesign):
                 "this release has several outputs that know of each other, and a GPyTorch model of one of them would "
                 "forget what the others tell; use release.predict(X, output=...) instead."
             )
-        from ..models import as_gpytorch
-
-        return as_gpytorch(self.prior, self.inputs, np.asarray(self.outputs), self._blur())
+        return self.prior.to_gpytorch(self.inputs, np.asarray(self.outputs), self._blur())
 
     def to_sklearn(self) -> Any:
         """A plain fitted scikit-learn ``GaussianProcessRegressor`` that predicts what ``predict`` does.
@@ -236,9 +234,7 @@ class Release(WithDesign):
             raise InputError("this release is compressed, which scikit-learn cannot hold; use release.predict instead.")
         if self.design.inputs.outputs.numbered:
             raise InputError("this release has several outputs, which scikit-learn lacks; use release.predict instead.")
-        from ..models import as_regressor
-
-        return as_regressor(self._posterior)
+        return self._posterior.to_sklearn()
 
     def rows_of(self, output: str) -> tuple[Array, Array]:
         """The inputs and the published values of one output."""

@@ -27,8 +27,8 @@ from gpytorch.means import Mean
 
 from ..arrays import Array
 from ..errors import InputError
-from .full_noise import FullNoiseLikelihood
 from .kernel_values import kernel_matrix, require_features
+from .released_gp import FullNoiseLikelihood
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
 from .units import ColumnMap, kernel_before, mean_before, multiplied_kernel
 

@@ -1,24 +1,31 @@
-"""scikit-learn's Gaussian processes, read: what a fitted regressor says as a kernel, a mean and a noise of ours."""
+"""scikit-learn's Gaussian processes: a fitted regressor as a kernel, a mean and a noise of ours, and the way back."""
 
 from __future__ import annotations
 
 import functools
+import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from gpytorch.kernels import Kernel
+from gpytorch.means import ConstantMean, Mean, ZeroMean
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 from ..arrays import Array
+from ..data import Inputs
 from ..errors import FormatError, InputError
+from ..linalg import Whitening
 from .kernel_kinds import KINDS, SMOOTHNESS
-from .trees import Tree, build_kernel, fold
+from .trees import Tree, build_kernel, describe_kernel, fold
 
 SUPPORTED = (
     "RBF, Matern (nu 0.5, 1.5, 2.5, inf), RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel, WhiteKernel, "
     "and their sums, products and whole powers"
 )
+REMEDY = "use release.predict instead."
+_FIXED = "fixed"  # scikit-learn's word for bounds of what is not optimised
 
 
 def parts_of_regressor(regressor: Any) -> tuple[Kernel, float, float | Array]:
@@ -167,3 +174,102 @@ def _diagonal(tree: Tree) -> float | None:
 
     level = fold(tree, (), leaf, lambda variance, below: variance * below, join)
     return None if np.isnan(level) else level
+
+
+# ---------------------------------------------------------------- the way back
+
+
+def regressor_of(
+    kernel: Kernel, mean: Mean, inputs: Inputs, covariance: Array, outputs: Array, noise: Array
+) -> GaussianProcessRegressor:
+    """The regressor that predicts what our posterior does, with the same mean, deviations and covariances.
+
+    ``covariance`` is that of f at ``inputs``, ``noise`` that of ``outputs`` about f.
+    """
+    if type(mean) not in (ZeroMean, ConstantMean):
+        raise InputError(f"the prior's mean is a {type(mean).__name__}, which scikit-learn lacks; {REMEDY}")
+    centre = float(mean.constant) if type(mean) is ConstantMean else 0.0
+    own = _as_sklearn(describe_kernel(kernel), inputs.dimension)
+    lower = Whitening.of(covariance + noise).lower
+    if lower is None:  # ours leaves directions out that it cannot tell from 0
+        raise InputError(
+            f"the covariance of the {len(inputs)} published values is singular to working precision, which "
+            f"scikit-learn cannot hold; {REMEDY}"
+        )
+    residual = np.array(outputs) - centre
+    regressor = GaussianProcessRegressor(kernel=own, alpha=np.diag(noise).copy(), optimizer=None)
+    regressor.kernel_ = own
+    regressor.X_train_, regressor.y_train_ = np.array(inputs.values), residual
+    # scikit-learn adds the mean back as it does after normalize_y
+    regressor._y_train_mean, regressor._y_train_std = np.array(centre), np.array(1.0)
+    regressor.L_, regressor.alpha_ = lower, scipy.linalg.cho_solve((lower, True), residual)
+    density = residual @ regressor.alpha_ + 2 * np.log(np.diag(lower)).sum() + len(inputs) * np.log(2 * np.pi)
+    regressor.log_marginal_likelihood_value_ = -float(density) / 2
+    regressor.n_features_in_ = inputs.dimension
+    if inputs.columns is not None:
+        regressor.feature_names_in_ = np.array(inputs.columns, dtype=object)
+    return regressor
+
+
+def _as_sklearn(tree: Tree, dimension: int) -> Any:
+    """The kernel of ``tree`` on inputs of ``dimension`` columns, with nothing left to optimise."""
+
+    def leaf(tree: Tree, columns: list[int]) -> Any:
+        if tree["kind"] == "constant":
+            return _constant(tree["constant"])
+        if tree["kind"] == "rbf":
+            return kernels.RBF(_lengthscales(tree, columns, dimension), length_scale_bounds=_FIXED)
+        if tree["kind"] == "matern":
+            widths = _lengthscales(tree, columns, dimension)
+            return kernels.Matern(widths, length_scale_bounds=_FIXED, nu=tree["nu"])
+        return _on_all_columns(tree, columns, dimension)
+
+    def join(kind: str, parts: list[Any]) -> Any:
+        return functools.reduce(operator.add if kind == "sum" else operator.mul, parts)
+
+    return fold(tree, range(dimension), leaf, lambda variance, kernel: _constant(variance) * kernel, join)
+
+
+def _on_all_columns(tree: Tree, columns: list[int], dimension: int) -> Any:
+    kind = tree["kind"]
+    if columns != list(range(dimension)):
+        raise InputError(f"the kernel has a {kind} part on some columns only, which scikit-learn lacks; {REMEDY}")
+    if kind == "rational_quadratic":
+        width = _one_number(tree, "lengthscale")
+        bounds = {"length_scale_bounds": _FIXED, "alpha_bounds": _FIXED}
+        return kernels.RationalQuadratic(width, tree["alpha"], **bounds)
+    if kind == "periodic" and dimension == 1:
+        # GPyTorch divides sin² by ℓ, scikit-learn by ℓ²
+        width, period = _one_number(tree, "lengthscale") ** 0.5, _one_number(tree, "period_length")
+        bounds = {"length_scale_bounds": _FIXED, "periodicity_bounds": _FIXED}
+        return kernels.ExpSineSquared(width, period, **bounds)
+    if kind == "linear":
+        return _constant(_one_number(tree, "variance")) * kernels.DotProduct(0.0, sigma_0_bounds=_FIXED)
+    if kind == "polynomial":
+        return kernels.DotProduct(tree["offset"] ** 0.5, sigma_0_bounds=_FIXED) ** tree["power"]
+    raise InputError(f"the kernel has a {kind} part on {dimension} column(s), which scikit-learn lacks; {REMEDY}")
+
+
+def _lengthscales(tree: Tree, columns: list[int], dimension: int) -> Any:
+    given = tree["lengthscale"]
+    if columns == list(range(dimension)):
+        return np.array(given) if isinstance(given, list) and len(given) > 1 else float(np.ravel(given)[0])
+    if len(set(columns)) < len(columns):
+        raise InputError(f"the kernel looks at a column twice, which scikit-learn cannot; {REMEDY}")
+    # with an infinite lengthscale a column has no say
+    values = np.full(dimension, np.inf)
+    values[columns] = given
+    return values
+
+
+def _constant(value: float) -> Any:
+    return kernels.ConstantKernel(value, constant_value_bounds=_FIXED)
+
+
+def _one_number(tree: Tree, name: str) -> float:
+    values = np.unique(tree[name])
+    if values.size > 1:
+        raise InputError(
+            f"the kernel has a {tree['kind']} part with one {name} a column, and scikit-learn has one for all; {REMEDY}"
+        )
+    return float(values[0])
