@@ -31,6 +31,7 @@ from .style import (
     draw_published,
     draw_reader,
     legend_above,
+    legend_entries,
     legend_of_figure,
     new_axes,
     shade_region,
@@ -177,7 +178,8 @@ def plot_slices(
         if number % 3:
             panel.set_ylabel("")
     if ax is not None:
-        panels[0].legend(frameon=False, fontsize=SMALL - 1)
+        entries = legend_entries(panels)
+        panels[0].legend(list(entries.values()), list(entries), frameon=False, fontsize=SMALL - 1)
     else:
         figure: Any = panels[0].figure
         legend_of_figure(figure, panels, "upper left", 3)

@@ -71,11 +71,17 @@ def legend_above(ax: Axes, columns: int = 3, **how: Any) -> None:
     ax.legend(**(options | how))
 
 
-def legend_of_figure(figure: Figure, panels: list[Axes], place: str, columns: int, **how: Any) -> None:
-    """One legend for all ``panels``, outside of them, in columns that are no wider than the figure."""
+def legend_entries(panels: list[Axes]) -> dict[str, Any]:
+    """What is drawn in any of the panels, by its label."""
     entries: dict[str, Any] = {}
     for panel in panels:
         entries |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
+    return entries
+
+
+def legend_of_figure(figure: Figure, panels: list[Axes], place: str, columns: int, **how: Any) -> None:
+    """One legend for all ``panels``, outside of them, in columns that are no wider than the figure."""
+    entries = legend_entries(panels)
     columns = fitting_columns(list(entries), columns, figure.get_figwidth())
     options: dict[str, Any] = {"loc": f"outside {place}", "ncol": columns, "frameon": False, "fontsize": SMALL}
     options["columnspacing"] = 1.4
