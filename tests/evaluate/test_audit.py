@@ -13,6 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import sfumato as sf
+from drawn import legends_are_whole
 from kernels import matern, rbf
 from sfumato.evaluate.audits import AUDIT_HEADER, OWNER_ONLY, Audit
 from sfumato.noise.noise import no_noise
@@ -171,7 +172,9 @@ def test_a_release_that_promises_no_floor_is_refused() -> None:
 
 
 def test_the_picture_has_a_line_for_everyone_and_the_floor_at_one(found: Audit) -> None:
-    (ax,) = plot_audit(found).axes
+    figure = plot_audit(found)
+    (ax,) = figure.axes
+    assert legends_are_whole(figure)
     assert [label.get_text() for label in ax.get_yticklabels()] == names(found, True) + names(found, False)
     assert "multiples of the promised floor" in ax.get_xlabel()
     assert OWNER_ONLY in ax.get_title(loc="left")

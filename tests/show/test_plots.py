@@ -5,23 +5,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import gpytorch
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import sfumato as sf
+from drawn import legend_of, legends_are_whole, line_of
+from kernels import matern
 from sfumato.plots import plot_both, plot_floor, plot_release
 
-
-def _prior(variance: float = 1.0) -> sf.Prior:
-    kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=1.5)).double()
-    kernel.outputscale, kernel.base_kernel.lengthscale = variance, 0.4
-    return sf.Prior(kernel=kernel, noise=0.01)
-
-
+PRIOR = sf.Prior(matern(0.4), noise=0.01)
 TIMES = np.linspace(0.0, 3.0, 25)
 VALUES = np.sin(2 * TIMES)
 
@@ -29,22 +23,16 @@ VALUES = np.sin(2 * TIMES)
 @pytest.fixture(scope="module")
 def release() -> sf.Release:
     frame = pd.DataFrame({"t": TIMES})
-    return sf.protect(_prior(), frame, sf.Box({"t": (1.0, 2.0)}), alpha=0.5, progress=False).release(
+    return sf.protect(PRIOR, frame, sf.Box({"t": (1.0, 2.0)}), alpha=0.5, progress=False).release(
         VALUES, output_name="r"
     )
 
 
-def _line(ax: Axes, label: str) -> np.ndarray:
-    found = [line for line in ax.get_lines() if str(line.get_label()).startswith(label)]
-    assert len(found) == 1, label
-    return np.column_stack(found[0].get_data())
-
-
 def test_release_picture_shows_the_published_points_and_the_reader(release: sf.Release) -> None:
     ax = plot_release(release, truth=(TIMES, VALUES))
-    np.testing.assert_array_equal(_line(ax, "published"), np.column_stack([TIMES, release.outputs]))
-    np.testing.assert_array_equal(_line(ax, "truth")[:, 1], VALUES)
-    reader = _line(ax, "reader's mean")
+    np.testing.assert_array_equal(line_of(ax, "published"), np.column_stack([TIMES, release.outputs]))
+    np.testing.assert_array_equal(line_of(ax, "truth")[:, 1], VALUES)
+    reader = line_of(ax, "reader's mean")
     np.testing.assert_allclose(reader[:, 1], release.predict(reader[:, 0]).mean)
     assert ax.get_xlabel() == "t"
     assert ax.get_ylabel() == "r"
@@ -52,11 +40,11 @@ def test_release_picture_shows_the_published_points_and_the_reader(release: sf.R
 
 def test_floor_picture_has_the_reader_above_the_floor(release: sf.Release) -> None:
     ax = plot_floor(release)
-    reader, floor = _line(ax, "reader's standard deviation"), _line(ax, "promised floor")
+    reader, floor = line_of(ax, "reader's standard deviation"), line_of(ax, "promised floor")
     inside = np.isfinite(floor[:, 1])
     np.testing.assert_array_equal(inside, (floor[:, 0] >= 1) & (floor[:, 0] <= 2))
     assert np.all(reader[inside, 1] >= floor[inside, 1] * (1 - 1e-9))
-    worst = _line(ax, "worst input")[0]
+    worst = line_of(ax, "worst input")[0]
     assert worst[0] == pytest.approx(release.certificate.worst_input[0])
     assert ax.get_ylim()[0] == 0.0
 
@@ -95,35 +83,36 @@ def test_figure_file_is_a_png_of_some_size(release: sf.Release, tmp_path: Path) 
     ],
 )
 def test_every_kind_of_promise_can_be_drawn(region: object, asked: dict[str, object], tmp_path: Path) -> None:
-    mechanism = sf.protect(_prior(), TIMES, region, **asked, progress=False)  # type: ignore[arg-type]
+    mechanism = sf.protect(PRIOR, TIMES, region, **asked, progress=False)  # type: ignore[arg-type]
     path = tmp_path / "r.sfumato"
     mechanism.release(VALUES).save(path)
-    floor = _line(plot_floor(sf.load(path)), "promised floor")[:, 1]
+    floor = line_of(plot_floor(sf.load(path)), "promised floor")[:, 1]
     assert np.any(np.isfinite(floor))
     assert plot_both(sf.load(path)).axes[0].get_ylabel() == "y"
 
 
 def test_two_inputs_are_refused() -> None:
     X = np.stack(np.meshgrid(np.arange(3.0), np.arange(3.0)), axis=-1).reshape(-1, 2)
-    release = sf.protect(_prior(), X, sf.Points([[0.0, 0.0]]), alpha=0.5, progress=False).release(X[:, 0])
+    release = sf.protect(PRIOR, X, sf.Points([[0.0, 0.0]]), alpha=0.5, progress=False).release(X[:, 0])
     with pytest.raises(sf.InputError, match="has 2 inputs"):
         plot_release(release)
 
 
 def test_each_of_several_outputs_can_be_drawn():
     t = np.linspace(0.0, 3.0, 13)
-    joint = sf.JointPrior.of(_prior(), {"r": sf.Value(), "v": sf.Derivative()}, noise={"v": 0.01})
+    joint = sf.JointPrior.of(PRIOR, {"r": sf.Value(), "v": sf.Derivative()}, noise={"v": 0.01})
     release = sf.protect(joint, t, {"v": sf.Box(1.0, 2.0)}, alpha=0.4).release({"r": np.sin(t), "v": np.cos(t)})
     figure = plot_both(release, (t, np.cos(t)), of="v")
     assert [ax.get_ylabel() for ax in figure.axes] == ["v", "std of v"]
     shown = next(line for line in figure.axes[0].get_lines() if line.get_label() == "published")
     assert np.array_equal(shown.get_ydata(), release.rows_of("v")[1])
-    labels = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
+    assert legends_are_whole(figure)
+    labels = legend_of(figure.axes[1])
     assert any("worst input" in label for label in labels)
     assert "promised floor" in labels
     # nothing is promised of r, so no floor is drawn
     other = plot_floor(release, of="r")
-    assert "promised floor" not in [text.get_text() for text in other.get_legend().get_texts()]
+    assert "promised floor" not in legend_of(other)
     with pytest.raises(sf.InputError, match="choose one of 'r', 'v'"):
         plot_release(release)
 
@@ -133,3 +122,18 @@ def test_the_only_output_may_be_named(release: sf.Release) -> None:
     assert named.get_ylabel() == unnamed.get_ylabel() == f"std of {release.output_name}"
     for one, other in zip(named.get_lines(), unnamed.get_lines(), strict=True):
         np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        sf.Box({"t": (1.0, 2.0)}),
+        sf.Box({"t": (0.5, 1.0)}) | sf.Box({"t": (2.0, 2.5)}),
+        sf.Box({"t": (0.25, 0.75)}) | sf.Box({"t": (1.25, 1.75)}) | sf.Box({"t": (2.25, 2.75)}),
+    ],
+)
+def test_legends_are_never_cut(region: sf.Region) -> None:
+    release = sf.protect(PRIOR, pd.DataFrame({"t": TIMES}), region, alpha=0.5, progress=False).release(VALUES)
+    assert legends_are_whole(plot_both(release, (TIMES, VALUES), title="r"))
+    for ax in (plot_release(release), plot_floor(release)):
+        assert legends_are_whole(ax.figure)

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import sfumato as sf
+from drawn import legend_of, legends_are_whole, line_of
 from kernels import matern, rbf
 from sfumato import plots
 from sfumato.plots import (
@@ -56,18 +57,6 @@ def path() -> sf.Release:
     return made.release({"r": np.cos(T), "theta": np.sin(T)})
 
 
-def _texts(ax: Axes) -> list[str]:
-    legend = ax.get_legend()
-    assert legend is not None
-    return [text.get_text() for text in legend.get_texts()]
-
-
-def _line(ax: Axes, label: str) -> np.ndarray:
-    found = [one for one in ax.get_lines() if str(one.get_label()).startswith(label)]
-    assert len(found) == 1, label
-    return np.column_stack(found[0].get_data())
-
-
 def _colour_label(ax: Axes) -> str:
     return next(child for child in ax.child_axes).get_ylabel()
 
@@ -78,7 +67,7 @@ def test_std_map_shows_what_readers_know(release: sf.Release) -> None:
     assert ax is given
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "place")
     assert _colour_label(ax) == "reader's std of income"
-    assert _texts(ax) == ["row of the data", "region: 60 ≤ age ≤ 80 and 3 ≤ place ≤ 7"]
+    assert legend_of(ax) == ["row of the data", "region: 60 ≤ age ≤ 80 and 3 ≤ place ≤ 7"]
     drawn = ax.collections[0]
     grid = np.stack(np.meshgrid(np.linspace(20, 90, 41), np.linspace(0, 10, 41)), axis=-1).reshape(-1, 2)
     low, high = drawn.get_clim()
@@ -123,7 +112,7 @@ def test_covariance_is_ordered_and_centred(line: sf.Release, mechanism: sf.Mecha
     assert low == -high
     assert ax.get_xlabel() == "rows, by t"
     assert _colour_label(ax) == "covariance of the noise on r"
-    assert _texts(ax) == ["region: 1 ≤ t ≤ 2"]
+    assert legend_of(ax) == ["region: 1 ≤ t ≤ 2"]
     assert plot_covariance(mechanism, by="place").get_ylabel() == "rows, by place"
     with pytest.raises(sf.InputError, match="column is 'size'; choose one of 'age', 'place'"):
         plot_covariance(mechanism, by="size")
@@ -138,14 +127,14 @@ def test_floor_along_a_column_through_the_worst_input(release: sf.Release) -> No
     given = Figure().subplots()
     ax = plot_floor_along(release, "age", ax=given)
     assert ax is given
-    reader, floor = _line(ax, "reader's standard deviation"), _line(ax, "promised floor")
+    reader, floor = line_of(ax, "reader's standard deviation"), line_of(ax, "promised floor")
     worst = release.certificate.worst_input
     points = np.column_stack([reader[:, 0], np.full(len(reader), worst[1])])
     np.testing.assert_allclose(reader[:, 1], release.predict(points).std)
     inside = np.isfinite(floor[:, 1])
     assert np.all(reader[inside, 1] >= floor[inside, 1] * (1 - 1e-6))
     np.testing.assert_allclose(floor[inside, 1], 10 * np.sqrt(0.6))
-    assert _line(ax, "worst input")[0, 0] == worst[0]
+    assert line_of(ax, "worst input")[0, 0] == worst[0]
     assert ax.get_xlabel() == f"age\n(place = {worst[1]:.4g})"
     assert ax.get_ylabel() == "std of income"
 
@@ -154,14 +143,14 @@ def test_floor_along_a_column_through_the_worst_input(release: sf.Release) -> No
 def test_floor_along_a_column_through_any_input(release: sf.Release, at: object) -> None:
     ax = plot_floor_along(release, 1, at=at)
     assert ax.get_xlabel() == "place\n(age = 70)"
-    assert not [text for text in _texts(ax) if text.startswith("worst input")]
+    assert not [text for text in legend_of(ax) if text.startswith("worst input")]
 
 
 def test_slices_have_one_panel_a_column(release: sf.Release) -> None:
     panels = plot_slices(release)
     assert [ax.get_xlabel() for ax in panels] == ["age", "place"]
     assert panels[0].get_ylim() == panels[1].get_ylim()
-    mean = _line(panels[1], "reader's mean")
+    mean = line_of(panels[1], "reader's mean")
     worst = release.certificate.worst_input
     np.testing.assert_allclose(
         mean[:, 1], release.predict(np.column_stack([np.full(len(mean), worst[0]), mean[:, 0]])).mean
@@ -181,7 +170,7 @@ def test_slices_have_one_panel_a_column(release: sf.Release) -> None:
 
 def test_partial_dependence_is_the_mean_over_the_rows(release: sf.Release) -> None:
     ax = plot_partial(release, "age")
-    mean = _line(ax, "average of the reader's means")
+    mean = line_of(ax, "average of the reader's means")
     points = PEOPLE.assign(age=mean[10, 0])
     seen = release.predict(points)
     assert mean[10, 1] == pytest.approx(seen.mean.mean())
@@ -189,12 +178,12 @@ def test_partial_dependence_is_the_mean_over_the_rows(release: sf.Release) -> No
     here = band[np.isclose(band[:, 0], mean[10, 0]), 1]
     std = np.sqrt(seen.covariance().mean())
     assert np.ptp(here) == pytest.approx(2 * plots.BAND * std, rel=1e-6)
-    assert "middle 80 % of the rows' means" in _texts(ax)
+    assert "middle 80 % of the rows' means" in legend_of(ax)
     assert ax.get_ylabel() == "average of income"
 
 
 def test_one_input_has_a_partial_dependence_too(line: sf.Release) -> None:
-    mean = _line(plot_partial(line, "t"), "average of the reader's means")
+    mean = line_of(plot_partial(line, "t"), "average of the reader's means")
     np.testing.assert_allclose(mean[:, 1], line.predict(mean[:, 0]).mean)
 
 
@@ -203,7 +192,9 @@ def test_path_of_a_joint_release_has_its_covariance(path: sf.Release) -> None:
     ax = plot_trajectory(path, "r", "theta", truth=(np.cos(T), np.sin(T)), ax=given)
     assert ax is given
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("r", "theta")
-    assert {"reader's path in the region", "95 % of the reader", "published", "truth (the owner's)"} <= set(_texts(ax))
+    assert {"reader's path in the region", "95 % of the reader", "published", "truth (the owner's)"} <= set(
+        legend_of(ax)
+    )
     # the first ellipse, at t = 0, against the reader's covariance of both outputs there
     shape = ax.collections[0].get_paths()[0].vertices[:49]
     rows = len(path.design.inputs)
@@ -251,7 +242,7 @@ def test_wrong_dimensions_are_refused_in_words(line: sf.Release, release: sf.Rel
 def test_each_of_several_outputs_can_be_drawn(path: sf.Release) -> None:
     ax = plot_floor_along(path, "t", of="theta")
     assert ax.get_ylabel() == "std of theta"
-    assert np.any(np.isfinite(_line(ax, "promised floor")[:, 1]))
+    assert np.any(np.isfinite(line_of(ax, "promised floor")[:, 1]))
     assert plot_slices(path, of="r")[0].get_ylabel() == "r"
 
 
@@ -260,6 +251,13 @@ def test_all_pictures_are_found_in_one_place() -> None:
         name for name in dir(plots) if name.startswith("plot_") and callable(getattr(plots, name))
     }
     assert plot_history is plots.plot_history
+
+
+def test_legends_are_never_cut(mechanism: sf.Mechanism, release: sf.Release, path: sf.Release) -> None:
+    drawn = [plot_std_map(release), plot_noise_map(mechanism), plot_covariance(path), plot_partial(release, "age")]
+    drawn += [plot_floor_along(release, "age"), plot_slices(release)[0], plot_trajectory(path, "r", "theta")]
+    for ax in drawn:
+        assert legends_are_whole(ax.figure), ax
 
 
 def test_pyplot_is_never_imported(release: sf.Release) -> None:

@@ -72,7 +72,7 @@ def knows_grid(target: Target, grid: float | None) -> Estimate:
     """
     if grid is None:
         raise NotTriedError("y lies on no coarse grid")
-    return _from_decoded(target, *_decode(target, grid), f"A reader who knows that y is a multiple of {grid:g}")
+    return _from_decoded(target, *_decode_grid(target, grid), f"A reader who knows that y is a multiple of {grid:g}")
 
 
 def _from_decoded(target: Target, decoded: Mask, values: Array, did: str) -> Estimate:
@@ -101,7 +101,7 @@ def beliefs(target: Target, evidence: Evidence, known: Mask) -> tuple[Array, Arr
     return mean + white.T @ residual, np.sqrt(left)
 
 
-def _decode(target: Target, grid: float) -> tuple[Mask, Array]:
+def _decode_grid(target: Target, grid: float) -> tuple[Mask, Array]:
     """Which rows are decoded, and to what."""
     decoded, values = np.zeros(len(target.rows), dtype=np.bool_), np.array(target.published)
     for _ in range(min(_ROUNDS, 1 + _MOST_WORK // len(values) ** 2)):
