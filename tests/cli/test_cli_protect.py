@@ -12,7 +12,7 @@ import pytest
 
 import sfumato as sf
 from command_line import answer, done, refused, run
-from sfumato.data.outputs import Outputs
+from sfumato.data.inputs import Outputs
 
 Run = Callable[..., Any]
 DERIVATIVE = ["--output", "r", "--output", "v", "--relation", "v = d(r)/d(t)"]

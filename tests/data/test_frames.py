@@ -11,8 +11,8 @@ import pytest
 
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.data.columns import in_row_order
 from sfumato.data.inputs import as_inputs, as_outputs
+from sfumato.data.tables import in_row_order
 
 RNG = np.random.default_rng(2)
 NAMES = [f"person {k}" for k in range(20)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.data.inputs import MemoryInputs, stacked_inputs, stacked_outputs
-from sfumato.data.outputs import Outputs
+from sfumato.data.inputs import MemoryInputs, Outputs, stacked_inputs, stacked_outputs
 from sfumato.errors import InputError
 
 ONE, ONLY, BOTH = Outputs(("r",)), Outputs.several(["r"]), Outputs.several(["r", "v"])
@@ -20,7 +19,6 @@ class TestEveryKindOfOutputs:
             rows = outputs.rows(X, number)
             assert np.array_equal(outputs.plain(rows), X)
             assert outputs.numbers(rows).tolist() == [number] * 3
-            assert outputs.features(rows.shape[1]) == 2
             assert outputs.number(name) == number
             assert len(outputs.columns(("a", "b"))) == rows.shape[1]
 

@@ -12,8 +12,7 @@ import pytest
 
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.data.inputs import MemoryInputs, stacked_outputs
-from sfumato.data.outputs import Outputs
+from sfumato.data.inputs import MemoryInputs, Outputs, stacked_outputs
 from sfumato.errors import FormatError
 from sfumato.regions import OutputRegion, region_from_tree
 from sfumato.release.release import Release

@@ -4,24 +4,35 @@ In come tables with labels and columns, checked once at the door. Out come float
 outputs that they are about, in memory or stored, and parts of them that are worked on here or on a cluster.
 """
 
-from .columns import in_row_order, is_plain, without_labels
 from .inputs import (
+    ONE_OUTPUT,
     SAMPLE,
     Inputs,
     MemoryInputs,
+    Outputs,
     among,
     as_inputs,
     as_outputs,
     at_output,
     default_names,
+    known_output,
     sample_places,
     stacked_inputs,
     stacked_outputs,
 )
 from .on_dask import as_engine, is_dask_frame, rows_of_dask
 from .orbit import LENGTHSCALE, ORBIT_RADIUS, SENSITIVE, STATES, simulate, training_grid
-from .outputs import ONE_OUTPUT, Outputs, known_output
 from .parquet import fingerprint, parquet_files, rows_of_parquet
 from .parts import LARGEST_NUMBER, ROWS, Done, Engine, Here, Part, TablePart, Totals
 from .stored import StoredColumn, StoredInputs, scanned
-from .tables import CSV, PARQUET, need_pyarrow, read_table, select_numbers, write_table
+from .tables import (
+    CSV,
+    PARQUET,
+    in_row_order,
+    is_plain,
+    need_pyarrow,
+    read_table,
+    select_numbers,
+    without_labels,
+    write_table,
+)

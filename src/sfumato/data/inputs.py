@@ -7,20 +7,18 @@ the values. Rows that are stored somewhere are inputs too (stored.py).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from ..arrays import Array, Index, Mask
+from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
-from .columns import in_row_order, require_numbers
-from .outputs import ONE_OUTPUT, Outputs
 from .parts import ArrayPart, Part
+from .tables import in_row_order, require_numbers, require_once
 
 #: Of more rows than this a sample stands for the others wherever one looks for inputs of a region.
 SAMPLE = 1 << 13
@@ -29,10 +27,94 @@ SAMPLE = 1 << 13
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
+#: What the column is called that says which output a row is about.
+COLUMN = "output"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The names of the outputs that rows are about: one, which is "1 of 1", or several.
+
+    ``numbered``: the last column of a row is the number of its output, 0, 1, … Nothing else depends on how many there
+    are.
+    """
+
+    names: tuple[str, ...] = ("y",)
+    numbered: bool = False
+
+    @classmethod
+    def several(cls, names: Sequence[str]) -> Outputs:
+        """Outputs that are told apart by a column, as those of a JointPrior are: also where there is just one."""
+        return cls(tuple(names), numbered=True)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def called(self, name: str) -> Outputs:
+        """The same outputs; the one of rows without numbers goes by ``name``."""
+        return self if self.numbered else Outputs((name,))
+
+    def plain(self, rows: Array) -> Array:
+        """The inputs of ``rows``."""
+        return rows[:, :-1] if self.numbered else rows
+
+    def numbers(self, rows: Array) -> Index:
+        """Which output each of ``rows`` is about."""
+        return rows[:, -1].astype(np.intp) if self.numbered else np.zeros(len(rows), dtype=np.intp)
+
+    def rows(self, plain: Array, numbers: int | Index) -> Array:
+        """Inputs as rows about the output ``numbers``: one for all of them, or one for each."""
+        if not self.numbered:
+            return plain
+        return np.column_stack([plain, np.broadcast_to(np.asarray(numbers, dtype=np.float64), len(plain))])
+
+    def columns(self, plain: tuple[str, ...]) -> tuple[str, ...]:
+        """The names of all columns of rows whose inputs are called ``plain``."""
+        if not self.numbered:
+            return plain
+        name = COLUMN
+        while name in plain:
+            name += "_"
+        return (*plain, name)
+
+    def number(self, name: Any, argument: str = "output") -> int:
+        """The number of the output that a user calls ``name``; None stands for the only one."""
+        if name is None and len(self) > 1:
+            raise InputError(
+                f"{argument} is missing; this is about several: choose one of {', '.join(map(repr, self.names))}."
+            )
+        if not self.numbered and name not in (None, *self.names):
+            raise InputError(
+                f"{argument} is {str(name)[:60]!r}, but this release is about {self.names[0]!r} alone; leave it out."
+            )
+        return 0 if name is None else self.names.index(known_output(self.names, name, argument))
+
+    def place_in_words(self, columns: Sequence[str], row: Array, digits: int = 6) -> str:
+        """One row for people: "t = 1.5", or "t = 1.5, velocity" where rows are numbered."""
+        row = np.ravel(row)
+        said = [f"{name} = {value:.{digits}g}" for name, value in zip(columns, row, strict=False)]
+        if self.numbered and said:
+            number = int(row[-1]) if np.isfinite(row[-1]) else -1
+            said[-1] = self.names[number] if 0 <= number < len(self) else f"output {row[-1]:g}"
+        return ", ".join(said)
+
+
+#: One output, under the name that it has if nobody gives it another.
+ONE_OUTPUT = Outputs()
+
+
+def known_output(outputs: Sequence[str], name: Any, argument: str = "output") -> str:
+    """``name``, if it is one of ``outputs``."""
+    if not isinstance(name, str) or name not in outputs:
+        raise InputError(f"{argument} is {str(name)[:60]!r}; choose one of {', '.join(map(repr, outputs))}.")
+    return name
+
+
 class Inputs(ABC):
     """n rows of d columns, with the names of the columns if they have any, and the outputs that the rows are about.
-
-    Where several outputs are one process the last column says which of ``outputs`` a row is about.
 
     ``values`` are all rows; those that are stored somewhere are read into memory for it. ``sample`` are rows that stand
     for all of them, spread evenly, and those where a column is least or largest. ``index`` has the labels of the rows
@@ -69,7 +151,7 @@ class Inputs(ABC):
     @property
     def features(self) -> int:
         """How many columns there are besides the one that says which output a row is about."""
-        return self.outputs.features(self.dimension)
+        return self.dimension - self.outputs.numbered
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,7 +164,7 @@ class Inputs(ABC):
         if not self.outputs.numbered:
             return self
         columns = None if self.columns is None else self.columns[:-1]
-        return MemoryInputs(_frozen(self.outputs.plain(self.values)), columns, index=self.index)
+        return MemoryInputs(frozen(self.outputs.plain(self.values)), columns, index=self.index)
 
     @property
     def present(self) -> tuple[str, ...]:
@@ -122,7 +204,7 @@ class MemoryInputs(Inputs):
 
     def select(self, keep: Mask | Index) -> MemoryInputs:
         index = None if self.index is None else self.index[keep]
-        return MemoryInputs(_frozen(self.values[keep]), self.columns, self.outputs, index)
+        return MemoryInputs(frozen(self.values[keep]), self.columns, self.outputs, index)
 
     @cached_property
     def sample(self) -> MemoryInputs:  # type: ignore[override]
@@ -168,17 +250,12 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
         if like is None or X.dimension == like.dimension:
             return X
         X = X.values
-    columns: tuple[str, ...] | None = None
-    index: pd.Index[Any] | None = None
-    if isinstance(X, pd.Series):
-        X = X.to_frame()
-    if isinstance(X, pd.DataFrame):
+    columns, index = None, None
+    if isinstance(X, (pd.Series, pd.DataFrame)):
         index = X.index
-        X, columns = _from_frame(X, name, like)
+        X, columns = _from_frame(X.to_frame() if isinstance(X, pd.Series) else X, name, like)
     values = _as_float64(X, name)
-    if values.ndim == 0:
-        values = values.reshape(1, 1)
-    if values.ndim == 1:
+    if values.ndim < 2:
         one_row = like is not None and like.dimension > 1 and values.size == like.dimension
         values = values.reshape(1, -1) if one_row else values.reshape(-1, 1)
     if values.ndim != 2 or values.shape[1] == 0:
@@ -188,14 +265,14 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
     if values.shape[0] == 0:
         raise InputError(f"{name} has no rows; give at least one.")
     _require_finite(values, name, columns)
-    if like is not None and values.shape[1] != like.dimension:
+    if like is None:
+        return MemoryInputs(frozen(values), columns, index=index)
+    if values.shape[1] != like.dimension:
         raise InputError(
             f"{name} has {values.shape[1]} feature(s), but the model was made for {like.dimension} "
             f"({', '.join(like.names)}); give the same features in the same order."
         )
-    if like is not None:
-        columns = like.columns
-    return MemoryInputs(_frozen(values), columns, ONE_OUTPUT if like is None else like.outputs, index)
+    return MemoryInputs(frozen(values), like.columns, like.outputs, index)
 
 
 def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
@@ -207,8 +284,10 @@ def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
         raise InputError(f"{name} has {y.shape[1]} columns; give one output column, for example y['income'].")
     if isinstance(rows, Inputs):
         y, rows = in_row_order(y, rows.index, name), len(rows)
-    if isinstance(y, (pd.Series, pd.DataFrame)):
-        y = _from_column(y, name)
+    y = y.iloc[:, 0] if isinstance(y, pd.DataFrame) else y
+    if isinstance(y, pd.Series) and not pd.api.types.is_object_dtype(y.dtype):  # objects may be numbers
+        require_numbers(y.dtype, name, name)
+        y = y.to_numpy(dtype=np.float64, na_value=np.nan)
     values = _as_float64(y, name)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -217,7 +296,7 @@ def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
     if values.shape[0] != rows:
         raise InputError(f"{name} has {values.shape[0]} values, but X has {rows} rows; give one output a row.")
     _require_finite(values, name, None)
-    return _frozen(values)
+    return frozen(values)
 
 
 def stacked_inputs(rows: Mapping[str, Inputs], outputs: Outputs) -> MemoryInputs:
@@ -232,7 +311,7 @@ def stacked_inputs(rows: Mapping[str, Inputs], outputs: Outputs) -> MemoryInputs
     blocks = [outputs.rows(inputs.values, outputs.number(name)) for name, inputs in rows.items()]
     labels = [inputs.index for inputs in rows.values() if inputs.index is not None]
     index = labels[0].append(labels[1:]) if len(labels) == len(blocks) else None
-    return MemoryInputs(_frozen(np.vstack(blocks)), outputs.columns(first.names), outputs, index)
+    return MemoryInputs(frozen(np.vstack(blocks)), outputs.columns(first.names), outputs, index)
 
 
 def at_output(X_new: Any, inputs: Inputs, output: Any, place_of: Callable[[int], Array | None]) -> MemoryInputs:
@@ -256,12 +335,12 @@ def stacked_outputs(inputs: Inputs, y: Any) -> Array:
         return as_outputs(y, inputs)  # y may have any name
     if isinstance(y, (Mapping, pd.DataFrame)):
         given = {str(name): y[name] for name in y}
-        missing = [name for name in present if name not in given]
-        if missing:
-            raise InputError(f"y has no values of {missing[0]!r}; give {', '.join(map(repr, present))}.")
-        unknown = [name for name in given if name not in present] if isinstance(y, Mapping) else []
-        if unknown:
-            raise InputError(f"y has values of {unknown[0]!r}, which is not released; give {', '.join(present)}.")
+        for name in present:
+            if name not in given:
+                raise InputError(f"y has no values of {name!r}; give {', '.join(map(repr, present))}.")
+        for name in given if isinstance(y, Mapping) else ():
+            if name not in present:
+                raise InputError(f"y has values of {name!r}, which is not released; give {', '.join(present)}.")
     elif np.ndim(y) == 2 and np.shape(y)[1] == len(present) and len(present) > 1:
         table = np.asarray(y, dtype=np.float64)
         given = {name: table[:, place] for place, name in enumerate(present)}
@@ -276,9 +355,7 @@ def stacked_outputs(inputs: Inputs, y: Any) -> Array:
 
 def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[Any, tuple[str, ...]]:
     columns = tuple(str(c) for c in frame.columns)
-    twice = sorted({c for c in columns if columns.count(c) > 1})
-    if twice:
-        raise InputError(f"{name} has the column {twice[0]!r} more than once; give each column its own name.")
+    require_once(name, columns)
     if like is not None and like.columns is not None:
         missing = [c for c in like.columns if c not in columns]
         if missing:
@@ -293,15 +370,6 @@ def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[An
     return frame.to_numpy(dtype=np.float64, na_value=np.nan), columns
 
 
-def _from_column(column: pd.Series[Any] | pd.DataFrame, name: str) -> Any:
-    """The values of one output column, NaN where they are missing."""
-    dtype = column.dtype if isinstance(column, pd.Series) else column.dtypes.iloc[0]
-    if pd.api.types.is_object_dtype(dtype):
-        return column.to_numpy()  # numbers, perhaps: whoever reads them finds out
-    require_numbers(dtype, name, name)
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
 def _as_float64(values: Any, name: str) -> Array:
     if np.ma.is_masked(values):
         raise InputError(f"{name} has masked values, which would be published; fill them or drop their rows first.")
@@ -309,18 +377,10 @@ def _as_float64(values: Any, name: str) -> Array:
         values = values.detach().cpu().numpy()
     try:
         array = np.asarray(values)
-        if array.dtype.kind in "OUSMm":
-            array = np.asarray(values, dtype=np.float64) if array.dtype.kind == "O" else _refuse(array, name)
-        if array.dtype.kind == "c":
-            _refuse(array, name)
-        return np.array(array, dtype=np.float64)
+        if array.dtype.kind not in "USMmc":
+            return np.array(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{name} cannot be read as an array of numbers: {error}.") from error
-
-
-def _refuse(array: npt.NDArray[Any], name: str) -> Array:
     raise InputError(f"{name} holds values of type {array.dtype}, not real numbers; convert it to float first.")
 
 
@@ -334,9 +394,3 @@ def _require_finite(values: Array, name: str, columns: tuple[str, ...] | None) -
             f"{name} has {len(bad)} value(s) that are NaN or infinite, the first at {place}; "
             "drop or fill these rows before."
         )
-
-
-def _frozen(values: Array) -> Array:
-    values = np.ascontiguousarray(values)
-    values.setflags(write=False)
-    return values

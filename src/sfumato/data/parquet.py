@@ -15,10 +15,9 @@ from ..arrays import Array
 from ..errors import InputError
 from ..progress import Progress
 from ..text import one_line
-from .columns import asked_columns, require_columns
 from .parts import LARGEST_NUMBER, ROWS, Engine, TablePart
 from .stored import StoredInputs, scanned
-from .tables import PARQUET, need_pyarrow
+from .tables import PARQUET, asked_columns, need_pyarrow, require_columns
 
 #: How many rows are decoded at a time when only some of a row group are wanted.
 _BATCH = 1 << 16

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
 from ..progress import Progress
-from .inputs import Inputs, MemoryInputs, sample_places
-from .outputs import Outputs
+from .inputs import Inputs, MemoryInputs, Outputs, sample_places
 from .parts import Engine, Here, Part, TablePart
 
 
