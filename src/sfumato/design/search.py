@@ -118,12 +118,19 @@ EPSILONS_ROWS = 400
 #: A greedy cover fills the region already, so it is rather tightened.
 AFFORDABLE_RISE = {"greedy": 0.1, "exchange": 0.01}
 
+#: How many inputs of the region each batch of probes has: of one column so many for each output; else at least, at
+#: most, and as many as ``PROBES_TIMES_ROWS`` over the number of rows.
+PROBES_IN_ONE_COLUMN, PROBES, PROBES_TIMES_ROWS = 1001, (2048, 8192), 8_000_000
+
 #: From how many rows places between rows are looked for.
 MOST_STARTS = 384
 
 #: How many walks to worse inputs are taken with each batch of probes: at least, at most, and as many as ``WALKS`` over
 #: the number of rows.
 WALKERS, WALKS = (16, 256), 50_000
+
+#: How many steps a walk takes, and how many inputs that fall short are added to the sensitive ones at a time.
+STEPS, ADDED_AT_ONCE = 24, 32
 
 #: Cutting planes start from inputs that leave this share of a standard deviation, at most so many.
 FIRST_EPSILON, FIRST_MOST = 0.3, 64
@@ -238,12 +245,11 @@ class _Search:
     def __init__(self, solver: Solver, margins: Margins, batch: int, say: Say, known: Array) -> None:
         self.solver, self.margins, self.say, self.batch = solver, margins, say, batch
         self.problem = problem = solver.problem
-        moves = problem.region.varying_columns(problem.inputs.dimension)
         self.simple = problem.inputs.features == 1
-        self.count = (
-            1001 * len(problem.inputs.outputs) if self.simple else int(np.clip(8e6 // len(problem.inputs), 2048, 8192))
-        )
-        self.moving = np.flatnonzero(moves)
+        self.count = int(np.clip(PROBES_TIMES_ROWS // len(problem.inputs), *PROBES))
+        if self.simple:
+            self.count = PROBES_IN_ONE_COLUMN * len(problem.inputs.outputs)
+        self.moving = np.flatnonzero(problem.region.varying_columns(problem.inputs.dimension))
         say("looking over the region")
         self.points = np.vstack([self.fresh(), rows_in_reach(problem.region, problem.inputs), known])
         if not self.simple:
@@ -360,7 +366,7 @@ class _Search:
     def with_worst(self, sensitive: Array, learnt: Array) -> Array:
         short = learnt > self.limit
         points = self.probes.points[short]
-        return np.vstack([sensitive, points[far_apart(self.problem.prior, points, learnt[short], 32)]])
+        return np.vstack([sensitive, points[far_apart(self.problem.prior, points, learnt[short], ADDED_AT_ONCE)]])
 
     def settle(self, cover: Cover, sensitive: Array) -> Proposal:
         """Tighten, probe elsewhere, and add what falls well short, until fresh probes find nothing."""
@@ -462,7 +468,7 @@ class _Search:
         points = self.probes.points[high]
         here = points[starts(problem.prior, points, learnt[high], many)]
         return walk(
-            lambda at: learnt_at(self.solver.probes(at)), problem.prior, problem.inputs, problem.region, here, 24
+            lambda at: learnt_at(self.solver.probes(at)), problem.prior, problem.inputs, problem.region, here, STEPS
         )
 
     def near(self, points: Array, share: float) -> Array:

@@ -47,6 +47,10 @@ FRESH_BATCH = 1
 #: differ by no more than this share of their extent are the same.
 LISTED, SAME_INPUT = 1000, 1e-6
 
+#: How many inputs of the region are probed: of one column so many for each output; else at least, at most, and as many
+#: as ``PROBES_TIMES_ROWS`` over the number of rows, so that a check takes about as long for any number of rows.
+PROBES_IN_ONE_COLUMN, PROBES, PROBES_TIMES_ROWS = 4001, (2048, 8192), 2_500_000
+
 #: From how many rows places between rows are looked for, and how many walks look for worse ones: at least and at most,
 #: and as many as ``WALKS`` over the number of rows; the fewest where what is found is only reported.
 MOST_STARTS, FEW_STARTS = 1024, 128
@@ -349,7 +353,9 @@ def _dense_inputs(design: Design) -> Array:
     if design.region.points is not None:
         return design.region.points
     rows = design.representatives
-    count = 4001 * len(rows.outputs) if rows.features == 1 else int(np.clip(2_500_000 // len(rows), 2048, 8192))
+    count = int(np.clip(PROBES_TIMES_ROWS // len(rows), *PROBES))
+    if rows.features == 1:
+        count = PROBES_IN_ONE_COLUMN * len(rows.outputs)
     dense = design.region.probes(count, rows, batch=FRESH_BATCH)
     if design.inputs.features == 1:
         return np.vstack([dense, design.rows_in_reach()])
