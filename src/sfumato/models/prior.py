@@ -51,7 +51,7 @@ class GaussianProcess(ABC):
         """
         inputs = as_inputs(X)
         outputs = as_outputs(w, inputs, "w")
-        noise = noise_matrix(self._own_noise() if noise_covariance is None else noise_covariance, len(inputs))
+        noise = _noise_matrix(self._own_noise() if noise_covariance is None else noise_covariance, len(inputs))
         return Posterior(self, inputs, outputs, noise)
 
     def _own_noise(self) -> Any:
@@ -247,7 +247,7 @@ class Posterior(GaussianProcess):
         return regressor_of(prior.kernel, prior.mean, self.inputs, covariance, self.outputs, self.noise)
 
 
-def noise_matrix(noise: Any, rows: int) -> Array:
+def _noise_matrix(noise: Any, rows: int) -> Array:
     """A noise covariance given as a number, a diagonal or a matrix, as a ``rows`` × ``rows`` matrix."""
     try:
         values = np.asarray(noise, dtype=np.float64)
