@@ -16,10 +16,11 @@ TOLERANCE = 1e-9
 
 # What a reader knows from the rows themselves (knowledge.py). Rows are in units in which M has about 1 on its diagonal.
 
-#: A Cholesky factor of M (n × n) is that of a matrix within n·u·max M of it, for each of forming and factoring M.
+#: A Cholesky factor of M (n × n) is that of a matrix within n·u·max M of it, for each of forming and factoring M,
+#: if single errors have random signs; the worst case is n/4 times as much.
 FACTORED = 2.0
 
-#: The norm of an inverse is estimated from below, never by less than a third of it.
+#: The norm of an inverse is estimated from below; less than a third of it is found only where someone set out to.
 ESTIMATED_INVERSE = 3.0
 
 #: Kernel values, a solve with the factor and a norm: the length of L⁻¹k is known to this many u·√(n · κ(M)).
@@ -42,7 +43,7 @@ GRAM = 4.0
 #: The coefficients of the noise are wrong by at most this many u of |Lᵀ||C|.
 COEFFICIENTS = 2.0
 
-#: The p × p covariance of virtual rows is factored less this many u of its diagonal.
+#: The p × p covariance of virtual rows is factored less this many u of its diagonal (forming it may cost more).
 FACTORED_SUMS = 16.0
 
 #: Features, a solve with the factor and a norm: what is explained is known to this many p·u of the standard deviation.
