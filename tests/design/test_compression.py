@@ -484,7 +484,7 @@ def test_a_prior_that_is_too_rough_is_refused_before_a_long_search(monkeypatch):
 
 
 def test_a_gap_that_more_centres_would_close_is_said_with_their_number(monkeypatch):
-    monkeypatch.setattr(sfumato.design.compression, "MOST", 60)
+    monkeypatch.setattr(sfumato.design.compression, "MOST_CENTRES", 60)
     prior, accuracy = sf.Prior(kernel=matern(0.2, 1.0, 0.5), noise=0.01), {"method": "compressed", "accuracy": 1e-7}
     with pytest.warns(sf.GuaranteeWarning, match=r"may cost up to .* There are 60 centres, and about [\d,]+ would be"):
         mechanism = sf.protect(prior, LINE, sf.Points(POINTS), alpha=0.3, progress=False, **accuracy)
