@@ -65,7 +65,7 @@ def measure_one(options: Options) -> dict[str, Any]:
     seconds, made = timed(lambda: design(X, points))
     noise = made.noise
     function = noise.function(np.ones(noise.normals_needed), options.device)
-    second, _ = timed(lambda: [function.at(part.inputs()) for part in noise.parts()])
+    second, _ = timed(lambda: [function.at(part.inputs()) for part in noise.inputs.parts()])
     size = len(noise.mixing)
     operations = count * (2.25 * size**2 + 2.0 * size)
     result: dict[str, Any] = {
