@@ -27,10 +27,6 @@ SAMPLE = 1 << 13
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
-#: What the column is called that says which output a row is about.
-COLUMN = "output"
-
-
 @dataclass(frozen=True)
 class Outputs:
     """The names of the outputs that rows are about: one, which is "1 of 1", or several.
@@ -72,10 +68,10 @@ class Outputs:
         return np.column_stack([plain, np.broadcast_to(np.asarray(numbers, dtype=np.float64), len(plain))])
 
     def columns(self, plain: tuple[str, ...]) -> tuple[str, ...]:
-        """The names of all columns of rows whose inputs are called ``plain``."""
+        """The names of all columns of rows whose inputs are called ``plain``: theirs, and "output" or "output_" …"""
         if not self.numbered:
             return plain
-        name = COLUMN
+        name = "output"
         while name in plain:
             name += "_"
         return (*plain, name)
@@ -131,11 +127,6 @@ class Inputs(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """How many columns there are."""
-
     @abstractmethod
     def select(self, keep: Mask | Index) -> MemoryInputs:
         """Some of the rows."""
@@ -147,6 +138,11 @@ class Inputs(ABC):
     @abstractmethod
     def published_as(self, name: str) -> Inputs:
         """The rows as readers get them: one output goes by ``name``, and nothing is told of row labels."""
+
+    @property
+    def dimension(self) -> int:
+        """How many columns there are."""
+        return int(self.sample.values.shape[1])
 
     @property
     def features(self) -> int:
@@ -197,10 +193,6 @@ class MemoryInputs(Inputs):
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
-
-    @property
-    def dimension(self) -> int:
-        return int(self.values.shape[1])
 
     def select(self, keep: Mask | Index) -> MemoryInputs:
         index = None if self.index is None else self.index[keep]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from ..progress import Progress
 from ..text import one_line
 from .parts import LARGEST_NUMBER, ROWS, Engine, TablePart
 from .stored import StoredInputs, scanned
-from .tables import PARQUET, asked_columns, need_pyarrow, require_columns
+from .tables import DATES, PARQUET, asked_columns, need_pyarrow, require_columns
 
 #: How many rows are decoded at a time when only some of a row group are wanted.
 _BATCH = 1 << 16
@@ -28,17 +29,17 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = [file for file in path.rglob("*") if file.suffix.lower() in PARQUET and _visible(file, path)]
-            if not inside:
-                raise InputError(f"{path} has no Parquet files in it; give a folder with .parquet files.")
-            found += inside
-        elif path.is_file():
-            found.append(path)
+            # other programs keep summaries and unfinished files under names that begin with a dot or a dash below
+            hidden = re.compile(r"(^|/)[._]").search
+            visible = [file for file in path.rglob("*") if not hidden(file.relative_to(path).as_posix())]
+            more = [file for file in visible if file.suffix.lower() in PARQUET]
+            remedy = "has no Parquet files in it; give a folder with .parquet files."
         else:
-            matching = [Path(name) for name in glob.glob(str(path), recursive=True)]
-            if not matching:
-                raise InputError(f"{path} does not exist; give a Parquet file, a folder of them or a pattern.")
-            found += [file for file in matching if file.is_file()]
+            more = [path] if path.is_file() else [Path(name) for name in glob.glob(str(path), recursive=True)]
+            remedy = "does not exist; give a Parquet file, a folder of them or a pattern."
+        if not more:
+            raise InputError(f"{path} {remedy}")
+        found += [file for file in more if file.is_file()]
     wrong = [path for path in found if path.suffix.lower() not in PARQUET]
     if wrong:
         raise InputError(f"{wrong[0]} does not end in .parquet or .pq; only Parquet files are read part after part.")
@@ -49,25 +50,18 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _visible(file: Path, folder: Path) -> bool:
-    # other programs keep summaries and unfinished files under such names
-    return file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-
-
 def fingerprint(files: Sequence[Path]) -> list[list[str | int]]:
     """By which it is noticed that some of ``files`` were replaced or written to: their names, sizes and times."""
     return [[str(file), about.st_size, about.st_mtime_ns] for file in files for about in [file.stat()]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ParquetPart(TablePart):
     """Rows of one file: whole row groups, or ``rows`` rows of one of them after the first ``skip``.
 
     ``first`` is where they begin in the file. Guarantee: what is read is finite float64 or an ``InputError``.
     """
 
-    start: int
-    rows: int
     path: str
     groups: tuple[int, ...]
     skip: int
@@ -82,15 +76,21 @@ class ParquetPart(TablePart):
         try:
             for batch in self._batches(names):
                 for place, name in enumerate(names):
-                    numbers = self._numbers(batch.column(name), name, self.first + done)
-                    values[done : done + batch.num_rows, place] = numbers
+                    column = batch.column(name).cast(pa.float64(), safe=False)
+                    values[done : done + batch.num_rows, place] = column.to_numpy(zero_copy_only=False)
                 done += batch.num_rows
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
         if done != self.rows:
             raise InputError(f"{self.path} has changed while it was being read; start again.")
+        if not -LARGEST_NUMBER < values.min() <= values.max() < LARGEST_NUMBER:
+            row, place = np.argwhere(~(np.abs(values) < LARGEST_NUMBER))[0]
+            value = values[row, place]
+            what = "a missing value" if np.isnan(value) else f"{value:g}, which is infinite or too large,"
+            raise InputError(
+                f"{self.path}, column {names[place]!r}: {what} in row {self.first + row + 1} (counted from 1); leave "
+                "such rows out of the file, or fill them in. --drop-missing is for tables that fit in memory."
+            )
         return values
 
     def _batches(self, names: Sequence[str]) -> Iterator[Any]:
@@ -109,20 +109,6 @@ class ParquetPart(TablePart):
                     yield rows
                 if wanted == 0:
                     return
-
-    def _numbers(self, column: Any, name: str, first: int) -> Array:
-        import pyarrow as pa
-
-        numbers: Array = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        wrong = np.flatnonzero(~(np.abs(numbers) < LARGEST_NUMBER))
-        if wrong.size:
-            value = numbers[wrong[0]]
-            what = "a missing value" if np.isnan(value) else f"{value:g}, which is infinite or too large,"
-            raise InputError(
-                f"{self.path}, column {name!r}: {what} in row {first + int(wrong[0]) + 1} (counted from 1); leave such "
-                "rows out of the file, or fill them in. --drop-missing is for tables that fit in memory."
-            )
-        return numbers
 
 
 def rows_of_parquet(
@@ -155,57 +141,44 @@ def rows_of_parquet(
 
 
 def _parts_of_file(file: Path, start: int, names: tuple[str, ...], wanted: list[str], most: int) -> list[ParquetPart]:
+    """The rows of ``file``, at most ``most`` in a part; the ``wanted`` columns are there, once, and hold numbers."""
     import pyarrow as pa
     import pyarrow.parquet as pq
+    from pyarrow import types
 
     try:
         with pq.ParquetFile(file) as opened:
-            _check_columns(file, opened, wanted)
+            schema = opened.schema_arrow
             sizes = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{file} cannot be read as a Parquet file: {one_line(error)}") from error
-    portions = list(_portions(sizes, most))
-    firsts = itertools.accumulate((rows for _, _, rows in portions), initial=0)
-    return [
-        ParquetPart(start + first, rows, str(file), groups, skip, first, names)
-        for (groups, skip, rows), first in zip(portions, firsts, strict=False)
-    ]
-
-
-def _portions(sizes: Sequence[int], most: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Row groups together up to ``most`` rows, and the portions of those that are larger: (groups, skip, rows)."""
-    together: list[int] = []
-    held = 0
-    for group, size in enumerate(sizes):
-        if together and held + size > most:
-            yield tuple(together), 0, held
-            together, held = [], 0
-        if size > most:
-            for skip in range(0, size, most):
-                yield (group,), skip, min(most, size - skip)
-        elif size:
-            together.append(group)
-            held += size
-    if together:
-        yield tuple(together), 0, held
-
-
-def _check_columns(file: Path, opened: Any, wanted: list[str]) -> None:
-    """The columns are there, once, and hold numbers."""
-    import pyarrow.types as types
-
-    schema = opened.schema_arrow
     require_columns(file, wanted, schema.names)
+    checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     for name in wanted:
         kind = schema.field(name).type
         if types.is_temporal(kind):
-            raise InputError(
-                f"{file}, column {name!r}: dates are not numbers; turn them into days since a date of your choice."
-            )
-        if types.is_dictionary(kind):
-            kind = kind.value_type
-        checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+            raise InputError(f"{file}, column {name!r}: {DATES}")
+        kind = kind.value_type if types.is_dictionary(kind) else kind
         if not any(check(kind) for check in checks):
             raise InputError(
                 f"{file}, column {name!r}: it holds {kind}, not numbers; encode the column as numbers, or leave it out."
             )
+    parts: list[ParquetPart] = []
+    first = 0
+    for groups, skip, rows in _portions(sizes, most):
+        parts.append(ParquetPart(start + first, rows, str(file), groups, skip, first, names))
+        first += rows
+    return parts
+
+
+def _portions(sizes: Sequence[int], most: int) -> list[tuple[tuple[int, ...], int, int]]:
+    """Row groups together up to ``most`` rows, and the portions of those that are larger: (groups, skip, rows)."""
+    found: list[tuple[tuple[int, ...], int, int]] = []
+    for group, size in enumerate(sizes):
+        for skip in range(0, size, most):
+            groups, _, held = found[-1] if found else ((), 0, most)
+            if held + size <= most and sizes[groups[-1]] <= most:
+                found[-1] = ((*groups, group), 0, held + size)
+            else:
+                found.append(((group,), skip, min(most, size - skip)))
+    return found

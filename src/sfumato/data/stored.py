@@ -75,10 +75,6 @@ class StoredInputs(Inputs):
     def __len__(self) -> int:
         return _count(self.stored)
 
-    @property
-    def dimension(self) -> int:
-        return self.sample.dimension
-
     def select(self, keep: Mask | Index) -> MemoryInputs:
         chosen = _selected(self.stored, keep, lambda part: part.inputs(), (self.dimension,))
         return MemoryInputs(chosen, self.columns, self.outputs)

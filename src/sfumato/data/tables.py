@@ -18,6 +18,9 @@ from ..text import close_match, one_line, some_of
 CSV = (".csv",)
 PARQUET = (".parquet", ".pq")
 
+#: What is said of a column of dates in a file.
+DATES = "dates are not numbers; turn them into days since a date of your choice."
+
 # Before 3.1 pandas reads the last digit of a number wrongly unless it is asked not to; since then it warns when asked.
 _OLD = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
 _EXACT: dict[str, Any] = {"float_precision": "round_trip"} if _OLD else {}
@@ -207,9 +210,7 @@ def need_pyarrow() -> None:
 
 def _numbers(values: pd.Series, column: str, source: Path) -> pd.Series:
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
-        raise InputError(
-            f"{source}, column {column!r}: dates are not numbers; turn them into days since a date of your choice."
-        )
+        raise InputError(f"{source}, column {column!r}: {DATES}")
     numbers = pd.to_numeric(values, errors="coerce")
     wrong = (numbers.isna() & values.notna()).to_numpy()
     if wrong.any():

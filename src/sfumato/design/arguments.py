@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
 import torch
 from gpytorch.kernels import CosineKernel
 
-from ..arrays import Array
+from ..arrays import Array, frozen
 from ..data import Inputs, MemoryInputs, Outputs, as_inputs, in_row_order, known_output, stacked_inputs
 from ..errors import InputError
 from ..models import JointPrior, Prior
@@ -28,37 +28,31 @@ from ..release import MOST_PRIORS, SMALLEST_WEIGHT
 from .plan import Asked, Method
 from .problem import Problem
 
-# What ``protect`` is given where several outputs are one process: which are released where, and which are sensitive.
-#
-# A pair of an input and an output is a row with the output's number in the last column; from there on nothing is
-# special.
-
-#: At how many inputs of a region it is looked how much of each output may be learnt.
+#: At how many inputs of a region it is looked how much may be learnt.
 LOOKS = 512
 
 
-@dataclass(frozen=True, eq=False)
-class JointTask:
-    """Released rows, sensitive region and tolerance of several outputs, as if they were one."""
+def _joint_task(
+    joint: JointPrior, X: Any, region: Any, released: Any, others: Sequence[JointPrior]
+) -> tuple[Prior, tuple[Prior, ...], Inputs, Region]:
+    """Prior, other priors, released rows and sensitive region of several outputs, as if they were one.
 
-    prior: Prior
-    others: tuple[Prior, ...]
-    inputs: Inputs
-    region: Region
-
-
-def joint_task(joint: JointPrior, X: Any, region: Any, released: Any, others: Sequence[Any]) -> JointTask:
-    """``X`` is common to all outputs or a dict with those of each; ``region`` likewise. ``others`` are JointPriors."""
+    A pair of an input and an output is a row with the output's number in the last column; from there on nothing is
+    special. ``X`` is common to all outputs or a dict with those of each; ``region`` likewise.
+    """
     for other in others:
-        if not isinstance(other, JointPrior) or other.outputs != joint.outputs:
+        if other.outputs != joint.outputs:
             raise InputError(
-                f"priors has a {type(other).__name__} that is not about the outputs {', '.join(joint.outputs)}; give "
-                "JointPriors with the same outputs in the same order."
+                f"priors has a JointPrior that is not about the outputs {', '.join(joint.outputs)}; give JointPriors "
+                "with the same outputs in the same order."
             )
     inputs = _inputs(joint, X, _released(joint, X, released))
-    names = inputs.plain.names
-    priors = [_with_noise(one, one.prior_on(names), inputs) for one in (joint, *others)]
-    return JointTask(priors[0], tuple(priors[1:]), inputs, _region(joint, region, names))
+    names, about = inputs.plain.names, inputs.outputs.numbers(inputs.values)
+    priors = []
+    for one in (joint, *others):
+        noise = np.array([one.noise_of(name) for name in one.outputs])[about]
+        priors.append(replace(one.prior_on(names), noise=float(noise[0]) if np.ptp(noise) == 0 else noise))
+    return priors[0], tuple(priors[1:]), inputs, _region(joint, region, names)
 
 
 def _released(joint: JointPrior, X: Any, released: Any) -> tuple[str, ...]:
@@ -83,25 +77,17 @@ def _released(joint: JointPrior, X: Any, released: Any) -> tuple[str, ...]:
 
 def _inputs(joint: JointPrior, X: Any, released: Sequence[str]) -> Inputs:
     given = X if isinstance(X, Mapping) else dict.fromkeys(released, X)
-    common: Inputs | None = None
     rows: dict[str, Inputs] = {}
+    for name in filter(joint.takes_input, released):
+        if given[name] is None:
+            raise InputError(f"X has no inputs for {name!r}, which is a function of them.")
+        rows[name] = as_inputs(given[name], f"X[{name!r}]" if isinstance(X, Mapping) else "X")
+    common = next(iter(rows.values()), None)
+    names, columns = (None, None) if common is None else (common.names, common.columns)
     for name in released:
-        if joint.takes_input(name):
-            if given[name] is None:
-                raise InputError(f"X has no inputs for {name!r}, which is a function of them.")
-            rows[name] = as_inputs(given[name], f"X[{name!r}]" if isinstance(X, Mapping) else "X")
-            common = common or rows[name]
-    for name in released:
-        if not joint.takes_input(name):
-            place = np.array(joint.place_of(name, None if common is None else common.names))[None]
-            rows[name] = MemoryInputs(place, None if common is None else common.columns)
+        if name not in rows:
+            rows[name] = MemoryInputs(np.array(joint.place_of(name, names))[None], columns)
     return stacked_inputs({name: rows[name] for name in released}, Outputs.several(joint.outputs))
-
-
-def _with_noise(joint: JointPrior, prior: Prior, inputs: Inputs) -> Prior:
-    levels = np.array([joint.noise_of(name) for name in joint.outputs])
-    noise: Array = levels[inputs.outputs.numbers(inputs.values)]
-    return replace(prior, noise=float(noise[0]) if np.ptp(noise) == 0 else noise)
 
 
 def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
@@ -133,15 +119,13 @@ def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
     return OutputRegion(parts)
 
 
-def tolerance_by_output(
+def _tolerance_by_output(
     joint: JointPrior, prior: Prior, inputs: Inputs, region: Region, alpha: Any, floor: Any
 ) -> Tolerance | None:
     """The tolerance where each sensitive output has its own: a dict of them, or a floor, whose meaning is its own.
 
     None where there is one ``alpha`` for all, or none was given. ``region`` is bound to ``inputs``.
     """
-    if alpha is not None and floor is not None:
-        raise InputError("give exactly one of alpha, floor and tolerance; alpha and floor was given.")
     numbers = region.sensitive if isinstance(region, OutputRegion) else range(len(joint.outputs))
     names = [joint.outputs[number] for number in numbers]
     word, given = ("alpha", alpha) if alpha is not None else ("floor", floor)
@@ -158,7 +142,7 @@ def tolerance_by_output(
         raise InputError(f"{word} has a function for an output; give a number for each output.")
     make = FractionTolerance if word == "alpha" else FloorTolerance
     parts = tuple((number, make(given[joint.outputs[number]])) for number in numbers)
-    look = region.points if region.points is not None else region.probes(LOOKS, inputs, batch=0)
+    look = _look(region, inputs)
     for number, part in parts:
         # first, so that a floor above the prior's own spread is named as such
         part.check(prior, look[look[:, -1] == number], inputs)
@@ -183,8 +167,8 @@ def asked_problem(
     check_choice("guarantee", guarantee, get_args(Guarantee))
     check_choice("structure", structure, get_args(Structure))
     if isinstance(prior, JointPrior):
-        task = joint_task(prior, X, region, released, _listed(priors))
-        joint, prior, others, inputs, region = prior, task.prior, task.others, task.inputs, task.region
+        joint = prior
+        prior, others, inputs, region = _joint_task(joint, X, region, released, _others(prior, priors))
     else:
         if not isinstance(prior, Prior):
             raise InputError(f"prior is {prior!r}; give a sf.Prior, for example from sf.fit_prior(X, y).")
@@ -193,50 +177,35 @@ def asked_problem(
                 "released, or a dict of inputs or regions, is for several outputs that are one process; give a "
                 "sf.JointPrior, which says how they belong together."
             )
-        joint, others, inputs = None, other_priors(prior, priors), as_inputs(X)
+        joint, others, inputs = None, _others(prior, priors), as_inputs(X)
     if not isinstance(region, Region):
         raise InputError(
             f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."
         )
     bound = region.bind(inputs)
+    ways = {"alpha": alpha, "floor": floor, "tolerance": tolerance}
+    given = [name for name, value in ways.items() if value is not None]
+    if len(given) != 1:
+        said = " and ".join(given) or "none of them"
+        raise InputError(f"give exactly one of alpha, floor and tolerance; {said} was given.")
     chosen = None
     if joint is not None and tolerance is None:
-        chosen = tolerance_by_output(joint, prior, inputs, bound, alpha, floor)
-    chosen = chosen or chosen_tolerance(alpha, floor, tolerance, bound)
+        chosen = _tolerance_by_output(joint, prior, inputs, bound, alpha, floor)
+    chosen = chosen or _chosen_tolerance(alpha, floor, tolerance, bound)
     for one in (prior, *others):
         check_prior(one, inputs)
-    problem = Problem(
-        prior,
-        inputs,
-        bound,
-        chosen,
-        checked_weights(in_row_order(weights, inputs.index, "weights"), len(inputs)),
-        guarantee,
-        structure,
-        others,
-    )
+    cost = _checked_weights(in_row_order(weights, inputs.index, "weights"), len(inputs))
+    problem = Problem(prior, inputs, bound, chosen, cost, guarantee, structure, others)
     if isinstance(bound, Everywhere) and not problem.joint:
         raise InputError(
             'guarantee is "pointwise" and region is sf.Everywhere(), where nobody can look at every input; use '
             'guarantee="joint", which promises it everywhere by a formula, or bound the region.'
         )
-    check_tolerance(problem)
+    _check_tolerance(problem)
     return problem
 
 
-def _listed(priors: Any) -> list[Any]:
-    if isinstance(priors, (Prior, JointPrior)) or not isinstance(priors, Iterable):
-        raise InputError(f"priors is a {type(priors).__name__}; give a list of those that readers may hold besides.")
-    return list(priors)
-
-
-def chosen_tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolerance:
-    given = [
-        name for name, value in (("alpha", alpha), ("floor", floor), ("tolerance", tolerance)) if value is not None
-    ]
-    if len(given) != 1:
-        said = "none of them" if not given else " and ".join(given)
-        raise InputError(f"give exactly one of alpha, floor and tolerance; {said} was given.")
+def _chosen_tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolerance:
     if alpha is not None:
         return FractionTolerance(alpha)
     if floor is not None:
@@ -252,22 +221,23 @@ def chosen_tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> 
     return tolerance.at(region.points)
 
 
-def other_priors(prior: Prior, priors: Any) -> tuple[Prior, ...]:
-    """The priors that readers may hold besides ``prior``."""
-    if isinstance(priors, Prior) or not isinstance(priors, Iterable):
+def _others(prior: Prior | JointPrior, priors: Any) -> tuple[Any, ...]:
+    """The priors that readers may hold besides ``prior``: of its kind, and not too many."""
+    kind = type(prior).__name__
+    if isinstance(priors, (Prior, JointPrior)) or not isinstance(priors, Iterable):
         raise InputError(
-            f"priors is a {type(priors).__name__}; give a list of sf.Prior that readers may hold besides the first one."
+            f"priors is a {type(priors).__name__}; give a list of sf.{kind} that readers may hold besides."
         )
     others = tuple(priors)
     for one in others:
-        if not isinstance(one, Prior):
-            raise InputError(f"priors has a {type(one).__name__} in it; give a list of sf.Prior.")
+        if not isinstance(one, type(prior)):
+            raise InputError(f"priors has a {type(one).__name__} in it; give a list of sf.{kind}.")
     if len(others) >= MOST_PRIORS:
         raise InputError(f"priors has {len(others)} entries; give fewer than {MOST_PRIORS}.")
     return tuple(one for one in others if one is not prior)
 
 
-def check_tolerance(problem: Problem) -> None:
+def _check_tolerance(problem: Problem) -> None:
     region, tolerance, inputs = problem.region, problem.tolerance, problem.inputs
     for prior in problem.priors:
         if isinstance(region, Everywhere) and isinstance(tolerance, FloorTolerance):
@@ -279,8 +249,11 @@ def check_tolerance(problem: Problem) -> None:
                     "region is sf.Everywhere() and the prior variance differs from input to input, so one floor has no "
                     "single meaning; give alpha, or bound the region."
                 )
-        look = region.points if region.points is not None else region.probes(512, inputs.sample, batch=0)
-        tolerance.check(prior, look, inputs)
+        tolerance.check(prior, _look(region, inputs.sample), inputs)
+
+
+def _look(region: Region, inputs: Inputs) -> Array:
+    return region.points if region.points is not None else region.probes(LOOKS, inputs, batch=0)
 
 
 def check_prior(prior: Prior, inputs: Inputs) -> None:
@@ -307,11 +280,11 @@ def check_prior(prior: Prior, inputs: Inputs) -> None:
         )
 
 
-def checked_weights(weights: Any, rows: int) -> Array | None:
+def _checked_weights(weights: Any, rows: int) -> Array | None:
     if weights is None:
         return None
     try:
-        values = np.array(np.real(weights) if np.iscomplexobj(weights) else weights, dtype=np.float64)
+        values = np.array(np.real(weights), dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"weights is {str(weights)[:60]!r}; give one positive number a row.") from None
     if np.iscomplexobj(np.asarray(weights)) or (values.ndim == 2 and not np.all(np.isfinite(values))):
@@ -334,8 +307,7 @@ def checked_weights(weights: Any, rows: int) -> Array | None:
             )
     else:
         raise InputError(f"weights has shape {values.shape}; give {rows} positive numbers or a {rows} × {rows} matrix.")
-    values.setflags(write=False)
-    return values
+    return frozen(values)
 
 
 def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
@@ -346,9 +318,7 @@ def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
 def asked_work(method: Any, accuracy: Any, device: Any, engine: Any) -> Asked:
     """How it is to be worked out; refuses an accuracy that is none and a device that is not there."""
     check_choice("method", method, get_args(Method))
-    if accuracy is not None and (
-        isinstance(accuracy, bool) or not isinstance(accuracy, (int, float)) or not 0.0 < accuracy < 1.0
-    ):
+    if accuracy is not None and not (isinstance(accuracy, (int, float)) and 0.0 < accuracy < 1.0):  # True is 1
         raise InputError(f"accuracy is {accuracy!r}; give a share between 0 and 1, such as 1e-6, or leave it out.")
     if device is not None:
         try:

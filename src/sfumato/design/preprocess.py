@@ -58,54 +58,34 @@ def _read(fitted: Any, names: tuple[str, ...]) -> ColumnMap:
         for _, step in fitted.steps:
             found = found.then(_read(step, tuple(names[j] for j in found.sources)))
         return found
-    if isinstance(fitted, ColumnTransformer):
-        return _read_columns(fitted, names)
-    offsets, scales = _line(fitted, len(names))
-    return ColumnMap(tuple(range(len(names))), tuple(map(float, offsets)), tuple(map(float, scales)))
-
-
-def _read_columns(fitted: ColumnTransformer, names: tuple[str, ...]) -> ColumnMap:
-    sources: list[int] = []
-    offsets: list[float] = []
-    scales: list[float] = []
+    if not isinstance(fitted, ColumnTransformer):
+        offsets, scales = _line(fitted, len(names))
+        return ColumnMap(tuple(range(len(names))), tuple(map(float, offsets)), tuple(map(float, scales)))
+    lines: list[tuple[int, float, float]] = []
     for _, step, columns in fitted.transformers_:
         places = _places(columns, names)
-        if (isinstance(step, str) and step == "drop") or not places:
-            continue
-        part = _read(step, tuple(names[place] for place in places))
-        sources += [places[j] for j in part.sources]
-        offsets += part.offsets
-        scales += part.scales
-    twice = sorted({names[j] for j in sources if sources.count(j) > 1})
+        if places and not (isinstance(step, str) and step == "drop"):
+            part = _read(step, tuple(names[place] for place in places))
+            sources = [places[j] for j in part.sources]
+            lines += zip(sources, part.offsets, part.scales, strict=True)
+    taken = [names[source] for source, _, _ in lines]
+    twice = sorted(name for name in taken if taken.count(name) > 1)
     if twice:
         raise InputError(f"preprocess takes the column {twice[0]!r} more than once; take each at most once.")
-    return ColumnMap(tuple(sources), tuple(offsets), tuple(scales))
+    return ColumnMap(*zip(*lines, strict=True)) if lines else ColumnMap((), (), ())
 
 
 def _places(columns: Any, names: tuple[str, ...]) -> list[int]:
-    """Where the columns that a ColumnTransformer names, numbers, slices or marks are."""
-    if isinstance(columns, str) or (np.ndim(columns) == 0 and not isinstance(columns, slice)):
+    """Where the columns are that a ColumnTransformer names, numbers, slices or marks, as pandas has it."""
+    if np.ndim(columns) == 0 and not isinstance(columns, slice):
         columns = [columns]
-    if isinstance(columns, slice) and any(isinstance(end, str) for end in (columns.start, columns.stop)):
-        # as pandas has it: a slice of names includes its end
-        first = 0 if columns.start is None else _place(columns.start, names)
-        last = len(names) - 1 if columns.stop is None else _place(columns.stop, names)
-        return list(range(first, last + 1))
-    if not isinstance(columns, slice) and any(isinstance(column, str) for column in columns):
-        return [_place(column, names) for column in columns]
-    places = np.arange(len(names))
-    chosen = places[columns] if isinstance(columns, slice) else places[np.asarray(columns, dtype=_kind(columns))]
+    named = (columns.start, columns.stop) if isinstance(columns, slice) else (columns := list(columns))
+    places = pd.Series(range(len(names)), index=list(names))
+    try:
+        chosen = places.loc[columns] if any(isinstance(one, str) for one in named) else places.iloc[columns]
+    except KeyError as error:
+        raise InputError(f"preprocess: {error.args[0]}; the columns are {', '.join(map(repr, names))}.") from None
     return [int(place) for place in chosen]
-
-
-def _place(column: Any, names: tuple[str, ...]) -> int:
-    if column not in names:
-        raise InputError(f"preprocess names the column {column!r}; the columns are {', '.join(map(repr, names))}.")
-    return names.index(column)
-
-
-def _kind(columns: Any) -> Any:
-    return np.bool_ if len(columns) and all(isinstance(c, (bool, np.bool_)) for c in columns) else np.intp
 
 
 def _passes(step: Any) -> bool:
