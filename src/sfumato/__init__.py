@@ -2,10 +2,11 @@
 
 >>> import numpy as np, sfumato as sf
 >>> t = np.linspace(0.0, 3.0, 31)
->>> prior = sf.fit_prior(t, np.sin(t), lengthscale=0.5, noise=0.01)
->>> mechanism = sf.protect(prior, t, sf.Box(1.0, 2.0), alpha=0.1)
->>> mechanism.certificate.holds
-True
+>>> region = sf.Box(1.0, 2.0)
+>>> prior = sf.fit_prior(t, np.sin(t), lengthscale=0.5, noise=0.01, exclude=region)
+>>> mechanism = sf.protect(prior, t, region, alpha=0.1)
+>>> mechanism.certificate.verdict
+'publish'
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Names are fetched when they are first asked for: PyTorch takes seconds to import, `sfumato --help` must not."""
+    """Names are imported when they are first used: PyTorch takes seconds to import, `sfumato --help` must not."""
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
     value = getattr(import_module(f".{_ROOM_OF[name]}", __name__), name)

@@ -1,4 +1,4 @@
-"""Pictures that values can be asked for. How they look is ``show``'s business, which lies above all values.
+"""Pictures that values can be asked for. How they look is up to ``show``, a room above all values.
 
 The package itself, the one place that knows every room, says where pictures come from; so no value imports its own
 picture, and imports between rooms go one way.

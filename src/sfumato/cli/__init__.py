@@ -1,7 +1,7 @@
 """The command ``sfumato``: one file a command; what several commands share stands in one place.
 
-In come words of a command line and files. Out come files, tables on the terminal or JSON, and exit codes: 0 done, 1 do
-not publish, 2 wrong use.
+It takes options and files. It gives files, tables on the terminal or JSON, and exit codes: 0 done, 1 do not publish, 2
+wrong use.
 """
 
 from .app import app

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-#: Exit codes beside 0, done: do not publish, or nothing is left of a promise; wrong use; a bug of ours.
+#: Exit codes beside 0, done: do not publish, or nothing is left of a promise; wrong use; a bug in sfumato.
 DO_NOT_PUBLISH, WRONG_USE, OUR_FAULT = 1, 2, 3
 
 

@@ -75,7 +75,7 @@ def open_release(path: Path) -> Release:
 
 
 def true_values(release: Release, truth: Path, output: str | None) -> Array:
-    """The secret values from a table, each put to the row of the release that has the same inputs.
+    """The secret values from a table, in the order of the release's rows, matched by their inputs.
 
     Where inputs are repeated, their values are taken in the order of the file.
     """

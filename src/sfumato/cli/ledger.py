@@ -144,7 +144,7 @@ def _releases(ledger: Ledger, chain: Chain) -> list[dict[str, Any]]:
 
 
 def _region(ledger: Ledger, texts: list[str]) -> Any:
-    """The region, as the last release speaks of it: for all outputs alike, or for each that is named."""
+    """The region with the columns of the last release: for all outputs alike, or for each that is named."""
     from ..models import OutputsKernel
     from ..regions import Points
 

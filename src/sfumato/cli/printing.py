@@ -89,7 +89,7 @@ def say_written(*files: Path | str | None) -> None:
 
 
 def say_replaced(in_ledger: bool = False) -> None:
-    """A release was written over another one, which may be out already."""
+    """A release was written over another one, which may be published already."""
     then = "If it is out and not in the ledger, the promise is void."
     alone = "Publish one of them only: two of one secret can be averaged."
     typer.echo(f"The old release was replaced. {then if in_ledger else alone}")

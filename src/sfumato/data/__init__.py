@@ -1,7 +1,7 @@
 """Rows as people have them: arrays, frames, CSV, Parquet, Dask.
 
-In come tables with labels and columns, checked once at the door. Out come float64 rows that know their columns and the
-outputs that they are about, in memory or stored, and parts of them that are worked on here or on a cluster.
+It takes tables with labels and columns, and checks them once. It gives float64 rows with their columns and outputs, in
+memory or stored, and parts of them to be worked on here or on a cluster.
 """
 
 from .inputs import (

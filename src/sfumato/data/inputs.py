@@ -50,7 +50,7 @@ class Outputs:
         return iter(self.names)
 
     def called(self, name: str) -> Outputs:
-        """The same outputs; the one of rows without numbers goes by ``name``."""
+        """The same outputs; that of rows without numbers is called ``name``."""
         return self if self.numbered else Outputs((name,))
 
     def plain(self, rows: Array) -> Array:
@@ -137,7 +137,7 @@ class Inputs(ABC):
 
     @abstractmethod
     def published_as(self, name: str) -> Inputs:
-        """The rows as readers get them: one output goes by ``name``, and nothing is told of row labels."""
+        """The rows as readers get them: one output is called ``name``, and row labels are left out."""
 
     @property
     def dimension(self) -> int:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 
-#: At least so many parts are under way, however few workers there are yet.
+#: At least this many parts are being worked on, however few workers there are yet.
 LEAST_UNDER_WAY = 8
 
 #: The number of rows of a partition before it has been counted.
@@ -130,7 +130,7 @@ class OnDask(Engine):
             total: Totals = _result(sums[0])
             return total
         finally:
-            # whoever keeps an error keeps these names too, and would keep the workers at work
+            # an error that is kept keeps these names alive too, and with them the tasks on the workers
             del sums, tasks
 
     def each(self, work: Callable[[Part], Result], parts: Sequence[Part], done: Done) -> Iterator[Result]:
@@ -192,7 +192,7 @@ class _Pass:
         self._work = self.submit(lambda sealed: sealed, Sealed((work, dict(slots))))
 
     def in_order(self, parts: Sequence[Part]) -> Iterator[tuple[Part, Future]]:
-        """Each part with what becomes of it; a few of those that follow are under way already."""
+        """Each part with its result; work on the next few parts has begun."""
         under_way: deque[tuple[Part, Future]] = deque()
         to_do = iter(parts)
         try:

@@ -25,7 +25,7 @@ _BATCH = 1 << 16
 
 
 def parquet_files(paths: Sequence[Path]) -> list[Path]:
-    """All Parquet files that ``paths`` speak of: files, folders with files at any depth, and patterns; sorted."""
+    """All Parquet files that ``paths`` name: files, folders with files at any depth, and patterns; sorted."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():

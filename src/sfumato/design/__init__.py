@@ -1,6 +1,6 @@
 """From a region to a noise: which sensitive inputs stand for the region, by which method, and with which margins.
 
-In come a prior, inputs, a region and a tolerance; ``y`` comes in through ``Mechanism.release`` only. Out come a
+It takes a prior, inputs, a region and a tolerance; ``y`` is given to ``Mechanism.release`` only. It gives a
 ``Mechanism``: a design, its certificate and a secret key.
 """
 

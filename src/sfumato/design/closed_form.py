@@ -1,4 +1,4 @@
-"""The closed form of the joint program for one reader, as a plan has it, again and again."""
+"""The closed form of the joint program for one reader, by the method of a plan, for many U."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class ClosedForm:
     """The least Σ ⪰ U Uᵀ − A for any U (programs/joint.py).
 
     Guarantee: every method covers all positive directions of ``U Uᵀ − A``; "subspace" (linalg/subspace.py) has a trace
-    that may be larger than the least by the share ``plan.accuracy``. Its basis serves all U of a search, and where it
-    gave up an eigensolver takes over, for all U with as many columns. The subspace method needs the Cholesky factor of
-    the data and no other n × n matrix, but one of its own where there are weights; eigensolvers need A and about three
-    more while they run.
+    that may be larger than the least by the share ``plan.accuracy``. Its basis serves all U of a search. Where it gives
+    up, an eigensolver takes over, for all U with as many columns or more. The subspace method needs the Cholesky factor
+    of the data and no other n × n matrix, or one more where there are weights; eigensolvers need A and about three more
+    while they run.
     """
 
     def __init__(self, data: DataCovariance, weights: Array | None, plan: Plan) -> None:
         self.data, self.weights, self.plan = data, weights, plan
-        #: the subspace method is used for at most so many columns; fewer once it has given up
+        #: the subspace method is used for at most this many columns; fewer once it has given up
         self.most_columns = plan.most_sensitive
 
     def noise(self, root: Array, level: float, shift: float) -> CorrelatedNoise:

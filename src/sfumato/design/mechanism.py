@@ -222,7 +222,7 @@ def protect(
     ``structure="diagonal"`` blurs every row by itself, which needs more noise. ``weights`` (one positive number a row,
     or a positive definite matrix C) asks for the least Tr CΣ.
 
-    Several outputs that know of each other are one process with a ``JointPrior``. ``released`` then names the outputs
+    Several outputs that are related are one process with a ``JointPrior``. ``released`` then names the outputs
     that are published (left out: all that are functions of the inputs), at the inputs ``X`` or, with a dict, each at
     its own; ``region`` (and ``alpha``, ``floor``) may be a dict that says for each sensitive output where it is
     protected, whether it is released itself or not.
@@ -280,7 +280,7 @@ def protect(
 def _designed(
     problem: Problem, cover: AskedCover, asked: Asked, engine: Engine, elsewhere: bool, step: Progress
 ) -> tuple[Plan, Design, Certificate]:
-    """The plan, and the design that comes of it; ``elsewhere``: the rows are worked on by an engine."""
+    """The plan, the design and its certificate; ``elsewhere``: an engine works on the rows."""
 
     @cache
     def compression() -> Compression:

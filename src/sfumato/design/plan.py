@@ -15,16 +15,17 @@ from ..machine import GIB, free_memory, product_rate
 
 Method = Literal["auto", "eigh", "subspace", "compressed", "sign"]
 
-#: Up to this many rows designs are exact, without a second thought.
+#: Up to this many rows designs are exact; nothing else is considered.
 FEW_ROWS = 4000
 
-#: Compression is taken by itself where centres are at most this share of the rows.
+#: ``method="auto"`` compresses where centres are at most this share of the rows.
 WORTH_COMPRESSING = 0.2
 
-#: The subspace method is taken by itself from so many rows on, while there are so many rows to a sensitive input.
+#: ``method="auto"`` takes the subspace method from this many rows on, with at least this many rows for each sensitive
+#: input.
 SUBSPACE_ROWS, ROWS_A_SENSITIVE_INPUT = 1000, 10
 
-#: The share of the least noise that a design may be above it, where nothing else is asked for.
+#: How far the noise of a design may be above the least, as a share, unless ``accuracy`` says otherwise.
 SUBSPACE_ACCURACY, COMPRESSED_ACCURACY = 1e-8, 1e-6
 
 #: n × n matrices that an exact design has at a time, those of its certificate included.

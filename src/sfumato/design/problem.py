@@ -175,7 +175,7 @@ class BackEnd(Protocol):
 class RowsExposure:
     """The rows of the data themselves.
 
-    Where A is well-conditioned one n × n matrix stays, its Cholesky factor, and A is made only if it is asked for; else
+    Where A is well-conditioned one n × n matrix stays, its Cholesky factor, and A is made only when needed; else
     A stays, and ``learnt`` has a copy of it while it runs.
     """
 

@@ -27,7 +27,7 @@ from ..proof import TOLERANCE, Certificate, far_apart, places_between_rows, star
 from ..regions import Everywhere
 from .problem import BackEnd, Probes, Program, Solution, Solver
 
-#: Up to this many candidates their whole correlation matrix is quicker to have than column after column.
+#: Up to this many candidates it is quicker to compute their whole correlation matrix than its columns one by one.
 MATRIX_CANDIDATES = 2048
 
 
@@ -61,7 +61,7 @@ def greedy_order(prior: Prior, candidates: Array, epsilon: float, limit: int) ->
     return pivoted_cholesky(np.ones(len(scale)), column, epsilon**2, limit)
 
 
-#: Sensitive inputs that would have to be held tighter than this stand for their region too badly.
+#: Sensitive inputs whose tolerance would have to be tightened below this share do not represent their region.
 TIGHTEST = 0.3
 
 
@@ -115,7 +115,7 @@ EPSILONS = (0.2, 0.1, 0.05, 0.02, 0.01)
 EPSILONS_ROWS = 400
 
 #: Tightening may raise the trace by about this share at a time; inputs that would need more are added to the cover.
-#: A greedy cover fills the region already, so it is rather tightened.
+#: A greedy cover fills the region already, so it is tightened instead.
 AFFORDABLE_RISE = {"greedy": 0.1, "exchange": 0.01}
 
 #: How many inputs of the region each batch of probes has: of one column so many for each output; else at least, at
@@ -132,17 +132,18 @@ WALKERS, WALKS = (16, 256), 50_000
 #: How many steps a walk takes, and how many inputs that fall short are added to the sensitive ones at a time.
 STEPS, ADDED_AT_ONCE = 24, 32
 
-#: Cutting planes start from inputs that leave this share of a standard deviation, at most so many.
+#: Cutting planes start from at most ``FIRST_MOST`` inputs, which determine the others to this share of their
+#: standard deviation.
 FIRST_EPSILON, FIRST_MOST = 0.3, 64
 
-#: Their noise is found this roughly as long as inputs are added, and aims this much below the limit, as a share of what
-#: is kept back, so that the inputs between those that were added stay below it.
+#: While inputs are added, noise is computed to this gap. It aims below the limit, by this share of the margin, so that
+#: inputs between those that were added stay below the limit too.
 COARSE_GAP, AIM_BELOW = 1e-3, 0.5
 
 #: A search gives up after this many rounds of tightening, or of adding inputs; those that end well take a few.
 MOST_ROUNDS, MOST_ADDITIONS = 60, 100
 
-#: How many fresh batches of probes a rough noise, which is cheap to have, is tried on.
+#: How many fresh batches of probes a rough noise is checked with; it is cheap to compute.
 ROUGH_BATCHES = 6
 
 AskedCover = Literal["auto", "greedy", "exchange", "rows"]
@@ -307,7 +308,7 @@ class _Search:
         """The greedy cover with the ε that needs the least noise; None where it would need too many points."""
         self.say("choosing sensitive inputs")
         problem = self.problem
-        # thin: it is only to be seen which few inputs stand for the region
+        # thinned out: all that is asked here is which inputs can stand for the region
         points = self.solver.back_end.admissible(self.points[:: -(-len(self.points) // MATRIX_CANDIDATES)])
         ladder = EPSILONS if len(problem.inputs) <= EPSILONS_ROWS else EPSILONS[2:3]
         pivots = greedy_order(problem.prior, points, ladder[-1], GREEDY_MOST if insist else GREEDY_LIMIT)

@@ -1,7 +1,7 @@
 """What readers can do, and what protection costs: attacks, audit, rivals, trade-off.
 
-In come a release and, for its owner alone, the truth; or a prior, inputs and a region before anything is published.
-Out come errors of adversaries in multiples of the floor, and tables of what each level costs.
+It takes a release and the truth, which only its owner has; or a prior, inputs and a region before anything is
+published. It gives errors of adversaries in multiples of the floor, and tables of what each level costs.
 """
 
 from .audits import AUDIT_HEADER, OWNER_ONLY, Audit, audit

@@ -28,7 +28,7 @@ from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins
 from .refits import refit, stationary
 from .target import Adversary, NotTriedError, Outcome, Skipped, Target, judge, target_for
 
-# What to do against each adversary, in half-sentences for people.
+# What to do against each adversary; a message puts "Remedy: " in front.
 _BROKEN = "the promise is not kept, or the file was changed; protect again and look at the certificate"
 _NAME_PRIORS = "name the priors that you fear: protect(..., priors=[...])"
 _NO_FIT = f"the prior does not fit; fit another kernel, or {_NAME_PRIORS}"
@@ -141,15 +141,15 @@ def audit(
 
     ``sensitive``: where to judge (left out: up to 200 inputs of the region, at rows and between them). ``draws``: how
     many releases of the same values to average. ``grid``: the step that y is a multiple of (left out: guessed from y).
-    ``physics``: a function of the inputs that a reader may know f to follow. ``others``: releases of the same values
-    that are out already.
+    ``physics``: a function of the inputs that a reader may know f to follow. ``others``: earlier releases of the same
+    values.
 
     Guarantee: adversaries that compute from the release alone are covered, whatever they compute, and stay above the
     floor while the certificate holds. The others know more; the audit says what they would achieve.
 
     >>> import numpy as np, sfumato as sf
     >>> t = np.linspace(0.0, 3.0, 31)
-    >>> prior = sf.fit_prior(t, np.sin(t), lengthscale=0.5, noise=0.01)
+    >>> prior = sf.fit_prior(t, np.sin(t), lengthscale=0.5, noise=0.01, exclude=sf.Box(1.0, 2.0))
     >>> release = sf.protect(prior, t, sf.Box(1.0, 2.0), alpha=0.1).release(np.sin(t))
     >>> found = sf.audit(release, np.sin(t))
     >>> found.holds

@@ -20,7 +20,7 @@ from ..regions import Region
 
 @dataclass(frozen=True, eq=False)
 class PredictionMap:
-    """The posterior mean at ``new`` as a function of y, and the posterior variance there, which knows nothing of y.
+    """The posterior mean at ``new`` as a function of y, and the posterior variance there, which does not depend on y.
 
     The mean is ``m(X_new) + C (y − m(X))`` with ``matrix`` C = K_*X (K_XX + V)⁻¹.
     """

@@ -225,8 +225,8 @@ CLOSER = 0.8
 class Estimate:
     """An adversary's estimate of f at the inputs of ``target``, with the error bars that it believes in.
 
-    ``evidence`` is all that the estimate was computed from, as the owner knows it to be. ``did`` is a half-sentence for
-    people.
+    ``evidence`` is all that the estimate was computed from, as the owner knows it to be. ``did`` says what
+    was done.
     """
 
     target: Target
@@ -251,7 +251,7 @@ class Adversary:
     """Who attacks, and what it means when they get below the floor.
 
     ``attack`` makes the estimate, or raises ``NotTriedError``. ``severity`` is how bad it is when they get there,
-    ``remedy`` a half-sentence for people. ``covered``: whether the promise is about this adversary. An ``own_prior``
+    ``remedy`` what to do then, in words. ``covered``: whether the promise is about this adversary. An ``own_prior``
     may be nearer to the truth than the owner's: errors expected under the owner's prior then say little, and the error
     on these data has to be looked at.
     """

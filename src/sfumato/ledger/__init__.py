@@ -1,7 +1,7 @@
 """Several releases of one secret keep one promise together (MATH.md 8).
 
-In come designs that were released before and the next one that is asked for. Out come the noise that is still allowed,
-certificates of all releases together, and what is left.
+It takes designs that were released before and the problem of the next one. It gives the noise that this one needs,
+certificates of all releases together, and what is left of each promise.
 """
 
 from .chained_file import Chain

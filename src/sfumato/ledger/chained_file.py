@@ -258,7 +258,7 @@ class _Scan:
         return True
 
     def take(self, line: bytes) -> None:
-        """A line that ends as those that count do: it must be the next entry."""
+        """A line with a proper end: it must be the next entry."""
         tree, torn, number = self.parsed(line), self.torn(), len(self.lines)
         if tree["number"] != number:
             why = "lines are missing, twice there or in another order"

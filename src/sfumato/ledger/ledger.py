@@ -158,8 +158,9 @@ class Ledger:
     def record(self, release: Release, *, remeasured: bool = False) -> Certificate:
         """Write down what a release revealed that was made elsewhere; its promise binds from now on.
 
-        A release that is recorded already is not counted again. It is recorded even where it breaks a promise (it is
-        out), with a ``GuaranteeWarning``. What comes back is the certificate of its promise for all together.
+        A release that is recorded already is not counted again. One that breaks a promise is recorded all the same,
+        because it is published, with a ``GuaranteeWarning``. What comes back is the certificate of its promise for all
+        releases together.
         """
         if not isinstance(release, Release):
             raise InputError(f"release is {release!r}; give what mechanism.release(y) or sf.load(path) gave.")

@@ -1,4 +1,4 @@
-"""What is out already, seen from the next release (MATH.md 8).
+"""Earlier releases, as the next release sees them (MATH.md 8).
 
 With ``A₂ = Cov(y₂|past)``, ``U₂ = Cov(y₂, f(S)|past)`` and what is left of the tolerance,
 ``Δ₂ = Δ − [K_SS − Cov(f(S)|past)]``, the next release keeps the promise of all together exactly if
@@ -101,7 +101,7 @@ class Published:
 class EarlierReleases(Past):
     """What was ``published`` before a release whose ``rows`` these are.
 
-    ``again`` has the numbers of those of its measurements that are out already (−1: new), ``errors`` the variances of
+    ``again`` has the numbers of its measurements that were published before (−1: new), ``errors`` the variances of
     all their errors.
     """
 
@@ -112,7 +112,7 @@ class EarlierReleases(Past):
 
     @classmethod
     def of(cls, prior: Prior, layout: RowLayout, releases: Sequence[Revealed], following: Revealed) -> EarlierReleases:
-        """``following`` is the next release; its noise is of no account."""
+        """``following`` is the next release; its noise does not matter here."""
         rows, which = layout.rows_of(following)
         errors = error_variances(prior, layout, following)[which]
         published = Published.by(prior, layout, releases)

@@ -1,4 +1,4 @@
-"""The problem that the next of several releases solves: all promises ever made, given all that is out already."""
+"""The problem of the next of several releases: to keep all promises ever made, given all earlier releases."""
 
 from __future__ import annotations
 
@@ -190,8 +190,8 @@ def _probes(promise: Promise, following: Revealed) -> Array:
 def binding_on(promise: Promise, new: Promise, following: Revealed) -> Promise | None:
     """An earlier promise as it bears on the next release; None where they have nothing to do with each other.
 
-    Its own prior is that of its readers, if it speaks of rows as the new one does; else it is kept for readers with
-    the new one, which must know of its outputs.
+    Its own prior is that of its readers, if it lays out rows as the new one does; else it is kept for readers with the
+    new one, which must know of its outputs.
     """
     if (promise.layout.outputs, promise.layout.numbered) == (new.layout.outputs, new.layout.numbered):
         return promise

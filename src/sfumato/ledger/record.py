@@ -1,7 +1,7 @@
 """What each release revealed, as an entry of a ledger's file: the design that it was made with, and back.
 
 A record is what later releases are weighed against. It holds neither y nor the published outputs nor a key; of the
-outputs it has a digest, so that the release it speaks of can be found. Weights and witness are left out: they say how
+outputs it has a digest, so that its release can be found. Weights and witness are left out: they say how
 the noise was chosen, and nothing about what it reveals.
 """
 

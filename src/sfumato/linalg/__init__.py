@@ -1,6 +1,6 @@
 """Numerical routines that know nothing of privacy.
 
-In come arrays or tensors. Out come factors, bounds and points, each from a function that is tested against a dense or
+It takes arrays or tensors. It gives factors, bounds and points, each from a function that is tested against a dense or
 high-precision oracle.
 """
 

@@ -25,7 +25,7 @@ from ..errors import InputError
 _PATIENCE = 200
 #: The Newton steps need a matrix with this many rows at most (512 MiB).
 _MOST_COLUMNS = 8192
-#: Rank-one updates lose digits; after so many everything is computed afresh.
+#: Rank-one updates lose digits; after this many everything is computed again.
 _REFRESH = 200
 #: Newton steps at most, and the share of the way to the border that each may go.
 _MOST_STEPS, _TO_THE_BORDER = 60, 0.99
@@ -89,8 +89,8 @@ def _reach(x: Array, dx: Array) -> float:
 def optimal_design(W: Array, accuracy: float) -> tuple[Array, int]:
     """Weights λ ≥ 0 with Σ λ_i = r whose gap is at most ``accuracy``, and how many steps it took.
 
-    ``W`` has r ≥ 1 orthonormal rows. Few columns are settled by Wolfe–Atwood exchanges; where those creep, as they do
-    on columns that lie close together, an interior point method takes over. Beyond 8192 columns the exchanges
+    ``W`` has r ≥ 1 orthonormal rows. Few columns are settled by Wolfe–Atwood exchanges; where those are slow, as
+    they are on columns that lie close together, an interior point method takes over. Beyond 8192 columns the exchanges
     go on alone, 100 for each column, and the gap may then be larger.
 
     >>> weights, _ = optimal_design(np.array([[0.6, 0.0, 0.8], [0.0, 1.0, 0.0]]), 1e-9)

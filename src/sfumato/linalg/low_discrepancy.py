@@ -1,4 +1,4 @@
-"""Points spread evenly over cubes and balls, without chance: the same call gives the same points.
+"""Points spread evenly over cubes and balls, deterministic: the same call gives the same points.
 
 The sequence is Halton's, with the digits of each base multiplied by a constant so that large bases do not march in
 step; additive recurrences leave holes in 2-D projections from 4 columns on. A ``turn`` other than 0 rotates it by a

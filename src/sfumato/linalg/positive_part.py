@@ -5,7 +5,7 @@ to make one is to compose small ones: ``X ← (ζX + (ζX)⁻¹)/2``, Newton's i
 Byers and Xu (2008), is after k steps a rational function of degree 2ᵏ, and for k = 9 within round-off of the sign on
 ``[−1, −10⁻¹⁶] ∪ [10⁻¹⁶, 1]``. A step is one matrix inverse, so that it parallelises where an eigensolver does not.
 
-Eigenvalues at round-off level have no sign to speak of. B is moved down by a shift δ of that size first, so that they
+Eigenvalues at round-off level have no reliable sign. B is moved down by a shift δ of that size first, so that they
 count as negative; δ is given back as ``shift``, isotropic noise that covers them and every error made on the way.
 """
 

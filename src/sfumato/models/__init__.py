@@ -1,6 +1,6 @@
 """Gaussian process priors: kernels and their derivatives, means, fitting, several outputs.
 
-In come data and models of GPyTorch, BoTorch or scikit-learn. Out come priors, trees that a file can hold, and models
+It takes data, and models of GPyTorch, BoTorch or scikit-learn. It gives priors, trees that a file can hold, and models
 that those libraries can work with.
 """
 

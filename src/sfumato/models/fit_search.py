@@ -359,7 +359,7 @@ class Search:
             loss.backward()
             return loss, [parameter.grad for parameter in parameters.values()]
 
-        # Whether a maximum was reached is judged by its slope, not by the complaints of the line search.
+        # Whether a maximum was reached is judged by its slope, not by warnings of the line search.
         fit_gpytorch_mll(
             self.mll,
             closure=loss_and_slopes,

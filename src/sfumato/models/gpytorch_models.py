@@ -163,7 +163,7 @@ def _check_model(model: Any) -> None:
         batch = model.train_inputs[0].shape[:-2]
     if batch:
         raise InputError(
-            f"model has a batch shape {tuple(batch)}; give one model, not a batch. Outputs that know of each other are "
+            f"model has a batch shape {tuple(batch)}; give one model, not a batch. Outputs that are related are "
             "a sf.JointPrior (sf.JointPrior.from_multitask, for example)."
         )
 

@@ -1,7 +1,7 @@
 """One prior for several related outputs: a function and its derivative, coregionalised outputs, independent ones.
 
-Whoever protects related outputs one by one protects none of them: one tells of the other (MATH.md, section 8).
-A ``JointPrior`` says how they hang together; it becomes a ``Prior`` over rows ``[x, number of the output]`` once the
+Related outputs that are protected one by one are not protected: each tells about the others (MATH.md, section 8).
+A ``JointPrior`` says how they are related; it becomes a ``Prior`` over rows ``[x, number of the output]`` once the
 columns of the inputs are known.
 """
 
@@ -92,7 +92,7 @@ class JointPrior:
 
     @classmethod
     def independent(cls, *parts: JointPrior | Mapping[str, Prior]) -> JointPrior:
-        """Outputs of different parts know nothing of each other; a part is a ``JointPrior`` or ``{name: prior}``."""
+        """Outputs of different parts are independent; a part is a ``JointPrior`` or ``{name: prior}``."""
         if not parts:
             raise InputError('parts is empty; give a JointPrior, or {"r": prior_r, "theta": prior_theta}.')
         terms: list[Term] = []
@@ -174,7 +174,7 @@ class JointPrior:
         return any(functional.takes_input for functional in self._functionals(output))
 
     def place_of(self, output: str, names: Sequence[str] | None = None) -> Array:
-        """The x by which an output goes that takes no input, in the order of the columns ``names`` if these are given.
+        """The x that stands for an output without inputs, in the order of the columns ``names`` if these are given.
 
         Without them it is in the order of the points themselves, which differs where they came as a DataFrame.
         """
@@ -185,7 +185,7 @@ class JointPrior:
         raise InputError(f"output is {output!r}, which takes an input; ask only for the place of an average.")
 
     def number_of(self, output: str) -> int:
-        """The number by which the output goes in the last column of a row."""
+        """The number of the output in the last column of a row."""
         if output not in self.outputs:
             raise InputError(f"output is {output!r}, but the outputs are {', '.join(self.outputs)}; give one of them.")
         return self.outputs.index(output)

@@ -48,7 +48,7 @@ def kernel_in_words(kernel: Kernel, names: Sequence[str], outputs: Sequence[str]
 
 
 def mixing_in_words(mixing: Array) -> str:
-    """How entries of one term hang together, after a comma; nothing where all are of one function."""
+    """How entries of one term are related, after a comma; nothing where all are of one function."""
     if np.all(mixing == 1.0) and mixing.shape[1] == 1:
         return ""
     if len(mixing) > _MOST_ROWS:
@@ -77,7 +77,7 @@ def _leaf_in_words(tree: Tree, names: list[str]) -> str:
         title += f" of degree {tree['power']}"
     parts = [_per_column(key.replace("_length", ""), tree[key], names) for key in kind.per_column]
     parts += [f"{key.replace('_length', '')} {tree[key]:.4g}" for key in kind.numbers]
-    # the number of a constant kernel goes by its name
+    # a constant kernel has the name of its only number
     return ", ".join(parts if kind.name in kind.numbers else [title, *parts])
 
 

@@ -1,7 +1,7 @@
 """Σ as values: correlated, independent or a random function; secure draws; rounding.
 
-In come factors of Σ and entropy of the operating system. Out come draws of the noise, of which nobody can have a
-second one.
+It takes factors of Σ and entropy of the operating system. It gives draws of the noise, which nobody without the key can
+repeat.
 """
 
 from .entropy import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs

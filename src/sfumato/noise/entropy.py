@@ -22,7 +22,7 @@ from ..errors import InputError
 #: What the hashes begin with, so that they mean nothing anywhere else.
 _DOMAIN = b"sfumato standard normals 1\x00"
 _UNSAFE_DOMAIN = b"sfumato unsafe seed 1\x00"
-#: Normals are made so many at a time, which bounds the memory for their bytes (512 KiB).
+#: Normals are made this many at a time, which bounds the memory for their bytes (512 KiB).
 _CHUNK = 1 << 16
 _KEY_BYTES = 32
 #: Published values keep at least 8 of the 52 bits of a double to spare.

@@ -47,7 +47,7 @@ class Noise(ErrorCovariance):
     """A Gaussian noise covariance Σ over the rows of the data that can be drawn and published.
 
     ``Σ = F Fᵀ + shift · I``: ``factor`` is F, with a column for each independent source; ``shift`` is a tiny
-    independent noise variance on every row that puts round-off on the safe side, and is 0 mostly.
+    independent noise variance on every row that puts round-off on the safe side; it is usually 0.
     """
 
     factor: Array

@@ -1,6 +1,6 @@
 """The paper's experiments: its example, its satellite, its census rows, with tables and figures.
 
-In come settings ("paper" or "authors") and, for the census, a file of the Bureau. Out come tables with certificates,
+It takes settings ("paper" or "authors") and, for the census, a file of the Bureau. It gives tables with certificates,
 figures, and the commands ``reproduce`` and ``data``.
 """
 

@@ -95,7 +95,7 @@ def by_adam(times: Array, outputs: Array) -> NaiveReaders:
     schedule = torch.optim.lr_scheduler.StepLR(optimiser, *DECAY)
     for _ in range(EPOCHS):
         optimiser.zero_grad()
-        # the readers do not know of each other, so the slope of the sum is that of each
+        # the readers are fitted independently, so the slope of the sum is that of each
         _misfits(raw, squares, w).sum().backward()
         optimiser.step()
         schedule.step()

@@ -58,7 +58,7 @@ class Both:
 
 
 def joint_prior(orbit: pd.DataFrame) -> JointPrior:
-    """r with its derivative, and θ with its own; the two do not know of each other."""
+    """r with its derivative, and θ with its own; the two pairs are independent."""
     radius, angle = (models("paper", orbit[state].to_numpy()).owner for state in ("r", "theta"))
     return JointPrior.independent(
         JointPrior.of(radius, {"r": Value(), "r_dot": Derivative("t")}),

@@ -1,6 +1,6 @@
 """Least noise for finitely many sensitive values: joint, diagonal, correlated, uniform, and their solvers.
 
-In come demands: A, the covariance of the data, and U, what a promise asks to hide. Out come a factor of Σ (or its
+It takes demands: A, the covariance of the data, and U, what a promise asks to hide. It gives a factor of Σ (or its
 diagonal) and a witness that proves how little noise is possible.
 """
 

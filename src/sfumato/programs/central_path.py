@@ -8,8 +8,8 @@ the slack. A change D of T changes φ by ``−VᵀDV``, and the Lagrangian term 
 
 The method follows the minimisers of ``Tr T − τ log det T − τ Σ log det ξ(T)`` as τ falls. They are where ``z ξ = τ``,
 ``T S = τ I`` and ``S = I − Σ Q``. The multipliers z and S are steered on their own, by Newton's method, so that τ can
-fall quickly. The program is convex: no starting point leads astray, and about twenty steps are enough at any size.
-The multipliers are a witness: Λ = V z Vᵀ, each singular value of V z^{1/2} above 1 cut down to 1.
+fall quickly. The program is convex, so every starting point leads to the optimum; about twenty steps are enough at any
+size. The multipliers are a witness: Λ = V z Vᵀ, each singular value of V z^{1/2} above 1 cut down to 1.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class View:
     def worst(self, learnt: Array) -> tuple[float, Array, int]:
         """The largest φ, the combination of columns of U that has it, and its number (−1 for a mixture)."""
         if self.joint:
-            # all of them: with a cluster at 1 a solver for the largest alone has come back empty-handed
+            # all eigenpairs: where many are close to 1, a solver for the largest alone may find none
             values, vectors = np.linalg.eigh(learnt)
             return float(values[-1]), self.root @ vectors[:, -1], -1
         number = int(np.argmax(learnt))
@@ -178,10 +178,10 @@ ROUNDS = 30
 #: The search is over after this many rounds in a row that did not bring the gap down by a tenth.
 IDLE = 6
 
-#: Up to this many rows more than one thread is not worth its while.
+#: Up to this many rows one thread is faster than several.
 FEW = 300
 
-#: Up to this many rows a subspace is not worth its while.
+#: Up to this many rows the whole space is as fast as a subspace.
 WHOLE = 48
 
 #: Eigenvalues of T below this many τ are the barrier's, not the noise's.

@@ -6,7 +6,7 @@ alone, ``uᵀ(A + Σ)⁻¹u ≤ 1``, that is ``Σ ⪰ B_u = u uᵀ − A`` for e
 
 Every noise program is ``min Tr Σ`` under such demands. Its dual is ``max Σ_g ⟨B_g, Λ_g⟩`` over ``Λ_g ⪰ 0`` with
 ``Σ_g Λ_g ⪯ I``, or with a diagonal of at most 1 where Σ is diagonal: ``Tr Σ ≥ Σ_g ⟨Σ, Λ_g⟩ ≥ Σ_g ⟨B_g, Λ_g⟩``.
-So any such Λ, a *witness*, proves a lower bound, whoever it comes from.
+So any such Λ, a *witness*, proves a lower bound, wherever it comes from.
 
 What is learnt, its slack and its multiplier are γ × γ matrices where a demand is joint; where it is pointwise only
 their diagonals count, and they are vectors. ``inner``, ``times`` and ``root_of`` serve both.

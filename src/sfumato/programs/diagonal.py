@@ -98,7 +98,7 @@ def sift(
             d[noisy] = point.d
             return d, witness
         priced = np.sum(np.hstack(witness) ** 2, axis=1)
-        # rows that hardly pay leave again, but not for ever: the rows must settle
+        # rows that hardly matter leave again; only a few times, so that the choice of rows comes to an end
         noisy = priced > 0.5 if goal > accuracy and turn < ROUNDS // 2 else noisy | (priced > 0.9)
         goal = accuracy if gap <= 2.0 * goal else goal
     point = interior_point(demands, accuracy, say)
@@ -182,7 +182,7 @@ def _raised(demands: Sequence[Demand], d: Array, typical: Array, accuracy: float
         if extra > limit:
             return None
         before, worst = worst, _worst(demands, d + extra * lift)
-        # the ratio is convex in ε, so that the next raise has to be a little longer than this one makes believe
+        # the ratio is convex in ε, so a linear estimate of the raise is a little too short
         needed = 1.2 * step * (worst - room) / (before - worst) if worst < before < np.inf else np.inf
         step = min(max(step, needed), 16.0 * step)
     return d + extra * lift

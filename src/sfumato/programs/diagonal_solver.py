@@ -232,7 +232,7 @@ class Point:
         """By how much the slacks fail to be ``I − G(d)``, at the price of mending it."""
         total = 0.0
         for part in self.parts:
-            # a unit less for everyone to learn costs the trace of T
+            # one unit of slack less in every direction costs the trace of T
             cost = np.trace(part.multiplier) if part.multiplier.ndim == 2 else np.sum(part.multiplier)
             total += float(np.max(np.abs(part.missing), initial=0.0) * cost)
         return total
@@ -317,7 +317,7 @@ def start(demands: Sequence[Demand]) -> Point:
         rows.append(needed + 1e-3 * np.diag(demand.covariance))
     d = np.asarray(2.0 * np.max(rows, axis=0))
     parts = tuple(multiplier_of(demand, d) for demand in demands)
-    # a little less than any row finds too dear, so that the witness is admissible from the start
+    # the prices in every row stay below its cost 1, so that the witness is admissible from the start
     scale = 0.8 / float(np.max(_total(part.felt(part.inverse) for part in parts)))
     priced = _total(part.price(scale * part.inverse) for part in parts)
     return Point(d, 1.0 - priced, parts, priced)

@@ -1,4 +1,13 @@
-"""U, what a promise asks the noise to hide: the same for designs, for their bounds, on rows and on virtual rows."""
+"""The joint program (the paper's Theorem 1): least noise such that nothing about f(S) is learnt beyond Δ.
+
+``K_SX (A + Σ)⁻¹ K_XS ⪯ Δ`` is, by the Schur complement, ``Σ ⪰ B = U Uᵀ − A`` with ``U = K_XS Δ^{-1/2}``. Among all
+``Σ ⪰ 0`` with that, the trace is least at the positive part: for ``P`` the projector onto the positive eigenspace of
+B, ``Tr Σ ≥ Tr PΣ ≥ Tr PB = Tr B⁺``, and equality forces ``Σ = B⁺``. With ``C ≻ 0`` the same argument for
+``C^{1/2} Σ C^{1/2}`` gives the least ``Tr CΣ``.
+
+U is what a promise asks the noise to hide. Designs and their lower bounds take it from here, for rows and for virtual
+rows, and for pointwise promises too.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +17,6 @@ import scipy.linalg
 from ..arrays import Array
 from ..linalg import Weighting, positive_part_factor
 from ..promise import Tolerance, Uncertain
-
-# The joint program (the paper's Theorem 1): least noise such that nothing about f(S) is learnt beyond Δ.
-#
-# ``K_SX (A + Σ)⁻¹ K_XS ⪯ Δ`` is, by the Schur complement, ``Σ ⪰ B = U Uᵀ − A`` with ``U = K_XS Δ^{-1/2}``. Among all
-# ``Σ ⪰ 0`` with that, the trace is least at the positive part: for ``P`` the projector onto the positive eigenspace of
-# B, ``Tr Σ ≥ Tr PΣ ≥ Tr PB = Tr B⁺``, and equality forces ``Σ = B⁺``. With ``C ≻ 0`` the same argument for
-# ``C^{1/2} Σ C^{1/2}`` gives the least ``Tr CΣ``.
 
 
 def explaining_root(cross: Array, delta: Array) -> Array:

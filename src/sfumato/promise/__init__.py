@@ -1,6 +1,6 @@
 """What is promised, about what and to whom: tolerances, readers, the design that is published.
 
-In come priors, regions and numbers in the owner's units. Out come frozen values that every room above reads and none
+It takes priors, regions and numbers in the owner's units. It gives frozen values that every room above reads and none
 changes.
 """
 

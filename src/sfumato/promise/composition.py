@@ -1,6 +1,6 @@
 """Several releases of one secret, as readers with one prior see them together (MATH.md 8).
 
-Releases may speak of different outputs of one process, at new inputs or at old ones. Rows are told apart by their input
+Releases may be about different outputs of one process, at new inputs or at old ones. Rows are identified by their input
 (inputs that agree to a millionth of their range are the same), their output and how often these occur in one release:
 two rows that agree in all of that show the same measurement, with the same error, unless it is said that they were
 measured anew.
@@ -92,7 +92,7 @@ class NoisyRows:
     uncertain: Array | float = 0.0
 
     def merged(self, other: NoisyRows) -> NoisyRows:
-        """The same measurements published twice, as published once with the noise that tells as much."""
+        """Two releases of the same measurements as one release, whose noise lets readers learn as much."""
         mine, theirs = np.argsort(self.measurements), np.argsort(other.measurements)
         first = self.noise.covariance()[np.ix_(mine, mine)]
         second = other.noise.covariance()[np.ix_(theirs, theirs)]

@@ -24,12 +24,12 @@ Cover = Literal["rows", "points", "greedy", "exchange", "everywhere"]
 Guarantee = Literal["joint", "pointwise"]
 Structure = Literal["full", "diagonal"]
 
-#: Of more rows than this, every so many-eth is taken where one cannot look at all.
+#: Of more places than this, rows in the region aside, evenly spaced ones are taken.
 MOST_ROWS_IN_REACH = 4096
 
 
 def rows_in_reach(region: Region, inputs: Inputs) -> Array:
-    """For each row of the data the input of the region next to it: where most is learnt. Each place once."""
+    """For each row of the data the nearest input of the region, where most is learnt; each place once."""
     moved = region.project_into_parts(inputs.values, inputs) + 0.0
     places = np.unique(moved[region.contains(moved)], axis=0)
     inside = region.contains(inputs.values)

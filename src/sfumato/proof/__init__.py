@@ -1,7 +1,7 @@
 """What a reader knows, and whether that keeps the promise: the certificate.
 
-In come a published design and nothing else. Out come a certificate, the inputs where a promise falls short, and lower
-bounds on the noise that it takes.
+It takes a published design and nothing else. It gives a certificate, the inputs where a promise falls short, and lower
+bounds on the noise that the promise needs.
 """
 
 from .centres import LEAST_SHARE, MOST_CENTRES, Centres, choose_centres

@@ -22,10 +22,10 @@ from .words import free_columns
 #: A region in this many input columns or more cannot be looked at everywhere.
 MANY_COLUMNS = 4
 
-#: Noise outside the region is worth a word from this share on.
+#: Noise outside the region is a finding from this share on.
 MUCH_SPILL = 0.25
 
-#: So many names are listed; the others are counted.
+#: This many names are listed; the others are counted.
 MOST_NAMES = 12
 
 _LEARN_OUTSIDE = "Learn them outside: fit_prior(…, exclude=region), --fit-outside; or take them from elsewhere."

@@ -37,12 +37,12 @@ from .sums import Features, Summary, inverse, noise_coefficients
 #: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
 SMALLEST_SHARE = 1e-8
 
-#: So many numbers of L⁻¹K_XP are made at a time: 160 megabytes.
+#: How many numbers of L⁻¹K_XP are made at a time: 160 megabytes.
 SOLVED_AT_ONCE = 20_000_000
 
 
-#: Every reader is taken to know everything to this extent, in units of the prior's own information. It costs nothing
-#: that one could see, and keeps what follows from singular sums (fewer rows than centres) well-conditioned.
+#: Every reader is given this much information about everything, in units of the prior's own. It is too little to be
+#: seen in a result, and keeps what follows from singular sums (fewer rows than centres) well-conditioned.
 LEAST_INFORMATION = {"one prior": 1e-6, "several": 1e-4}
 
 
@@ -71,7 +71,7 @@ class Knowledge(ABC):
     def joint_ratio(self) -> float:
         """λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), from above.
 
-        Where only single values are promised it is an estimate, over combinations that have a tolerance worth the name.
+        Where only single values are promised it is an estimate, over combinations whose tolerance is not negligible.
         """
 
     def floors(self, points: Array) -> Array:

@@ -1,7 +1,7 @@
 """How little noise is possible: lower bounds from the published objects, and the gap to the noise that was taken.
 
 Nothing here bears on whether a promise is kept; it tells the owner what is given away. A bound is proved by its witness
-(programs/demand.py), so it is valid whoever found it.
+(programs/demand.py), so it is valid however it was found.
 
 For any number of rows bounds follow from sums over them. Let Λ be a witness on virtual rows, ``Σ Λ ⪯ I``. Carried over
 to the rows it is ``CΦE⁻ᵀ Λ E⁻¹ΦᵀC ⪯ C``, so it proves a bound for the rows too; in it V stands as ``E⁻¹ΦᵀC V CΦE⁻ᵀ``,
@@ -56,7 +56,7 @@ def optimality(design: Design, knowledge: Sequence[ExactKnowledge]) -> Optimalit
 def gap_between(lower: float, objective: float) -> float:
     """How far at most ``objective`` is above its least value, as a share, given a lower bound."""
     gap = 1.0 - lower / objective
-    # less noise than is possible: the promise is not kept, and there is no gap to speak of
+    # less noise than is possible: the promise is not kept, and there is no gap
     return float("nan") if gap < -1e-6 else min(1.0, max(0.0, gap))
 
 

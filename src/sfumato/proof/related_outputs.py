@@ -1,4 +1,4 @@
-"""Outputs that are protected one by one, but seem to know of each other (MATH.md 8): then neither is protected."""
+"""Outputs that are protected one by one, but look related (MATH.md 8): then neither is protected."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def findings_on_outputs(design: Design) -> tuple[Finding, ...]:
 
 
 def one_by_one(prior: Prior, inputs: Inputs, name: str, revealed: Sequence[Revealed]) -> tuple[Finding, ...]:
-    """One for each output of a ledger that the prior of the next release knows nothing of."""
+    """One for each output of a ledger that the prior of the next release does not have."""
     known = {*inputs.outputs.called(name)}
     found = []
     for release in revealed:
@@ -73,7 +73,7 @@ def one_by_one(prior: Prior, inputs: Inputs, name: str, revealed: Sequence[Revea
             found.append(
                 _protected_one_by_one(
                     f"This output and {other!r} are protected one by one: the ledger has releases of {other!r}, and "
-                    f"this prior knows nothing of it{shared}"
+                    f"this prior does not have it{shared}"
                 )
             )
     return tuple(found)

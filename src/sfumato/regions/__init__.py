@@ -1,7 +1,7 @@
 """The inputs that are sensitive: shapes, unions and intersections, regions by output, regions as text.
 
-In come numbers, column names and text. Out come regions that say what they contain, where to look inside them and how
-they are called.
+It takes numbers, column names and text. It gives regions that say what they contain, where to look inside them and how
+to put them into words.
 """
 
 from .by_output import MOST_OUTPUTS, OutputRegion

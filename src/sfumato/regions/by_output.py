@@ -14,7 +14,7 @@ from ..errors import InputError
 from .checks import at_least_one, distinct, rows, shown
 from .region import Region, set_fields
 
-#: A region, and a file, may speak of this many outputs.
+#: A region, and a file, may have this many outputs.
 MOST_OUTPUTS = 64
 
 

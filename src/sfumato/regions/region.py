@@ -55,7 +55,7 @@ class Region(ABC):
 
     @abstractmethod
     def probes(self, count: int, inputs: Inputs, batch: int = 0) -> Array:
-        """About ``count`` inputs spread densely over the region, without chance; another ``batch`` gives fresh ones."""
+        """About ``count`` inputs spread densely over the region, the same each time; another ``batch`` has others."""
 
     @abstractmethod
     def varying_columns(self, dimension: int) -> Mask:

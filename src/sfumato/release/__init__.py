@@ -1,7 +1,7 @@
 """What readers get: published outputs, predictions from them, and files that are safe to open.
 
-In come a design, its certificate and the owner's values, which are blurred at once. Out come a ``Release``, one file or
-a folder of files, and what a reader concludes at new inputs.
+It takes a design, its certificate and the owner's values, which are blurred at once. It gives a ``Release``, one file
+or a folder of files, and what a reader concludes at new inputs.
 """
 
 from .container import Shapes, Tensors

@@ -55,7 +55,7 @@ TOLERANCES: dict[str, tuple[str, ...]] = {
 #: A file's noise may have this many centres for a prior; each reader works with matrices of their number squared.
 MOST_CENTRES = 4096
 
-#: A file may speak of this many priors; each of them costs a reader an n × n problem.
+#: A file may have this many priors; each of them costs a reader an n × n problem.
 MOST_PRIORS = 64
 
 #: The shapes that arrays must have; None is any length.
@@ -175,7 +175,7 @@ def _check_numbers(rows: Array, outputs: int) -> None:
 
 
 def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> Design:
-    """The design of which ``describe_design`` has told, with its weights and witness where there are any."""
+    """The design that ``describe_design`` wrote down, with its weights and witness where there are any."""
     for key, known in (("cover", Cover), ("guarantee", Guarantee), ("structure", Structure)):
         if manifest[key] not in get_args(known):
             check.wrong(f"the file's {key}", manifest[key], f"one of {', '.join(get_args(known))}")

@@ -141,7 +141,7 @@ def read_release(path: str | os.PathLike[str], rows: StoredInputs | None = None)
 
 
 def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
-    """The arrays must be those that the manifest speaks of, in shapes that belong together (None: any length)."""
+    """The arrays must be those that the manifest names, in shapes that belong together (None: any length)."""
     check.fields(manifest, "manifest", _MANIFEST_KEYS, ["row_files"])
     check.kind_of(manifest["tolerance"], "tolerance", TOLERANCES)
     if "row_files" in manifest:
@@ -223,7 +223,7 @@ def _certificate(tree: Any, dimension: int) -> Certificate:
         else:
             values[part.name] = value
     if not len(values["worst_input"]) == len(values["columns"]) == dimension:
-        raise FormatError("the file's certificate speaks of other columns than the inputs have.")
+        raise FormatError("the file's certificate has other columns than the inputs.")
     return Certificate(**values)
 
 

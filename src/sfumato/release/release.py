@@ -219,7 +219,7 @@ class Release(WithDesign):
             )
         if self.design.inputs.outputs.numbered:
             raise InputError(
-                "this release has several outputs that know of each other, and a GPyTorch model of one of them would "
+                "this release has several outputs that are related, and a GPyTorch model of one of them would "
                 "forget what the others tell; use release.predict(X, output=...) instead."
             )
         return self.prior.to_gpytorch(self.inputs, np.asarray(self.outputs), self._blur())

@@ -131,7 +131,7 @@ def released_rows(
     start = 0
     for number, file in enumerate(files):
         if file.name != file_name(number) or not 0 < file.rows <= MOST_ROWS:
-            raise FormatError(f"the release speaks of a row file {file.name[:40]!r} that it cannot have.")
+            raise FormatError(f"the release names a row file {file.name[:40]!r} that it cannot have.")
         path = str(folder / file.name)
         parts.append(ReleasedPart(start, file.rows, path, file.sha256, tuple(names), released_name(output, names)))
         start += file.rows

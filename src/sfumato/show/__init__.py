@@ -1,7 +1,6 @@
 """What a person looks at: pictures and the report.
 
-In come releases, ledgers, trade-offs and audits, which know nothing of their pictures. Out come Matplotlib axes and one
-HTML page.
+It takes releases, ledgers, trade-offs and audits, which do not import it. It gives Matplotlib axes and one HTML page.
 """
 
 from .comparisons import plot_audit, plot_history, plot_tradeoff

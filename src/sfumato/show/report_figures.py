@@ -68,7 +68,7 @@ class Picture:
 def picture(draw: Callable[[], Figure], name: str, alt: str, caption: str, region: str = "") -> Picture:
     """What ``draw`` makes; ``name`` is its own within the page. Pictures call the region ``region``, if that is short.
 
-    Matplotlib's complaints about odd letters are of no use to anybody.
+    Matplotlib's warnings about letters that its font lacks are not shown.
     """
     with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.simplefilter("ignore")

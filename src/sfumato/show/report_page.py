@@ -63,7 +63,7 @@ def report(
 
     >>> import os, tempfile, numpy as np, sfumato as sf
     >>> t = np.linspace(0.0, 3.0, 16)
-    >>> prior = sf.fit_prior(t, np.sin(t), lengthscale=0.5, noise=0.01)
+    >>> prior = sf.fit_prior(t, np.sin(t), lengthscale=0.5, noise=0.01, exclude=sf.Box(1.0, 2.0))
     >>> release = sf.protect(prior, t, sf.Box(1.0, 2.0), alpha=0.5).release(np.sin(t))
     >>> page = sf.report(release, os.path.join(tempfile.mkdtemp(), "report.html"))
     >>> "The promise holds" in page.read_text(encoding="utf-8")
