@@ -34,7 +34,7 @@ def audit(
     draws: Annotated[int, option("NUMBER", "How many releases of the same values are averaged.")] = 20,
     others: Annotated[
         list[Path] | None,
-        option("RELEASE", "Another release of the same values that is out; repeat it for more.", "--with"),
+        option("RELEASE", "Another release of the same values that was published; repeat it for more.", "--with"),
     ] = None,
     figure: Figure = None,
     json: Json = False,

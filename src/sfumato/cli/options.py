@@ -73,7 +73,7 @@ class Fit:
     mean: Annotated[str, option("WORD", "constant, zero or a number.")] = "constant"
     noise: Annotated[str, option("WORD", "The variance of the errors in your data: learn, or a number.")] = "learn"
     fit_outside: Annotated[
-        bool, flag("--fit-outside", "Fit to rows outside the region only, so that it tells nothing.")
+        bool, flag("--fit-outside", "Fit to rows outside the region only, so that it tells nothing of the others.")
     ] = False
 
     def settings(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class Asked:
         list[str],
         option(
             "NUMBER",
-            "The variance of the errors of one of several outputs, as in v=0.01; a derivative has none if not said.",
+            "The variance of the errors of one of several outputs, as in v=0.01; a derivative has none by default.",
         ),
     ] = field(default_factory=list)
 
@@ -220,7 +220,7 @@ class Account:
         option("FILE", "Keep the promise for all releases in this ledger together, and add this one to it."),
     ] = None
     share: Annotated[
-        float | None, option("NUMBER", "How much of what is left this release may use (0.5 if not said).")
+        float | None, option("NUMBER", "How much of what is left this release may use (default: 0.5).")
     ] = None
     remeasured: Annotated[bool, flag("--remeasured", "The values were measured anew, with new errors.")] = False
 

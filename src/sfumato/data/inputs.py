@@ -384,5 +384,5 @@ def _require_finite(values: Array, name: str, columns: tuple[str, ...] | None) -
             place += f", column {columns[bad[0][1]] if columns else bad[0][1]}"
         raise InputError(
             f"{name} has {len(bad)} value(s) that are NaN or infinite, the first at {place}; "
-            "drop or fill these rows before."
+            "drop or fill these rows first."
         )

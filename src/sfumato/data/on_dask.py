@@ -94,7 +94,7 @@ class DaskPart(TablePart):
             if wrong.size:
                 raise InputError(
                     f"{where} has {wrong.size} value(s) that are NaN, infinite or too large, the first in its row "
-                    f"{int(wrong[0])}; drop or fill these rows before."
+                    f"{int(wrong[0])}; drop or fill these rows first."
                 )
         return values
 

@@ -220,7 +220,7 @@ class Ledger:
 
         def check(chain: Chain) -> None:
             if head is not None and not chain.has(head):
-                raise FormatError(f"{self.path} is not the ledger any more that this release was designed with.")
+                raise FormatError(f"{self.path} is no longer the ledger that this release was designed with.")
             if head is not None and chain.head != head:
                 self._check_again(chain, made)
 

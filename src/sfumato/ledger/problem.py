@@ -202,7 +202,7 @@ def binding_on(promise: Promise, new: Promise, following: Revealed) -> Promise |
         return None
     missing = next(name for name in sensitive if name not in new.layout.outputs)
     raise InputError(
-        f"prior knows nothing of {missing!r}, about which the ledger has a promise that this release bears on; give a "
+        f"prior does not have {missing!r}, about which the ledger has a promise that this release bears on; give a "
         f"sf.JointPrior with the outputs {', '.join(dict.fromkeys((*new.layout.outputs, *sensitive)))}."
     )
 

@@ -35,7 +35,7 @@ def reproduce(
     census: Annotated[
         Path | None, option("FILE", "The Bureau's person file of Texas 2023, .csv or .zip; else other census rows.")
     ] = None,
-    quick: Annotated[bool, flag("--quick", "Few draws and rows: a minute, to see that all runs.")] = False,
+    quick: Annotated[bool, flag("--quick", "Few draws and rows: a minute, to see that everything runs.")] = False,
     json: Json = False,
 ) -> None:
     """Compute and draw what the paper shows: its tables, with certificates, and its figures."""
