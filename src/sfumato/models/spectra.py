@@ -28,6 +28,7 @@ from ..linalg import (
     log_gamma_ratio,
     total_mass,
 )
+from .kernel_kinds import KINDS
 from .kernel_terms import RELATIVE, Leaf, ProductTerm, fraction
 
 #: Terms of the series that follows an algebraic tail.
@@ -144,90 +145,6 @@ def _slow_part(first: RadialKernel, second: RadialKernel, below: Mixture, dimens
     return min(tried, key=MaternSeries.size)
 
 
-def require_finite(
-    kernel: RadialKernel, below: Mixture, dimension: int, column: str, lengthscale: float, others: Sequence[float]
-) -> None:
-    """Raise unless ``∫ k̂²/ĥ < ∞`` for H the mixture ``below``: else no noise keeps the promise at every input of ℝᵈ.
-
-    The spectrum of H must not fall off too fast against that of K at high frequencies, and K itself must fall off fast
-    enough with the distance, which only a rational quadratic kernel may fail to do (MATH.md 4). ``column`` names where;
-    ``lengthscale`` and ``others`` are those of K and of the parts of H there, in its units.
-    """
-    parts = [part for _, part in below]
-    remedy = "give a rougher tolerance kernel there, or alpha=… (H proportional to the prior's kernel)"
-    rough = [part.number for part in parts if part.kind == "matern"]
-    if kernel.kind == "matern" and not rough:
-        raise InputError(
-            f"tolerance: H is {_kinds(parts)} in column {column} and the prior's kernel is Matérn "
-            f"{fraction(kernel.number)}: the spectrum of H falls off faster than every power, that of the prior does "
-            f"not, so no noise keeps the promise at every input; {remedy}."
-        )
-    if kernel.kind == "matern" and min(rough) >= 2.0 * kernel.number:
-        raise InputError(
-            f"tolerance: in column {column} H has smoothness {fraction(min(rough))}, which must be below twice that of "
-            f"the prior's kernel, 2·{fraction(kernel.number)} = {fraction(2.0 * kernel.number)}; {remedy}."
-        )
-    if kernel.kind == "rational_quadratic" and not rough:
-        _require_rate(kernel, parts, column, lengthscale, others, remedy)
-    if kernel.kind == "rbf" and all(part.kind == "rbf" for part in parts):
-        shortest = min(range(len(parts)), key=lambda i: parts[i].lengthscale)
-        # exactly, as the closed form does
-        if Fraction(others[shortest]) ** 2 >= 2 * Fraction(lengthscale) ** 2:
-            raise InputError(
-                f"tolerance: the lengthscale {others[shortest]:.6g} of H in column {column} is not below √2 times that "
-                f"of the prior's kernel, {lengthscale:.6g}·√2 = {lengthscale * math.sqrt(2.0):.6g}; give a tolerance "
-                "kernel with a shorter lengthscale there, or alpha=… (H proportional to the prior's kernel)."
-            )
-    _require_tails(kernel, parts, dimension, column)
-
-
-def _require_rate(
-    kernel: RadialKernel,
-    parts: Sequence[RadialKernel],
-    column: str,
-    lengthscale: float,
-    others: Sequence[float],
-    remedy: str,
-) -> None:
-    slowest = [(part.rate, i) for i, part in enumerate(parts) if part.kind == "rational_quadratic"]
-    if not slowest:
-        raise InputError(
-            f"tolerance: H is {_kinds(parts)} in column {column} and the prior's kernel is rational quadratic: the "
-            "spectrum of H falls off like a Gaussian, that of the prior only exponentially, so no noise keeps the "
-            f"promise at every input; {remedy}."
-        )
-    rate, i = min(slowest)
-    if rate >= 2.0 * kernel.rate:
-        raise InputError(
-            f"tolerance: in column {column} H is rational quadratic with √(2·alpha)·lengthscale = "
-            f"√(2·{parts[i].number:.4g})·{others[i]:.6g} = {math.sqrt(2.0 * parts[i].number) * others[i]:.6g}, which "
-            f"must be below twice that of the prior's kernel, 2·√(2·{kernel.number:.4g})·{lengthscale:.6g} = "
-            f"{2.0 * math.sqrt(2.0 * kernel.number) * lengthscale:.6g}; {remedy}."
-        )
-
-
-def _require_tails(kernel: RadialKernel, parts: Sequence[RadialKernel], dimension: int, column: str) -> None:
-    """Near ρ = 0 a rational quadratic spectrum is like ρ^{min(0, 2α − d)}, all others are finite and positive."""
-
-    def power(part: RadialKernel) -> float:
-        return min(0.0, 2.0 * part.number - dimension) if part.kind == "rational_quadratic" else 0.0
-
-    left = 2.0 * power(kernel) - min(power(part) for part in parts) + dimension
-    if left <= 0.0:
-        least = (dimension + min(power(part) for part in parts)) / 4.0
-        raise InputError(
-            f"tolerance: the prior's kernel is rational quadratic with alpha = {kernel.number:.4g} in column {column}, "
-            f"so it falls off too slowly with the distance: alpha must be above {least:.4g} for this H in "
-            f"{dimension} dimension(s); give a prior with a larger alpha, a rational quadratic H with a smaller "
-            "alpha, or alpha=… (H proportional to the prior's kernel)."
-        )
-
-
-def _kinds(parts: Sequence[RadialKernel]) -> str:
-    names = {"rbf": "RBF", "rational_quadratic": "rational quadratic", "matern": "Matérn"}
-    return " plus ".join(dict.fromkeys(names[part.kind] for part in parts))
-
-
 #: A result whose error estimate is larger than this part of g(0) is not handed out.
 WORST_ERROR = 1.0e-6
 
@@ -324,10 +241,70 @@ class _Block:
         return RadialKernel(leaf.kind, leaf.numbers[0] if leaf.numbers else 0.0, float(ratios[0]))
 
     def require_finite(self) -> None:
-        """Raise unless ``∫ k̂₁²/ĥ < ∞``."""
-        others = [leaf.lengthscales[0] for leaf in self.leaves[2:]]
-        column = self.names[self.columns[0]]
-        require_finite(self.first, self.below, self.dimension, column, self.unit[0], others)
+        """Raise unless ``∫ k̂₁²/ĥ < ∞``: else no noise keeps the promise at every input of ℝᵈ (MATH.md 4).
+
+        The spectrum of H must not fall off too fast against that of K at high frequencies.
+        """
+        K, parts, column = self.first, [part for _, part in self.below], self.names[self.columns[0]]
+        own, others = self.unit[0], [leaf.lengthscales[0] for leaf in self.leaves[2:]]
+        kinds = " plus ".join(dict.fromkeys(KINDS[part.kind].title for part in parts))
+        rough = [part.number for part in parts if part.kind == "matern"]
+        slow = [(part.rate, i) for i, part in enumerate(parts) if part.kind == "rational_quadratic"]
+        remedy = "give a rougher tolerance kernel there, or alpha=… (H proportional to the prior's kernel)"
+        if K.kind == "matern" and not rough:
+            raise InputError(
+                f"tolerance: H is {kinds} in column {column} and the prior's kernel is Matérn {fraction(K.number)}: "
+                "the spectrum of H falls off faster than every power, that of the prior does not, so no noise keeps "
+                f"the promise at every input; {remedy}."
+            )
+        if K.kind == "matern" and min(rough) >= 2.0 * K.number:
+            raise InputError(
+                f"tolerance: in column {column} H has smoothness {fraction(min(rough))}, which must be below twice "
+                f"that of the prior's kernel, 2·{fraction(K.number)} = {fraction(2.0 * K.number)}; {remedy}."
+            )
+        if K.kind == "rational_quadratic" and not rough and not slow:
+            raise InputError(
+                f"tolerance: H is {kinds} in column {column} and the prior's kernel is rational quadratic: the "
+                "spectrum of H falls off like a Gaussian, that of the prior only exponentially, so no noise keeps the "
+                f"promise at every input; {remedy}."
+            )
+        if K.kind == "rational_quadratic" and not rough and min(slow)[0] >= 2.0 * K.rate:
+            alpha, other = parts[min(slow)[1]].number, others[min(slow)[1]]
+            raise InputError(
+                f"tolerance: in column {column} H is rational quadratic with √(2·alpha)·lengthscale = "
+                f"√(2·{alpha:.4g})·{other:.6g} = {math.sqrt(2.0 * alpha) * other:.6g}, which must be below twice that "
+                f"of the prior's kernel, 2·√(2·{K.number:.4g})·{own:.6g} = "
+                f"{2.0 * math.sqrt(2.0 * K.number) * own:.6g}; {remedy}."
+            )
+        if K.kind == "rbf" and all(part.kind == "rbf" for part in parts):
+            shortest = others[min(range(len(parts)), key=lambda i: parts[i].lengthscale)]
+            # exactly, as the closed form does
+            if Fraction(shortest) ** 2 >= 2 * Fraction(own) ** 2:
+                raise InputError(
+                    f"tolerance: the lengthscale {shortest:.6g} of H in column {column} is not below √2 times that of "
+                    f"the prior's kernel, {own:.6g}·√2 = {own * math.sqrt(2.0):.6g}; give a tolerance kernel with a "
+                    "shorter lengthscale there, or alpha=… (H proportional to the prior's kernel)."
+                )
+        self._require_falling(parts, column)
+
+    def _require_falling(self, parts: Sequence[RadialKernel], column: str) -> None:
+        """K itself must fall off fast enough with the distance, which only a rational quadratic one may fail to do.
+
+        Near ρ = 0 its spectrum is like ρ^{min(0, 2α − d)}, all others are finite and positive.
+        """
+        d = self.dimension
+
+        def power(part: RadialKernel) -> float:
+            return min(0.0, 2.0 * part.number - d) if part.kind == "rational_quadratic" else 0.0
+
+        least = min(power(part) for part in parts)
+        if 2.0 * power(self.first) - least + d <= 0.0:
+            raise InputError(
+                f"tolerance: the prior's kernel is rational quadratic with alpha = {self.first.number:.4g} in column "
+                f"{column}, so it falls off too slowly with the distance: alpha must be above {(d + least) / 4.0:.4g} "
+                f"for this H in {d} dimension(s); give a prior with a larger alpha, a rational quadratic H with a "
+                "smaller alpha, or alpha=… (H proportional to the prior's kernel)."
+            )
 
     def values(self, X: Array) -> Values:
         kinds = {kernel.kind for kernel in (self.first, self.second, *(kernel for _, kernel in self.below))}
