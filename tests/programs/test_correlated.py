@@ -248,7 +248,7 @@ def test_pointwise_noise_lies_between_that_of_one_point_and_the_joint_noise(seed
 def small_problem(joint):
     rng = np.random.default_rng(120)
     demand = demand_at(rng.random((30, 2)), 0.3 + 0.4 * rng.random((4, 2)), 0.3, 0.5, joint)
-    view = View(np.linalg.cholesky(demand.covariance), demand.root, joint)
+    view = View(demand, np.linalg.cholesky(demand.covariance))
     space = Subspace([view], 30, whole=False)
     space.grow(np.hstack([demand.root, rng.standard_normal((30, 3))]))
     small = space.compress([np.arange(4)])[0][0]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -32,10 +32,11 @@ class View:
     diagonal where the demand is pointwise.
     """
 
-    def __init__(self, lower: Array, root: Array, joint: bool) -> None:
-        self.lower, self.root, self.joint = lower, np.array(root, order="C"), joint
+    def __init__(self, demand: Demand, lower: Array) -> None:
+        self.covariance, self.joint = demand.covariance, demand.joint
+        self.lower, self.root = lower, np.array(demand.root, order="C")
         self.white = solve_lower(lower, self.root)
-        self.bare = inner(self.white, self.white, joint)
+        self.bare = inner(self.white, self.white, self.joint)
 
     def whiten(self, block: Array) -> Array:
         return solve_lower(self.lower, np.ascontiguousarray(block))
@@ -256,34 +257,26 @@ class _Search:
     def __init__(self, demands: Sequence[Demand]) -> None:
         self.demands = demands
         self.views: list[View] = []
+        #: for each view the number of its demand, and the columns of it that may ever bind: any noise meets the others
         self.kept: list[tuple[int, Index]] = []
         lowers: dict[int, Array] = {}
         for number, demand in enumerate(demands):
             key = id(demand.covariance)
             if key not in lowers:
                 lowers[key] = scipy.linalg.cholesky(demand.covariance, lower=True, check_finite=False)
-            self._add(number, demand, lowers[key])
+            view = View(replace(demand, root=_thin(demand.root)) if demand.joint else demand, lowers[key])
+            binding = np.arange(view.root.shape[1])
+            if not demand.joint:
+                binding = np.flatnonzero(view.bare > 1.0 - NEARLY)
+                view = View(replace(demand, root=demand.root[:, binding]), lowers[key])
+            if binding.size and view.worst(view.bare)[0] > 1.0 - NEARLY:
+                self.views.append(view)
+                self.kept.append((number, binding))
         self.rows = demands[0].root.shape[0] if demands else 0
         self.factor = np.zeros((self.rows, 0))
         self.trace, self.lower = np.inf, 0.0
         self.witness: list[Array] = [np.zeros((self.rows, 0)) for _ in self.views]
         self.proved: list[Index] = [np.arange(0) for _ in self.views]
-
-    def _add(self, number: int, demand: Demand, lower: Array) -> None:
-        """What may ever bind of a demand; the rest is met by any noise."""
-        root = _thin(demand.root) if demand.joint else demand.root
-        view = View(lower, root, demand.joint)
-        if demand.joint:
-            index = np.arange(root.shape[1])
-            if not index.size or view.worst(view.bare)[0] <= 1.0 - NEARLY:
-                return
-        else:
-            index = np.flatnonzero(view.bare > 1.0 - NEARLY)
-            if not index.size:
-                return
-            view = View(lower, root[:, index], False)
-        self.views.append(view)
-        self.kept.append((number, index))
 
     @property
     def gap(self) -> float:
@@ -362,7 +355,7 @@ class _Search:
     def _enrich(self, space: Subspace, solution: InteriorSolution, depth: int) -> None:
         """P takes in A F, for each covariance A, then A times what was new in that, until that is a fair amount."""
         block = space.columns @ solution.basis[:, solution.values > NEGLIGIBLE * solution.level]
-        covariances = {id(self.demands[number].covariance): self.demands[number].covariance for number, _ in self.kept}
+        covariances = {id(view.covariance): view.covariance for view in self.views}
         enough = space.size + depth * (4 + space.size // 8)
         while block.shape[1] and space.size < enough:
             block = space.grow(np.hstack([covariance @ block for covariance in covariances.values()]))
@@ -403,10 +396,8 @@ class _Search:
         values, vectors = scipy.linalg.eigh(together.T @ together, check_finite=False)
         clip = (vectors / np.sqrt(np.maximum(values, 1.0))) @ vectors.T
         witness = np.split(together @ clip, np.cumsum([part.shape[1] for part in parts])[:-1], axis=1)
-        demands = [
-            Demand(self.demands[number].covariance, root, view.joint)
-            for (number, _), view, root in zip(self.kept, self.views, self._roots(work), strict=True)
-        ]
+        found = zip(self.views, self._roots(work), strict=True)
+        demands = [Demand(view.covariance, root, view.joint) for view, root in found]
         lower = lower_bound(demands, witness)
         if lower > self.lower:
             self.lower, self.witness, self.proved = lower, witness, list(work)

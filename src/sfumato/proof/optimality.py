@@ -27,6 +27,12 @@ from ..promise import Design
 from .knowledge import ExactKnowledge
 from .sums import Summary, VirtualRows, noise_coefficients
 
+#: A gap below −1e-6 (a share) is no round-off: the noise is less than is possible, and the promise is not kept.
+LESS_THAN_POSSIBLE = 1e-6
+
+#: Directions of the noise below this share of the largest are left out of a bound, which is then a little lower.
+SMALLEST_DIRECTION = 1e-12
+
 
 @dataclass(frozen=True)
 class Optimality:
@@ -56,8 +62,7 @@ def optimality(design: Design, knowledge: Sequence[ExactKnowledge]) -> Optimalit
 def gap_between(lower: float, objective: float) -> float:
     """How far at most ``objective`` is above its least value, as a share, given a lower bound."""
     gap = 1.0 - lower / objective
-    # less noise than is possible: the promise is not kept, and there is no gap
-    return float("nan") if gap < -1e-6 else min(1.0, max(0.0, gap))
+    return float("nan") if gap < -LESS_THAN_POSSIBLE else min(1.0, max(0.0, gap))
 
 
 def objective(noise: Noise, weights: Array | None) -> float:
@@ -207,7 +212,7 @@ class _Bound:
     def range(self) -> Array:
         """An orthonormal basis of the range of the noise on virtual rows."""
         vectors, values, _ = scipy.linalg.svd(self.virtual.basis.T @ self.coefficients, full_matrices=False)
-        return np.asarray(vectors[:, values > 1e-12 * values[0]])
+        return np.asarray(vectors[:, values > SMALLEST_DIRECTION * values[0]])
 
     @cached_property
     def demands(self) -> list[Demand]:
