@@ -36,8 +36,7 @@ from sfumato.promise.tolerance import (
 )
 from sfumato.proof.certificate import certify
 from sfumato.regions import Ball, Box, Everywhere, Points
-from sfumato.release.making import make_release
-from sfumato.release.release import digest_outputs
+from sfumato.release.release import digest_outputs, make_release
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame({"age": RNG.uniform(0, 3, 12), "größe, cm": RNG.uniform(0, 3, 12)})

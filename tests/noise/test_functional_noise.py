@@ -12,7 +12,7 @@ from kernels import matern, rbf
 from sfumato.data.inputs import as_inputs
 from sfumato.noise.entropy import SecretKey
 from sfumato.noise.noise import ROWS_AT_ONCE, FunctionalNoise
-from sfumato.release.making import make_release
+from sfumato.release.release import make_release
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 

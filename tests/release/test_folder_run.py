@@ -16,7 +16,16 @@ import pytest
 import sfumato as sf
 from sfumato.data.parts import ArrayPart, Part
 from sfumato.progress import Progress
-from sfumato.release.folder_run import (
+from sfumato.release.file import (
+    MANIFEST,
+    ROW_FOLDER,
+    RowFile,
+    file_name,
+    released_name,
+    released_rows,
+    write_rows,
+)
+from sfumato.release.folder import (
     KEY,
     RUN,
     TASK,
@@ -29,15 +38,6 @@ from sfumato.release.folder_run import (
     open_run,
     prepare_folder,
     publish,
-)
-from sfumato.release.row_files import (
-    MANIFEST,
-    ROW_FOLDER,
-    RowFile,
-    file_name,
-    released_name,
-    released_rows,
-    write_rows,
 )
 
 VALUES = np.random.default_rng(0).normal(size=(50, 3))
@@ -259,8 +259,8 @@ class TestFolder:
     ) -> None:
         """At every moment there is the old manifest with the old rows, no manifest, or the new one with the new."""
         run = open_run(tmp_path / "out", {}, quiet)
-        write_rows(run.rows / file_name(0), NAMES, VALUES)
-        run.manifest.write_text("new")
+        write_rows(run.place / ROW_FOLDER / file_name(0), NAMES, VALUES)
+        (run.place / MANIFEST).write_text("new")
         write_old = tmp_path / "out" / ROW_FOLDER
         write_old.mkdir()
         write_rows(write_old / file_name(0), NAMES, -VALUES)
@@ -320,12 +320,12 @@ class TestRun:
 
     def test_another_task_or_a_lost_key_starts_over(self, tmp_path: Path) -> None:
         first = self.begin(tmp_path / "out")
-        write_rows(first.rows / file_name(0), NAMES, VALUES)
+        write_rows(first.place / ROW_FOLDER / file_name(0), NAMES, VALUES)
         second, said = self.again(tmp_path / "out", alpha=0.4)
         assert len(said) == 1
         assert "cannot be continued" in said[0]
         assert self.normals(second) != self.normals(first)
-        assert os.listdir(second.rows) == []
+        assert os.listdir(second.place / ROW_FOLDER) == []
         (tmp_path / "out" / RUN / KEY).unlink()
         third, said = self.again(tmp_path / "out", alpha=0.4)
         assert len(said) == 1
@@ -352,16 +352,17 @@ class TestRun:
 
     def test_only_complete_row_files_that_were_recorded_are_kept(self, tmp_path: Path) -> None:
         run, parts = self.begin(tmp_path / "out"), self.parts()
+        rows = run.place / ROW_FOLDER
         for number, part in enumerate(parts):
-            file = write_rows(run.rows / file_name(number), NAMES, VALUES[part.start : part.start + part.rows])
+            file = write_rows(rows / file_name(number), NAMES, VALUES[part.start : part.start + part.rows])
             if number != 1:
                 run.record(file)
-        (run.rows / ".part-00007.parquet.abc.tmp").touch()
+        (rows / ".part-00007.parquet.abc.tmp").touch()
         with open(tmp_path / "out" / RUN / WRITTEN, "a", encoding="utf-8") as log:
             log.write('{"name": "part-00001.parq')
         assert sorted(run.written(parts)) == [0, 2]
-        assert sorted(os.listdir(run.rows)) == [file_name(0), file_name(2)]
-        (run.rows / file_name(0)).write_bytes(b"damaged")
+        assert sorted(os.listdir(rows)) == [file_name(0), file_name(2)]
+        (rows / file_name(0)).write_bytes(b"damaged")
         assert sorted(run.written(parts)) == [2]
         assert run.written(parts[:2]) == {}
 

@@ -26,9 +26,8 @@ from sfumato.promise.design import Design
 from sfumato.promise.tolerance import FractionTolerance
 from sfumato.proof.certificate import Certificate, certify
 from sfumato.regions import Box
-from sfumato.release.making import make_release
 from sfumato.release.predictions import Prediction
-from sfumato.release.release import Release, load
+from sfumato.release.release import Release, load, make_release
 
 KEY = SecretKey.from_unsafe_seed(11)
 T = np.linspace(0.0, 3.0, 31)

@@ -40,8 +40,7 @@ from sfumato.proof.certificate import Certificate, certify
 from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release import file as release_file
 from sfumato.release.container import FORMAT, LARGEST_HEADER, VERSION, container, digest_of
-from sfumato.release.making import make_release
-from sfumato.release.release import Release, load
+from sfumato.release.release import Release, load, make_release
 
 KEY = SecretKey.from_unsafe_seed(3)
 RNG = np.random.default_rng(0)

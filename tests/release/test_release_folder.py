@@ -33,10 +33,8 @@ from sfumato.progress import Progress
 from sfumato.promise.design import Design
 from sfumato.promise.findings import Finding
 from sfumato.proof.certificate import Certificate
-from sfumato.release.file import read_release
-from sfumato.release.folder import FolderWriter
-from sfumato.release.folder_run import DESIGN, KEY, RUN, STAMP, TASK, WRITTEN, locked
-from sfumato.release.row_files import MANIFEST, ROW_FOLDER
+from sfumato.release.file import MANIFEST, ROW_FOLDER, read_release
+from sfumato.release.folder import DESIGN, KEY, RUN, STAMP, TASK, WRITTEN, Blur, FolderWriter, locked
 
 COUNT, PART = 1000, 100
 REGION = sf.Box([0.0, 0.0], [0.4, 0.4])
@@ -77,7 +75,7 @@ class Stopping(Here):
     def each(self, work: Callable[[Part], Result], parts: Sequence[Part], done: Done) -> Iterator[Result]:
         for number, result in enumerate(super().each(work, parts, done)):
             yield result
-            if type(work).__name__ == "Blur" and number + 1 == self.after:
+            if isinstance(work, Blur) and number + 1 == self.after:
                 raise KeyboardInterrupt
 
 

@@ -47,7 +47,8 @@ class Noise(ErrorCovariance):
     """A Gaussian noise covariance Σ over the rows of the data that can be drawn and published.
 
     ``Σ = F Fᵀ + shift · I``: ``factor`` is F, with a column for each independent source; ``shift`` is a tiny
-    independent noise variance on every row that puts round-off on the safe side; it is usually 0.
+    independent noise variance on every row that puts round-off on the safe side; it is usually 0. What follows from
+    both is here; the final classes say what they know better.
     """
 
     factor: Array
@@ -59,64 +60,88 @@ class Noise(ErrorCovariance):
         return False
 
     @property
-    @abstractmethod
     def rows(self) -> int:
         """How many rows of data there are."""
+        return int(self.factor.shape[0])
 
     @property
-    @abstractmethod
     def rank(self) -> int:
         """How many independent sources there are (the shift not counted)."""
+        return int(self.factor.shape[1])
+
+    @property
+    def least(self) -> float:
+        return self.shift
 
     @property
     def trace(self) -> float:
-        return float(np.sum(self.variance()))
+        return float(np.sum(self.factor**2) + self.rows * self.shift)
 
     @property
     def rms(self) -> float:
         """The root mean square of the noise on a row."""
         return math.sqrt(max(self.trace, 0.0) / max(self.rows, 1))
 
-    @abstractmethod
     def variance(self) -> Array:
         """The diagonal of Σ: how much each row is blurred."""
+        return np.asarray(np.einsum("ij,ij->i", self.factor, self.factor) + self.shift)
 
     def variance_at(self, rows: Array) -> Array:
         """How much ``rows`` are blurred: all rows of the data, or any inputs where it is ``compressed``."""
         return self.variance()
+
+    def covariance(self) -> Array:
+        covariance = self.factor @ self.factor.T
+        covariance[np.diag_indices(self.rows)] += self.shift
+        return np.asarray(covariance)
+
+    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
+        factor = as_tensor(self.factor, matrix.device)
+        matrix.addmm_(factor, factor.T)
+        matrix.diagonal().add_(self.shift)
+        return matrix
 
     def as_function(self) -> FunctionalNoise:
         """Itself, where it is ``compressed``."""
         raise InputError('the noise is not a function of the inputs; design it with method="compressed".')
 
     @property
-    @abstractmethod
     def normals_needed(self) -> int:
         """How many independent standard normals one draw uses."""
+        return self.rank + (self.rows if self.shift > 0 else 0)
 
-    @abstractmethod
     def draw(self, normals: Array, device: str = "cpu") -> Array:
         """Z made from ``normals_needed`` standard normals; where that is much work, on ``device``."""
+        drawn = self.factor @ normals[: self.rank]
+        if self.shift > 0:
+            drawn = drawn + np.sqrt(self.shift) * normals[self.rank :]
+        return np.asarray(drawn)
 
     @abstractmethod
     def arrays(self) -> dict[str, Array]:
         """What a file has to hold of it besides ``shift``, by the names that the file gives them."""
 
-    @abstractmethod
     def digest_parts(self, inputs: Inputs, sensitive: Array, prior: Prior) -> Iterator[bytes]:
         """Bytes that are the same for the same noise of the same data and promise only."""
+        own, errors = (*self.arrays().values(), np.array([self.shift])), prior.noise_variance(len(inputs))
+        return _bytes_of(inputs.values, sensitive, *own, errors, prior.mean_at(inputs))
 
-    @abstractmethod
     def restricted(self, rows: Index) -> Noise:
         """The noise of some rows alone."""
+        return self if len(rows) == self.rows else CorrelatedNoise(self.factor[rows], self.shift)
 
-    @abstractmethod
     def in_units(self, scale: Array) -> Noise:
         """The noise on rows that are divided by ``scale``."""
+        factor, shift = self.factor / scale[:, None], self.shift / float(np.max(scale)) ** 2
+        if self.shift > 0 and np.ptp(scale) > 0:
+            # rows in finer units carry more than the least of it
+            more = np.sqrt(np.maximum(self.shift / scale**2 - shift, 0.0))
+            factor = np.hstack([factor, np.diag(more)[:, more > 0]])
+        return CorrelatedNoise(factor, shift)
 
-    @abstractmethod
     def none_at(self, inputs: Inputs) -> Noise:
         """No noise at ``inputs``, in the form that readers of this one are computed with."""
+        return no_noise(len(inputs))
 
 
 @final
@@ -136,62 +161,8 @@ class CorrelatedNoise(Noise):
         object.__setattr__(self, "factor", _fixed(np.ascontiguousarray(self.factor)))
         object.__setattr__(self, "shift", float(self.shift))
 
-    @property
-    def rows(self) -> int:
-        return int(self.factor.shape[0])
-
-    @property
-    def rank(self) -> int:
-        return int(self.factor.shape[1])
-
-    @property
-    def least(self) -> float:
-        return self.shift
-
-    @property
-    def normals_needed(self) -> int:
-        return self.rank + (self.rows if self.shift > 0 else 0)
-
-    @property
-    def trace(self) -> float:
-        return float(np.sum(self.factor**2) + self.rows * self.shift)
-
-    def variance(self) -> Array:
-        return np.asarray(np.einsum("ij,ij->i", self.factor, self.factor) + self.shift)
-
-    def covariance(self) -> Array:
-        covariance = self.factor @ self.factor.T
-        covariance[np.diag_indices(self.rows)] += self.shift
-        return np.asarray(covariance)
-
-    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
-        return _add_factor(matrix, self.factor, self.shift)
-
-    def draw(self, normals: Array, device: str = "cpu") -> Array:
-        drawn = self.factor @ normals[: self.rank]
-        if self.shift > 0:
-            drawn = drawn + np.sqrt(self.shift) * normals[self.rank :]
-        return np.asarray(drawn)
-
     def arrays(self) -> dict[str, Array]:
         return {"noise_factor": self.factor}
-
-    def digest_parts(self, inputs: Inputs, sensitive: Array, prior: Prior) -> Iterator[bytes]:
-        return _digest_of_rows(inputs, sensitive, prior, self.factor, self.shift)
-
-    def restricted(self, rows: Index) -> Noise:
-        return self if len(rows) == self.rows else CorrelatedNoise(self.factor[rows], self.shift)
-
-    def in_units(self, scale: Array) -> Noise:
-        factor, shift = self.factor / scale[:, None], self.shift / float(np.max(scale)) ** 2
-        if self.shift > 0 and np.ptp(scale) > 0:
-            # rows in finer units carry more than the least of it
-            more = np.sqrt(np.maximum(self.shift / scale**2 - shift, 0.0))
-            factor = np.hstack([factor, np.diag(more)[:, more > 0]])
-        return CorrelatedNoise(factor, shift)
-
-    def none_at(self, inputs: Inputs) -> Noise:
-        return no_noise(len(inputs))
 
 
 @final
@@ -205,16 +176,16 @@ class IndependentNoise(Noise):
     def __post_init__(self) -> None:
         object.__setattr__(self, "variances", _fixed(self.variances))
 
-    @property
-    def rows(self) -> int:
-        return int(self.variances.shape[0])
-
     @cached_property
     def factor(self) -> Array:  # type: ignore[override]
         blurred = np.flatnonzero(self.variances)
         factor = np.zeros((self.rows, blurred.size))
         factor[blurred, np.arange(blurred.size)] = np.sqrt(self.variances[blurred])
         return factor
+
+    @property
+    def rows(self) -> int:
+        return int(self.variances.shape[0])
 
     @property
     def rank(self) -> int:
@@ -225,8 +196,8 @@ class IndependentNoise(Noise):
         return float(np.min(self.variances))
 
     @property
-    def normals_needed(self) -> int:
-        return self.rows
+    def trace(self) -> float:
+        return float(np.sum(self.variances))
 
     def variance(self) -> Array:
         return np.array(self.variances)
@@ -238,23 +209,21 @@ class IndependentNoise(Noise):
         matrix.diagonal().add_(as_tensor(self.variances, matrix.device))
         return matrix
 
+    @property
+    def normals_needed(self) -> int:
+        return self.rows
+
     def draw(self, normals: Array, device: str = "cpu") -> Array:
         return np.asarray(np.sqrt(self.variances) * normals)
 
     def arrays(self) -> dict[str, Array]:
         return {"noise_diagonal": self.variances}
 
-    def digest_parts(self, inputs: Inputs, sensitive: Array, prior: Prior) -> Iterator[bytes]:
-        return _digest_of_rows(inputs, sensitive, prior, self.variances, self.shift)
-
     def restricted(self, rows: Index) -> Noise:
         return self if len(rows) == self.rows else IndependentNoise(self.variances[rows])
 
     def in_units(self, scale: Array) -> Noise:
         return IndependentNoise(self.variances / scale**2)
-
-    def none_at(self, inputs: Inputs) -> Noise:
-        return no_noise(len(inputs))
 
 
 @final
@@ -327,10 +296,6 @@ class FunctionalNoise(Noise):
         return int(np.sum(values > 1e-12 * max(float(np.max(values, initial=0.0)), np.finfo(float).tiny)))
 
     @property
-    def least(self) -> float:
-        return 0.0
-
-    @property
     def normals_needed(self) -> int:
         return int(self.mixing.shape[1])
 
@@ -357,12 +322,6 @@ class FunctionalNoise(Noise):
             return self.known_trace
         return float(sum(np.sum(self.variance_at(X)) for X in self._blocks()))
 
-    def covariance(self) -> Array:
-        return np.asarray(self.factor @ self.factor.T)
-
-    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
-        return _add_factor(matrix, self.factor, 0.0)
-
     def draw(self, normals: Array, device: str = "cpu") -> Array:
         function = self.function(normals, device)
         return np.concatenate([function.at(X) for X in self._blocks()])
@@ -383,16 +342,9 @@ class FunctionalNoise(Noise):
     def digest_parts(self, inputs: Inputs, sensitive: Array, prior: Prior) -> Iterator[bytes]:
         yield b"functional"
         blocks = [own.covariance(z) for own, z in zip(self.priors, self.centres, strict=True)]
-        for array in (*self.centres, *blocks, self.mixing, sensitive, np.asarray(prior.noise)):
-            yield from _bytes_of(array)
+        yield from _bytes_of(*self.centres, *blocks, self.mixing, sensitive, np.asarray(prior.noise))
         for part in inputs.parts():
             yield np.ascontiguousarray(part.inputs(), dtype=np.float64).tobytes()
-
-    def restricted(self, rows: Index) -> Noise:
-        return self if len(rows) == self.rows else CorrelatedNoise(self.factor[rows])
-
-    def in_units(self, scale: Array) -> Noise:
-        return CorrelatedNoise(self.factor / scale[:, None])
 
     def none_at(self, inputs: Inputs) -> Noise:
         return replace(self, mixing=np.zeros_like(self.mixing), inputs=inputs, known_trace=0.0)
@@ -418,19 +370,7 @@ def _fixed(values: Array) -> Array:
     return copy
 
 
-def _add_factor(matrix: torch.Tensor, values: Array, shift: float) -> torch.Tensor:
-    factor = as_tensor(values, matrix.device)
-    matrix.addmm_(factor, factor.T)
-    matrix.diagonal().add_(shift)
-    return matrix
-
-
-def _digest_of_rows(inputs: Inputs, sensitive: Array, prior: Prior, own: Array, shift: float) -> Iterator[bytes]:
-    errors, mean = prior.noise_variance(len(inputs)), prior.mean_at(inputs)
-    for array in (inputs.values, sensitive, own, np.array([shift]), errors, mean):
-        yield from _bytes_of(array)
-
-
-def _bytes_of(array: Array) -> Iterator[bytes]:
-    yield np.array(array.shape, dtype=np.int64).tobytes()
-    yield np.ascontiguousarray(array, dtype=np.float64).tobytes()
+def _bytes_of(*arrays: Array) -> Iterator[bytes]:
+    for array in arrays:
+        yield np.array(array.shape, dtype=np.int64).tobytes()
+        yield np.ascontiguousarray(array, dtype=np.float64).tobytes()

@@ -18,8 +18,17 @@ from .design_tree import (
     describe_tolerance,
     design_shapes,
 )
-from .folder import FolderWriter
-from .folder_run import check_folder, has_release
-from .making import UNSAFE_MESSAGE, make_release, release_digest, rounded, why_not
+from .folder import FolderWriter, check_folder, has_release
 from .predictions import CompressedPosterior, Prediction
-from .release import Release, digest_outputs, load, noise_in_words, steps_of
+from .release import (
+    UNSAFE_MESSAGE,
+    Release,
+    digest_outputs,
+    load,
+    make_release,
+    noise_in_words,
+    release_digest,
+    rounded,
+    steps_of,
+    why_not,
+)

@@ -1,29 +1,32 @@
 """The release file: what a release is made of, as a readable manifest and arrays, and back.
 
-A file may come from anyone. Nothing in it is run, every part is checked, and no claim in it is trusted:
-``Release.certify`` computes the certificate again.
+Where a release is too large for one file, inputs and published outputs are in row files beside it (Parquet), each with
+a digest in the manifest. A file may come from anyone. Nothing in it is run, every part is checked, and no claim in it
+is trusted: ``Release.certify`` computes the certificate again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, astuple, fields
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
 from .. import tree_checks as check
 from ..arrays import Array
-from ..data import Inputs, StoredInputs
+from ..data import LARGEST_NUMBER, ROWS, Inputs, StoredInputs, TablePart, need_pyarrow, scanned
 from ..errors import FormatError, InputError
 from ..files import replacing
 from ..noise import of_prior
-from ..progress import progress
+from ..progress import Progress, progress
 from ..promise import SEVERITIES, Design, Finding
 from ..proof import Certificate
 from .container import Shapes, Tensors, container, read_container
@@ -32,7 +35,6 @@ from .design_tree import (
     LONGEST_NAME,
     TOLERANCES,
     Expected,
-    build_columns,
     build_design,
     build_inputs,
     compare_shapes,
@@ -40,10 +42,24 @@ from .design_tree import (
     design_shapes,
     size,
 )
-from .row_files import MANIFEST, MOST_ROWS, ROW_FOLDER, RowFile, released_name, released_rows
+
+#: What the folder of a large release has in it: all but the rows, and the folder of the row files.
+MANIFEST, ROW_FOLDER = "release.sfumato", "rows"
+
+#: A row file with more rows than this was not written by sfumato.
+MOST_ROWS = 16 * ROWS
 
 _LONGEST_TEXT = 20_000
 _MANIFEST_KEYS = [*DESIGN_KEYS, "certificate", "output_name", "resolution", "unsafe", "versions"]
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """A file with some of the rows, as the manifest lists it."""
+
+    name: str
+    rows: int
+    sha256: str
 
 
 class Contents(NamedTuple):
@@ -156,33 +172,12 @@ def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
 def _row_files(manifest: dict[str, Any]) -> list[RowFile]:
     """The files in which a folder has its rows."""
     check.texts(manifest["columns"], "the list of columns", LONGEST_NAME)
-    listed = [
-        check.items(entry, "a row file", 3, 3) for entry in check.items(manifest["row_files"], "the row files", 1)
-    ]
-    return [
-        RowFile(
-            check.text(name, "a row file", 100),
-            check.whole(rows, "its rows", 1, MOST_ROWS),
-            check.text(sha256, "its digest", 64),
-        )
-        for name, rows, sha256 in listed
-    ]
-
-
-def _rows(manifest: dict[str, Any], tensors: Tensors, folder: Path, known: StoredInputs | None) -> tuple[Inputs, Array]:
-    """Inputs and outputs."""
-    if "row_files" not in manifest:
-        return build_inputs(tensors["inputs"], manifest["columns"], manifest["output_names"]), tensors["outputs"]
-    columns = build_columns(manifest["columns"])
-    if manifest["output_names"] is not None:
-        raise FormatError("the folder is about several outputs, which only files hold.")
-    output = check.text(manifest["output_name"], "the name of the output", LONGEST_NAME)
-    stored = known
-    if stored is None:
-        assert columns is not None
-        with progress(True) as step:
-            stored = released_rows(folder, _row_files(manifest), columns, output, step)
-    return stored, cast(Array, stored.column(released_name(output, stored.names)))
+    files = []
+    for entry in check.items(manifest["row_files"], "the row files", 1):
+        name, rows, sha256 = check.items(entry, "a row file", 3, 3)
+        rows = check.whole(rows, "its rows", 1, MOST_ROWS)
+        files.append(RowFile(check.text(name, "a row file", 100), rows, check.text(sha256, "its digest", 64)))
+    return files
 
 
 def _build(manifest: dict[str, Any], tensors: Tensors, folder: Path, rows: StoredInputs | None) -> Contents:
@@ -191,15 +186,25 @@ def _build(manifest: dict[str, Any], tensors: Tensors, folder: Path, rows: Store
         raise FormatError("the file's unsafe mark is neither true nor false.")
     check.texts([*manifest["versions"].values()], "the list of versions", LONGEST_NAME)
     design = build_design(manifest, tensors, inputs)
-    certificate = _certificate(manifest["certificate"], inputs.dimension)
-    steps = manifest["resolution"]
-    resolution: float | tuple[float, ...]
-    if isinstance(steps, list):
-        resolution = tuple(size(step, "resolution") for step in steps)
-    else:
-        resolution = size(steps, "resolution")
+    certificate, steps = _certificate(manifest["certificate"], inputs.dimension), manifest["resolution"]
+    several = tuple(size(step, "resolution") for step in (steps if isinstance(steps, list) else [steps]))
     name = check.text(manifest["output_name"], "the name of the output", LONGEST_NAME)
+    resolution = several if isinstance(steps, list) else several[0]
     return Contents(design, certificate, outputs, resolution, manifest["unsafe"], name)
+
+
+def _rows(manifest: dict[str, Any], tensors: Tensors, folder: Path, known: StoredInputs | None) -> tuple[Inputs, Array]:
+    """Inputs and outputs."""
+    if "row_files" not in manifest:
+        return build_inputs(tensors["inputs"], manifest["columns"], manifest["output_names"]), tensors["outputs"]
+    if manifest["output_names"] is not None:
+        raise FormatError("the folder is about several outputs, which only files hold.")
+    columns = check.texts(manifest["columns"], "the list of columns", LONGEST_NAME, distinct=True)
+    output = check.text(manifest["output_name"], "the name of the output", LONGEST_NAME)
+    if known is None:
+        with progress(True) as step:
+            known = released_rows(folder, _row_files(manifest), columns, output, step)
+    return known, cast(Array, known.column(released_name(output, known.names)))
 
 
 def _certificate(tree: Any, dimension: int) -> Certificate:
@@ -207,21 +212,18 @@ def _certificate(tree: Any, dimension: int) -> Certificate:
     if isinstance(tree, dict) and "notes" in tree:
         tree = _from_version_4(tree)
     check.fields(tree, "certificate", [part.name for part in fields(Certificate)])
+    read: dict[str, Callable[[Any], Any]] = {
+        "float": _claim,
+        "Array": lambda value: np.array([_claim(number) for number in value]),
+        "tuple[Finding, ...]": lambda value: tuple(_finding(entry) for entry in value),
+        "tuple[str, ...]": lambda value: check.texts(value, "a list of the certificate", _LONGEST_TEXT),
+    }
     values: dict[str, Any] = {}
     for part in fields(Certificate):
         value, kind = tree[part.name], str(part.type)
-        if kind == "float":
-            values[part.name] = _claim(value)
-        elif kind == "Array":
-            values[part.name] = np.array([_claim(number) for number in value])
-        elif kind == "tuple[Finding, ...]":
-            values[part.name] = tuple(_finding(entry) for entry in value)
-        elif kind == "tuple[str, ...]":
-            values[part.name] = check.texts(value, part.name, _LONGEST_TEXT)
-        elif type(value).__name__ != kind or (kind == "str" and len(value) > _LONGEST_TEXT):
+        if kind not in read and (type(value).__name__ != kind or (kind == "str" and len(value) > _LONGEST_TEXT)):
             check.wrong(f"the certificate's {part.name}", value, f"a {kind} of usual length")
-        else:
-            values[part.name] = value
+        values[part.name] = read[kind](value) if kind in read else value
     if not len(values["worst_input"]) == len(values["columns"]) == dimension:
         raise FormatError("the file's certificate has other columns than the inputs.")
     return Certificate(**values)
@@ -254,3 +256,105 @@ def _claim(value: Any) -> float:
     if type(value) not in (int, float) and value not in ("nan", "inf", "-inf"):
         check.wrong("a number of the certificate", value, "a number")
     return float(value)
+
+
+def file_name(number: int) -> str:
+    """The name of the row file at place ``number``."""
+    return f"part-{number:05d}.parquet"
+
+
+def released_name(output: str, inputs: Sequence[str]) -> str:
+    """What the published output is called beside the inputs: inputs called x and y are common."""
+    return output if output not in inputs else f"{output} (released)"
+
+
+def write_rows(path: Path, names: Sequence[str], values: Array) -> RowFile:
+    """Write ``values`` (rows × columns) under ``names``.
+
+    Guarantee: there is a complete file at ``path`` afterwards or none; the same values give the same bytes.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = [pa.array(np.ascontiguousarray(column)) for column in values.T]
+    schema = pa.schema([pa.field(name, pa.float64(), nullable=False) for name in names])
+    with replacing(path) as file:
+        pq.write_table(pa.table(columns, schema=schema), file)
+        file.seek(0)
+        digest = sha256_of(file)
+    return RowFile(path.name, len(values), digest)
+
+
+def sha256_of(file: BinaryIO) -> str:
+    """The digest of the rest of ``file``."""
+    state = hashlib.sha256()
+    while block := file.read(1 << 20):
+        state.update(block)
+    return state.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedPart(TablePart):
+    """The rows of one row file. Guarantee: what is read comes from bytes with the digest of the manifest."""
+
+    path: str
+    sha256: str
+    names: tuple[str, ...]
+    output: str
+
+    def read(self, names: Sequence[str]) -> Array:
+        try:
+            return self._parse(self._bytes(), names)
+        except FormatError:
+            raise
+        except Exception as error:  # untrusted: whatever it upsets in the reader of Parquet is the file's fault
+            raise FormatError(f"{self.path} cannot be read: {' '.join(str(error).split())[:200]}") from error
+
+    def _bytes(self) -> bytes:
+        try:
+            about = os.lstat(self.path)
+        except OSError as error:
+            raise FormatError(f"{self.path} is missing or cannot be opened; get the release again.") from error
+        largest = (len(self.names) + 1) * (16 * self.rows + (4 << 20))
+        if not stat.S_ISREG(about.st_mode) or about.st_size > largest:
+            raise FormatError(f"{self.path} is not a file, or too large for {self.rows} rows.")
+        with open(self.path, "rb") as file:
+            data = file.read(largest + 1)
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise FormatError(f"{self.path} does not match its digest; it was damaged or edited, get it again.")
+        return data
+
+    def _parse(self, data: bytes, names: Sequence[str]) -> Array:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(pa.BufferReader(data)) as file:
+            schema = file.schema_arrow
+            expected = [*self.names, self.output]
+            if schema.names != expected or any(field.type != pa.float64() for field in schema):
+                raise FormatError(f"{self.path} does not have the float64 columns {', '.join(expected)[:200]}.")
+            if file.metadata.num_rows != self.rows:
+                raise FormatError(f"{self.path} has {file.metadata.num_rows} rows, not {self.rows}.")
+            table: Any = file.read(columns=list(names), use_threads=False)
+        values = np.column_stack([table.column(name).to_numpy() for name in names])
+        if values.shape != (self.rows, len(names)) or not np.all(np.abs(values) < LARGEST_NUMBER):
+            raise FormatError(f"{self.path} has values that are missing, infinite, or too large to be squared.")
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def released_rows(
+    folder: Path, files: Sequence[RowFile], names: Sequence[str], output: str, step: Progress
+) -> StoredInputs:
+    """The rows of a release in ``folder``, after one pass in which every file is checked."""
+    if not files:
+        raise FormatError("the release has no rows; it is damaged.")
+    need_pyarrow()
+    parts: list[ReleasedPart] = []
+    start = 0
+    for number, file in enumerate(files):
+        if file.name != file_name(number) or not 0 < file.rows <= MOST_ROWS:
+            raise FormatError(f"the release names a row file {file.name[:40]!r} that it cannot have.")
+        path = str(folder / file.name)
+        parts.append(ReleasedPart(start, file.rows, path, file.sha256, tuple(names), released_name(output, names)))
+        start += file.rows
+    return scanned(parts, names, released_name(output, names), step)

@@ -1,10 +1,28 @@
-"""Writing a release of any number of rows to a folder, part after part, and again from where it was killed."""
+"""Writing a release of any number of rows to a folder, part after part, and again from where it was killed.
+
+::
+
+    big-release/release.sfumato            manifest, prior, noise: all but the rows
+    big-release/rows/part-00000.parquet …  inputs and published outputs
+    big-release/.run/                      while a run is under way: its key, and the release that it makes
+
+A release is made inside ``.run``, which only its owner can enter, and moved into place when it is complete. Whoever has
+the key can take the noise off the release: it is kept while the run is under way, so that the run can be taken up again
+after a kill, and only its owner can read it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,50 +31,92 @@ import numpy as np
 from ..arrays import Array
 from ..data import Engine, Part, StoredColumn, StoredInputs
 from ..errors import GuaranteeError, InputError
-from ..noise import RandomFunction, round_outputs
+from ..files import TEMPORARY_NAME, create_private, replacing, sync_folder
+from ..noise import RandomFunction, SecretKey, round_outputs
 from ..progress import progress as show_progress
 from ..promise import Design
 from ..proof import Certificate
-from .file import Contents, read_release, write_release
-from .folder_run import FolderRun, Note, abandon, locked, open_run, prepare_folder, publish, start_over
-from .making import resolution_for, why_not
-from .row_files import RowFile, file_name, released_name, write_rows
+from .container import is_folder_manifest
+from .file import (
+    MANIFEST,
+    ROW_FOLDER,
+    Contents,
+    RowFile,
+    file_name,
+    read_release,
+    released_name,
+    sha256_of,
+    write_release,
+    write_rows,
+)
+from .release import resolution_for, why_not
+
+#: Is told what a person should know.
+Note = Callable[[str], None]
 
 #: Under which name the parts have what is released.
 _OUTPUTS = "outputs"
 
+#: Only its owner can read or write a key.
+_MODE = 0o600
 
-@dataclass(frozen=True, eq=False)
-class Digest:
-    """The work on a part: a fingerprint of its inputs and outputs."""
+#: Where a run works, and what it keeps there besides the release that it makes.
+RUN = ".run"
+KEY, TASK, DESIGN, STAMP, WRITTEN = "key", "task", "design.sfumato", "stamp", "written"
 
-    def __call__(self, part: Part) -> bytes:
-        state = hashlib.sha256(np.ascontiguousarray(part.inputs() + 0.0, dtype="<f8").tobytes())
-        # + 0.0 turns −0 into 0: equal data must get equal noise
-        state.update(np.ascontiguousarray(part.column(_OUTPUTS) + 0.0, dtype="<f8").tobytes())
-        return state.digest()
+#: Older versions named what a kill left after the file that it was to be.
+_ROW_FILE = re.compile(rf"part-\d{{5,}}\.parquet|\.part-\d{{5,}}\.parquet\.[0-9a-f]+\.tmp|{TEMPORARY_NAME}")
+_IN_RUN = re.compile(rf"{KEY}|{TASK}|{STAMP}|{WRITTEN}|{ROW_FOLDER}|.*\.sfumato|{TEMPORARY_NAME}")
 
 
-@dataclass(frozen=True, eq=False)
-class Blur:
-    """The work on a part: its outputs with noise, rounded, in a row file; ``files`` are their names by first row.
+def has_release(folder: Path) -> bool:
+    """Whether there is a complete release in ``folder``."""
+    return (folder / MANIFEST).is_file()
 
-    It holds the noise, as secret as the values; not the key.
-    """
 
-    function: RandomFunction
-    resolution: float
-    names: tuple[str, ...]
-    folder: Path
-    files: Mapping[int, str]
+def check_folder(folder: Path) -> None:
+    """Raise ``InputError`` if ``folder`` holds anything but what sfumato has written."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give a folder to write the release to.")
+    if not folder.parent.is_dir():
+        raise InputError(f"the folder {folder.parent} does not exist; make it first.")
+    names = set(os.listdir(folder)) if folder.exists() else set()
+    ours = is_folder_manifest(folder / MANIFEST) if MANIFEST in names else RUN in names
+    fit = _only(folder / ROW_FOLDER, _ROW_FILE) and _only(folder / RUN, _IN_RUN)
+    if names and not (ours and fit):
+        raise InputError(f"{folder} has things in it that are not a release of sfumato; give a new or an empty folder.")
 
-    def __call__(self, part: Part) -> RowFile:
-        X = part.inputs()
-        released = round_outputs(part.column(_OUTPUTS) + self.function.at(X), self.resolution)
-        return write_rows(self.folder / self.files[part.start], self.names, np.column_stack([X, released]))
 
-    def __repr__(self) -> str:
-        return "<noise for the rows of a release, secret>"
+def _only(folder: Path, names: re.Pattern[str]) -> bool:
+    """Whether ``folder`` is not there, or is a real folder with nothing but such names in it."""
+    if not os.path.lexists(folder):
+        return True
+    return folder.is_dir() and not folder.is_symlink() and all(names.fullmatch(name) for name in os.listdir(folder))
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make ``folder``, if a release may be written to it."""
+    check_folder(folder)
+    folder.mkdir(exist_ok=True)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Nobody else writes to ``folder`` in the meantime; ``InputError`` if somebody does. A kill ends it."""
+    try:
+        import fcntl
+    except ImportError:  # there is no such lock on this system
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"another run is writing to {folder}; wait for it, or give another folder.") from None
+        yield
+    finally:
+        os.close(handle)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +154,13 @@ class FolderWriter:
             run, message = self._begin(design, task)
             if not run.complete:
                 # always from the file: what was written down is what a run that is taken up will find
-                contents = read_release(run.design, self.rows)
+                contents = read_release(run.place / DESIGN, self.rows)
                 files = self._write_rows(run, contents, message)
                 if not unchanged():
                     abandon(self.folder)
                     raise InputError("the data have changed while they were read; nothing was released, start again.")
-                write_release(contents, run.manifest, files, self.rows)
-            contents = read_release(run.manifest, self.rows)
+                write_release(contents, run.place / MANIFEST, files, self.rows)
+            contents = read_release(run.place / MANIFEST, self.rows)
             publish(self.folder)
         return contents
 
@@ -109,15 +169,17 @@ class FolderWriter:
         run = open_run(self.folder, task, self.note)
         if run.complete:
             return run, b""
-        if not run.design.is_file():
+        # a design that was computed again could differ in its last bits, and with them the noise
+        written = run.place / DESIGN
+        if not written.is_file():
             try:
                 # the digests of the row files are not known yet
                 files = [RowFile(file_name(number), part.rows, "") for number, part in enumerate(self._parts())]
-                write_release(self._contents(*design()), run.design, files, self.rows)
+                write_release(self._contents(*design()), written, files, self.rows)
             except BaseException:
                 abandon(self.folder)
                 raise
-        message = self._message(run.design.read_bytes())
+        message = self._message(written.read_bytes())
         if run.agrees(message):
             return run, message
         start_over(self.folder, "the values are not the same any more", self.note)
@@ -128,7 +190,6 @@ class FolderWriter:
             raise GuaranteeError(why_not(certificate))
         design.noise.as_function()
         step = resolution_for(design, self.resolution)
-        assert isinstance(step, float)
         return Contents(design, certificate, cast(Array, self.y), step, False, self.output_name)
 
     def _message(self, design: bytes) -> bytes:
@@ -136,7 +197,7 @@ class FolderWriter:
         state = hashlib.sha256(b"sfumato folder release 1\x00" + hashlib.sha256(design).digest())
         with show_progress(self.progress) as step:
             step.stage("reading the outputs")
-            for digest in self.engine.each(Digest(), self._parts(), step.counter(len(self.rows))):
+            for digest in self.engine.each(_digest, self._parts(), step.counter(len(self.rows))):
                 state.update(digest)
         return state.digest()
 
@@ -146,18 +207,18 @@ class FolderWriter:
     def _write_rows(self, run: FolderRun, contents: Contents, message: bytes) -> list[RowFile]:
         """Write the row files that are not there yet."""
         parts, noise = self._parts(), contents.design.noise.as_function()
-        assert run.key is not None
         written = run.written(parts)
         if written:
             self.note(f"continuing an interrupted run: {len(written)} of {len(parts)} parts are written already.")
         missing = [number for number in range(len(parts)) if number not in written]
         to_do = [parts[number] for number in missing]
+        assert run.key is not None
         assert isinstance(contents.resolution, float)
         work = Blur(
             noise.function(run.key.normals(message, noise.normals_needed), self.device),
             contents.resolution,
             (*self.rows.names, released_name(self.output_name, self.rows.names)),
-            run.rows.absolute(),
+            (run.place / ROW_FOLDER).absolute(),
             {parts[number].start: file_name(number) for number in missing},
         )
         with show_progress(self.progress) as step:
@@ -167,3 +228,184 @@ class FolderWriter:
                 run.record(file)
                 written[number] = file
         return [written[number] for number in range(len(parts))]
+
+
+def _digest(part: Part) -> bytes:
+    """The work on a part: a fingerprint of its inputs and outputs."""
+    # + 0.0 turns −0 into 0: equal data must get equal noise
+    inputs, outputs = (np.ascontiguousarray(own + 0.0, "<f8") for own in (part.inputs(), part.column(_OUTPUTS)))
+    return hashlib.sha256(inputs.tobytes() + outputs.tobytes()).digest()
+
+
+@dataclass(frozen=True, eq=False)
+class Blur:
+    """The work on a part: its outputs with noise, rounded, in a row file; ``files`` are their names by first row.
+
+    It holds the noise, as secret as the values; not the key.
+    """
+
+    function: RandomFunction
+    resolution: float
+    names: tuple[str, ...]
+    folder: Path
+    files: Mapping[int, str]
+
+    def __call__(self, part: Part) -> RowFile:
+        X = part.inputs()
+        released = round_outputs(part.column(_OUTPUTS) + self.function.at(X), self.resolution)
+        return write_rows(self.folder / self.files[part.start], self.names, np.column_stack([X, released]))
+
+    def __repr__(self) -> str:
+        return "<noise for the rows of a release, secret>"
+
+
+@dataclass(frozen=True)
+class FolderRun:
+    """A run under way in ``place``; ``key`` is None once the release is complete and the key is not needed.
+
+    Guarantee: a run is only taken up again with the key it began with, for the same task and the same values.
+    """
+
+    place: Path
+    key: SecretKey | None
+
+    @property
+    def complete(self) -> bool:
+        return (self.place / MANIFEST).is_file()
+
+    def agrees(self, message: bytes) -> bool:
+        """Whether rows may be written with the noise for ``message``: the first time, or the same as before."""
+        assert self.key is not None
+        path = self.place / STAMP
+        # normals tell nothing of the key, nor of those for other messages
+        stamp = self.key.normals(b"sfumato run 1\x00" + message, 4).tobytes().hex()
+        if path.is_file():
+            return path.read_text(encoding="utf-8") == stamp
+        with replacing(path) as file:
+            file.write(stamp.encode())
+        return True
+
+    def record(self, file: RowFile) -> None:
+        """Remember that ``file`` is written."""
+        with open(self.place / WRITTEN, "a", encoding="utf-8") as log:
+            log.write(json.dumps(asdict(file)) + "\n")
+
+    def written(self, parts: Sequence[Part]) -> dict[int, RowFile]:
+        """The row files that are there as they were recorded, by the places of their parts; others are removed."""
+        rows, recorded, kept = self.place / ROW_FOLDER, set[RowFile](), dict[int, RowFile]()
+        with contextlib.suppress(FileNotFoundError):
+            for line in (self.place / WRITTEN).read_text(encoding="utf-8").splitlines():
+                # a kill may have cut the last line
+                with contextlib.suppress(ValueError, TypeError):
+                    recorded.add(RowFile(**json.loads(line)))
+        for number, part in enumerate(parts):
+            with contextlib.suppress(OSError), open(rows / file_name(number), "rb") as opened:
+                found = RowFile(file_name(number), part.rows, sha256_of(opened))
+                if found in recorded:
+                    kept[number] = found
+        for name in set(os.listdir(rows)) - {file.name for file in kept.values()}:
+            (rows / name).unlink()
+        return kept
+
+
+def open_run(folder: Path, task: dict[str, Any], note: Note) -> FolderRun:
+    """Take up the run that ``task`` left in ``folder``, or start a new one."""
+    prepare_folder(folder)
+    purpose = hashlib.sha256(json.dumps(task, sort_keys=True).encode()).hexdigest()
+    run = folder / RUN
+    if run.is_dir():
+        with contextlib.suppress(FileNotFoundError):
+            known = (run / TASK).read_text(encoding="utf-8") == purpose
+            if known and (run / MANIFEST).is_file():
+                return FolderRun(run, None)
+            key = find_key(run / KEY, purpose)
+            if key is not None and known:
+                (run / ROW_FOLDER).mkdir(exist_ok=True)
+                return FolderRun(run, key)
+        if (run / MANIFEST).is_file():
+            raise InputError(
+                f"{folder} holds a complete release of other data, or with other options, that was interrupted while "
+                "it was moved into place; give the same command or call as then to finish it, or use another folder."
+            )
+        start_over(folder, "its key file is gone, or the data or the options are not the same any more", note)
+    run.mkdir(mode=0o700)
+    key = make_key(run / KEY, purpose)
+    with replacing(run / TASK) as file:
+        file.write(purpose.encode())
+    (run / ROW_FOLDER).mkdir()
+    sync_folder(run)
+    return FolderRun(run, key)
+
+
+def publish(folder: Path) -> None:
+    """Move the complete release in ``.run`` into place and forget its key.
+
+    Guarantee: readers see the old release, none, or the new one. If it is interrupted, it can be done again.
+    """
+    run, rows = folder / RUN, folder / ROW_FOLDER
+    if (run / ROW_FOLDER).is_dir():
+        (folder / MANIFEST).unlink(missing_ok=True)
+        if rows.is_dir():
+            for name in filter(_ROW_FILE.fullmatch, os.listdir(rows)):
+                (rows / name).unlink()
+            rows.rmdir()
+        os.rename(run / ROW_FOLDER, rows)
+        sync_folder(folder)
+    (run / KEY).unlink(missing_ok=True)
+    os.replace(run / MANIFEST, folder / MANIFEST)
+    sync_folder(folder)
+    shutil.rmtree(run)
+
+
+def start_over(folder: Path, why: str, note: Note) -> None:
+    """Remove what a run has written, because it cannot be taken up."""
+    note(f"an interrupted run in {folder} cannot be continued ({why}); it starts over with new noise.")
+    _remove_run(folder)
+
+
+def abandon(folder: Path) -> None:
+    """Remove an unfinished run, and ``folder`` too if nothing else is in it."""
+    _remove_run(folder)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _remove_run(folder: Path) -> None:
+    """Remove what an unfinished run has left, its key first."""
+    (folder / RUN / KEY).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder / RUN)
+
+
+def make_key(path: Path, purpose: str) -> SecretKey:
+    """A fresh key, kept in a new file at ``path`` with a note of its ``purpose`` (see ``create_private``)."""
+    raw = secrets.token_bytes(32)
+    create_private(path, json.dumps({"key": raw.hex(), "for": purpose}).encode())
+    return SecretKey(raw)
+
+
+def find_key(path: Path, purpose: str) -> SecretKey | None:
+    """The key in ``path``; None if there is none, or if it was made for another purpose.
+
+    Raises ``InputError`` if others may have read or written it.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"{path}, the key file of an interrupted run, cannot be opened: {error.strerror}.") from error
+    with os.fdopen(handle, "rb") as file:
+        about, text = os.fstat(handle), file.read(4096)
+    private = stat.S_ISREG(about.st_mode) and stat.S_IMODE(about.st_mode) == _MODE
+    if os.name == "posix" and not (private and about.st_uid == os.getuid()):
+        raise InputError(
+            f"{path}, the key file of an interrupted run, is not a file that only you can read (mode 0600): others may "
+            f"know the noise. Remove the folder {path.parent} and start again."
+        )
+    # a file that a crash left half written is as good as none
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        tree = json.loads(text)
+        if tree["for"] == purpose:
+            return SecretKey(bytes.fromhex(tree["key"]))
+    return None

@@ -1,10 +1,15 @@
-"""What the reader gets: a design with outputs, a model that predicts from them, and a file that is safe to open."""
+"""A release: the owner's values with noise on them, rounded, and what a reader does with it.
+
+``make_release`` is where y comes in, and nothing of it stays. ``Release`` is what comes out: a design with outputs, a
+model that predicts from them, and a file that is safe to open.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,24 +22,26 @@ from ..data import (
     CSV,
     PARQUET,
     Here,
+    Inputs,
     StoredColumn,
     as_engine,
     as_outputs,
     at_output,
+    stacked_outputs,
     write_table,
 )
-from ..errors import FormatError, InputError
+from ..errors import FormatError, GuaranteeError, InputError
 from ..models import OutputsKernel, Posterior
-from ..noise import (
-    check_resolution,
-)
+from ..noise import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
 from ..progress import progress as show_progress
 from ..promise import Design, Finding, WithDesign, worse_than_found
 from ..proof import Certificate, certify
 from .design_tree import LONGEST_NAME
-from .file import Contents, read_release, write_release
+from .file import Contents, read_release, released_name, write_release
 from .predictions import CompressedPosterior, Prediction, predict_with
-from .row_files import released_name
+
+#: What the noise of a release with a known seed depends on, besides the seed.
+UNSAFE_MESSAGE = b"sfumato unsafe release 1"
 
 #: The step of published outputs: one, or one for each of several outputs.
 Resolution: TypeAlias = float | tuple[float, ...]
@@ -45,24 +52,6 @@ def steps_of(resolution: Resolution, design: Design) -> Array:
     if isinstance(resolution, float):
         return np.full(len(design.inputs), resolution)
     return np.array(resolution)[design.inputs.outputs.numbers(design.inputs.values)]
-
-
-def checked_resolution(resolution: Any, design: Design) -> Resolution:
-    outputs = design.inputs.outputs
-    if not isinstance(resolution, (tuple, list)):
-        check_resolution(resolution)
-        return float(resolution)
-    if not outputs.numbered or len(resolution) != len(outputs):
-        raise InputError(f"resolution has {len(resolution)} entries; give one number, or one for each output.")
-    for step in resolution:
-        check_resolution(step)
-    return tuple(float(step) for step in resolution)
-
-
-def resolution_in_words(resolution: Resolution, design: Design) -> str:
-    if isinstance(resolution, float):
-        return f"{resolution:g}"
-    return ", ".join(f"{step:g} ({name})" for step, name in zip(resolution, design.inputs.outputs, strict=True))
 
 
 _KNOWN_SEED = Finding(
@@ -103,15 +92,23 @@ class Release(WithDesign):
         outputs: Any = self.outputs
         if not isinstance(outputs, StoredColumn):  # those are checked whenever they are read
             outputs = as_outputs(outputs, len(self.design.inputs), "outputs")
-        resolution = checked_resolution(self.resolution, self.design)
         check_name(self.output_name)
         object.__setattr__(self, "outputs", outputs)
-        object.__setattr__(self, "resolution", resolution)
+        object.__setattr__(self, "resolution", self._checked_resolution())
         rows = self.design.inputs.published_as(self.output_name)
         if rows is not self.design.inputs:
             object.__setattr__(self, "design", replace(self.design, inputs=rows))
         if self.unsafe:
             object.__setattr__(self, "certificate", self.certificate.with_findings(_KNOWN_SEED))
+
+    def _checked_resolution(self) -> Resolution:
+        steps: Any = self.resolution
+        several, outputs = isinstance(steps, (tuple, list)), self.design.inputs.outputs
+        if several and not (outputs.numbered and len(steps) == len(outputs)):
+            raise InputError(f"resolution has {len(steps)} entries; give one number, or one for each output.")
+        for step in steps if several else [steps]:
+            check_resolution(step)
+        return tuple(map(float, steps)) if several else float(steps)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -127,14 +124,16 @@ class Release(WithDesign):
         Where the noise is a function of the inputs (a compressed release), the exact standard deviation lies between
         ``std_lower`` and ``std`` of what comes back.
         """
-        new = at_output(X_new, self.design.inputs, output, self._place)
+        kernel = self.prior.kernel
+
+        def place(number: int) -> Array | None:
+            without_inputs = isinstance(kernel, OutputsKernel) and not kernel.takes_input(number)
+            return kernel.place(number) if without_inputs else None
+
+        new = at_output(X_new, self.design.inputs, output, place)
         if self.noise.compressed:
             return replace(self._compressed.predict(new), index=new.index)
         return predict_with(self._posterior, new, len(self.design.inputs))
-
-    def _place(self, number: int) -> Array | None:
-        kernel = self.prior.kernel
-        return kernel.place(number) if isinstance(kernel, OutputsKernel) and not kernel.takes_input(number) else None
 
     @functools.cached_property
     def _compressed(self) -> CompressedPosterior:
@@ -244,8 +243,7 @@ class Release(WithDesign):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that readers can open without running any code; an interrupted write keeps the old file."""
-        parts = (self.design, self.certificate, self.outputs, self.resolution, self.unsafe, self.output_name)
-        write_release(Contents(*parts), path)
+        write_release(Contents(*(getattr(self, part) for part in Contents._fields)), path)
 
     def __getstate__(self) -> dict[str, Any]:
         # The posterior is a cache with closures in it; it is made again where it is needed.
@@ -255,22 +253,121 @@ class Release(WithDesign):
         state = "holds" if self.certificate.holds else "FAILS"
         marks = ", unsafe seed" if self.unsafe else ""
         return (
-            f"<Release of {self.output_name!r}: {self.outputs.shape[0]} rows, "
+            f"<Release of {self.output_name!r}: {len(self.outputs)} rows, "
             f"inputs {', '.join(map(repr, self.columns))}, certificate {state}{marks}>"
         )
 
     def __str__(self) -> str:
-        rows = self.outputs.shape[0]
+        steps, names = self.resolution, self.design.inputs.outputs
+        finest = f"{steps:g}" if isinstance(steps, float) else ", ".join(map("{:g} ({})".format, steps, names))
         lines = [
-            f"Release of {self.output_name!r} at {rows} rows of {', '.join(map(repr, self.columns))}",
-            f"  promise      {self.tolerance.in_words(self.design.inputs.outputs.names)}",
+            f"Release of {self.output_name!r} at {len(self.outputs)} rows of {', '.join(map(repr, self.columns))}",
+            f"  promise      {self.tolerance.in_words(names.names)}",
             f"  certificate  {'holds, as claimed by the owner' if self.certificate.holds else 'DOES NOT HOLD'}",
             f"  noise        {self.noise.rank} sources, {noise_in_words(self.design)} root mean square a row",
-            f"  resolution   {resolution_in_words(self.resolution, self.design)}",
+            f"  resolution   {finest}",
         ]
         if self.unsafe:
             lines.append("  UNSAFE       the noise came from a known seed: for experiments, it protects no one")
         return "\n".join(lines)
+
+
+def make_release(
+    design: Design,
+    certificate: Certificate,
+    key: SecretKey,
+    y: Any,
+    *,
+    output_name: str = "y",
+    resolution: Any = None,
+    unsafe_seed: int | None = None,
+    device: str = "cpu",
+) -> Release:
+    """Blur ``y`` and give back what may be published.
+
+    Guarantee: nothing comes back under a failed certificate. With one key, the same design and the same y always
+    get the same noise, whatever the output is called and however it is rounded, so that asking again can never be
+    averaged; another y gets unrelated noise. With ``unsafe_seed`` the noise depends on the seed alone and the
+    release is marked.
+    """
+    if not certificate.holds:
+        raise GuaranteeError(why_not(certificate))
+    values = _values(design, y)
+    check_name(output_name)
+    step = resolution_for(design, resolution)
+    if unsafe_seed is None:
+        message = release_digest(design, values)
+    else:
+        key, message = SecretKey.from_unsafe_seed(unsafe_seed), UNSAFE_MESSAGE
+    drawn = design.noise.draw(key.normals(message, design.noise.normals_needed), device)
+    return Release(
+        design, certificate, rounded(values + drawn, step, design), step, unsafe_seed is not None, output_name
+    )
+
+
+def release_digest(design: Design, y: Any) -> bytes:
+    """What the noise of a release depends on, besides the key: the design and the values."""
+    values = _values(design, y)
+    return hashlib.sha256(b"sfumato release 1\x00" + design.digest() + values.astype("<f8").tobytes()).digest()
+
+
+def _values(design: Design, y: Any) -> Array:
+    # + 0.0 turns −0 into 0: equal data must get equal noise.
+    return np.asarray(stacked_outputs(design.inputs, y) + 0.0)
+
+
+def why_not(certificate: Certificate) -> str:
+    return (
+        f"nothing was released: the certificate does not hold (joint ratio {certificate.joint_ratio:.6g}, at most 1 is "
+        f"allowed; floor ratio {certificate.promised_ratio:.6g} where it was promised, at least 1 is needed). The "
+        f"worst input is {certificate.worst_place}, where readers would reach ± {certificate.worst_std:.6g} and the "
+        f'floor is {certificate.worst_floor:.6g}. Protect again with another cover ("greedy" or "exchange"), with '
+        'method="eigh", or with a smaller alpha (a larger floor).'
+    )
+
+
+def resolution_for(design: Design, asked: Any) -> Resolution:
+    """The step to round to, from public things only; ``asked`` may be a dict with one for each of several outputs."""
+    outputs = design.inputs.outputs
+    if not outputs.numbered:  # one number, as files have it; the noise may be a function of the inputs
+        return _resolution_of(
+            design, asked, design.representatives, design.noise.rms, float(np.mean(design.prior.noise))
+        )
+    given = asked if isinstance(asked, Mapping) else dict.fromkeys(outputs, asked)
+    for name in given:
+        outputs.number(name, "resolution")
+    steps, variances, errors = [], design.noise.variance(), design.prior.noise_variance(len(design.inputs))
+    for name in outputs:
+        own = design.inputs.rows_about(name)
+        rows = design.inputs.select(own) if own.size else design.inputs
+        blur = float(np.sqrt(np.mean(variances[own] if own.size else variances)))
+        error = float(np.mean(errors[own])) if own.size else 0.0
+        steps.append(_resolution_of(design, given.get(name), rows, blur, error))
+    return tuple(steps)
+
+
+def _resolution_of(design: Design, asked: Any, rows: Inputs, blur: float, error: float) -> float:
+    prior = design.prior
+    std = float(np.sqrt(np.mean(prior.variance(rows)) + error))
+    scale = float(np.mean(np.abs(prior.mean_at(rows))))
+    if asked is None:
+        return default_resolution(blur, std, scale)
+    check_resolution(asked)
+    finest = finest_resolution(std, scale)
+    if asked < finest:
+        raise InputError(
+            f"resolution is {asked:g}, finer than doubles can hold for outputs of this size; give at least "
+            f"{finest:.2g}, or leave it out."
+        )
+    return float(asked)
+
+
+def rounded(values: Array, resolution: Resolution, design: Design) -> Array:
+    """``values`` to multiples of the resolution of their output."""
+    steps, result = steps_of(resolution, design), np.empty(len(values))
+    for step in np.unique(steps):
+        result[steps == step] = round_outputs(values[steps == step], float(step))
+    return result
 
 
 def load(path: str | os.PathLike[str]) -> Release:
