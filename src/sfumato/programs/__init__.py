@@ -1,7 +1,9 @@
-"""Least noise for finitely many sensitive values: joint, diagonal, correlated, uniform, and their solvers.
+"""Least noise for finitely many sensitive values, and for all inputs at once.
 
-It takes demands: A, the covariance of the data, and U, what a promise asks to hide. It gives a factor of Σ (or its
-diagonal) and a witness that proves how little noise is possible.
+joint.py has the closed form (the positive part), correlated.py pointwise and robust promises, diagonal.py independent
+noise, uniform.py the promise at every input; demand.py says what they all promise and what proves a bound. They take
+demands: A, the covariance of the data, and U, what a promise asks to hide. They give a factor of Σ (or its diagonal)
+and a witness that proves how little noise is possible.
 """
 
 from .correlated import correlated_noise

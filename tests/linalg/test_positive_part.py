@@ -1,4 +1,4 @@
-"""The positive part by the matrix sign: on the safe side in exact arithmetic, and as good as an eigendecomposition."""
+"""The positive part from eigenvectors and from the matrix sign: complete, and on the safe side in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -12,6 +12,47 @@ from sfumato.linalg.positive_part import covers, matrix_sign, positive_part_by_s
 from sfumato.programs.joint import explaining_root
 
 UNIT = 2.0**-53
+
+
+def random_psd(size, rank, seed=0):
+    root = np.random.default_rng(seed).standard_normal((size, rank))
+    return root @ root.T
+
+
+@pytest.mark.parametrize("rank", [None, 3, 30])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_positive_part_is_that_of_a_full_eigendecomposition(seed, rank):
+    B = random_psd(30, 3, seed) - np.diag(np.random.default_rng(seed).uniform(0.5, 2.0, 30))
+    values, vectors = np.linalg.eigh(B)
+    positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    F = positive_part_factor(B, rank)
+    assert F.shape == (30, int(np.sum(values > 0)))
+    assert np.matmul(F, F.T) == pytest.approx(positive, abs=1e-10)
+
+
+@pytest.mark.parametrize("rank", [None, 21])
+def test_repeated_eigenvalues_are_all_found(rank):
+    """The kernel of the published satellite code is a multiple of the identity: one vector a value is not enough."""
+    K = 225.0 * rbf(np.linspace(0, 3, 61)[:, None], np.linspace(0, 3, 61)[:, None], 0.0025)
+    inside = slice(20, 41)
+    B = K[:, inside] @ np.linalg.solve(0.1 * K[inside, inside], K[inside]) - K
+    F = positive_part_factor((B + B.T) / 2, rank)
+    assert F.shape == (61, 21)
+    expected = np.zeros(61)
+    expected[inside] = 225.0 * 9.0
+    assert np.matmul(F, F.T) == pytest.approx(np.diag(expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("rank", [None, 1])
+def test_a_negative_matrix_has_no_positive_part(rank):
+    assert positive_part_factor(-random_psd(10, 12), rank).shape == (10, 0)
+    assert positive_part_factor(np.zeros((10, 10)), rank).shape == (10, 0)
+
+
+def test_a_bound_on_the_rank_that_is_too_low_still_finds_everything():
+    B = np.diag(np.r_[np.ones(20), -np.ones(20)])
+    F = positive_part_factor(B, rank=1)
+    assert np.matmul(F, F.T) == pytest.approx(np.diag(np.r_[np.ones(20), np.zeros(20)]), abs=1e-12)
 
 
 def with_spectrum(values, seed=0) -> np.ndarray:
