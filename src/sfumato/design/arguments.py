@@ -186,8 +186,8 @@ def asked_problem(
     ways = {"alpha": alpha, "floor": floor, "tolerance": tolerance}
     given = [name for name, value in ways.items() if value is not None]
     if len(given) != 1:
-        said = " and ".join(given) or "none of them"
-        raise InputError(f"give exactly one of alpha, floor and tolerance; {said} was given.")
+        said = f"{' and '.join(given)} were" if given else "none of them was"
+        raise InputError(f"give exactly one of alpha, floor and tolerance; {said} given.")
     chosen = None
     if joint is not None and tolerance is None:
         chosen = _tolerance_by_output(joint, prior, inputs, bound, alpha, floor)
