@@ -36,7 +36,7 @@ class AskedOutputs:
 
     @property
     def several(self) -> bool:
-        """Whether they have to be protected together; one output alone needs no joint prior."""
+        """Whether they have to be protected together; one output alone needs no ``JointPrior``."""
         return len(self.released) > 1 or bool(self.relations)
 
     @property
@@ -56,7 +56,7 @@ class AskedOutputs:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them, the groups one after the other, as in the joint prior."""
+        """All of them, the groups one after the other, as in the ``JointPrior``."""
         return tuple(name for base in self.bases for name in (base, *(one.name for one in self.group(base))))
 
     @property

@@ -99,7 +99,7 @@ def _sum_over_groups(K: Sequence[ProductTerm], H: Sequence[ProductTerm], inputs:
 def _described(kernel: Kernel, whose: str) -> dict[str, Any]:
     try:
         if isinstance(kernel, OutputsKernel):
-            raise InputError("a joint kernel has no spectral density over its rows")
+            raise InputError("a kernel of several outputs has no spectral density")
         return describe_kernel(kernel)
     except InputError:
         raise InputError(

@@ -50,7 +50,7 @@ class Prediction:
             object.__setattr__(self, "std_lower", self.std)
 
     def covariance(self) -> Array:
-        """The joint covariance of f at the asked inputs; computed when asked for, m × m."""
+        """The covariance matrix of f at the m asked inputs, m × m; computed when asked for."""
         return self._covariance()
 
     def to_frame(self) -> pd.DataFrame:
