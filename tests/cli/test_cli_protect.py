@@ -69,6 +69,14 @@ def test_protect_certify_and_report_give_one_verdict(protect: Run, out: Path) ->
     assert all("'r' and 'v' are protected one by one" in " ".join(result.stdout.split()) for result in (made, again))
 
 
+@pytest.mark.parametrize("outputs", [["--output", "r"], DERIVATIVE], ids=["one output", "several outputs"])
+def test_a_model_that_was_learnt_from_sensitive_rows_asks_for_care(protect: Run, out: Path, outputs: list[str]) -> None:
+    asked = [*outputs, *INSIDE, "--alpha", 0.5, "--json"]
+    for words, verdict in ((asked, "publish with care"), ([*asked, "--fit-outside"], "publish")):
+        assert answer(protect(*words))["certificate"]["verdict"] == verdict
+        assert answer(run("certify", out, "--json"))["certificate"]["verdict"] == verdict
+
+
 def test_a_quantity_that_is_never_released_is_protected_all_the_same(protect: Run, out: Path) -> None:
     common = ["--output", "r", *INSIDE, "--guarantee", "pointwise", "--json"]
     plain = answer(protect(*common, "--alpha", 0.5))

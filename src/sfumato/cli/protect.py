@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -159,6 +160,7 @@ def _design(
 ) -> Mechanism:
     """Fit a prior to the table, and find the least noise; with a ledger, the least beside all earlier releases."""
     from ..design import protect as find_noise
+    from ..proof import learnt_inside
 
     outputs, columns = asked.outputs, asked.columns
     regions = read_regions(asked.region, outputs.takes_input, columns)
@@ -174,10 +176,15 @@ def _design(
         how["weights"] = table[noise.weights].tolist() * len(outputs.released)
     with findings_are_shown_later():
         if account.book is None:
-            return find_noise(prior, table[columns], where, **how, progress=progress)
-        how |= {"remeasured": account.remeasured} | ({} if account.share is None else {"share": account.share})
-        name = "y" if outputs.several else outputs.released[0]
-        return account.book.protect(prior, table[columns], where, output_name=name, **how, progress=progress)
+            mechanism = find_noise(prior, table[columns], where, **how, progress=progress)
+        else:
+            how |= {"remeasured": account.remeasured} | ({} if account.share is None else {"share": account.share})
+            name = "y" if outputs.several else outputs.released[0]
+            mechanism = account.book.protect(prior, table[columns], where, output_name=name, **how, progress=progress)
+    if outputs.several and not fit.fit_outside:  # a prior of several outputs does not say what its parts were fitted to
+        found = learnt_inside(len(table))
+        mechanism = replace(mechanism, certificate=mechanism.certificate.with_findings(found))
+    return mechanism
 
 
 def _write(release: Release, account: Account, files: Files) -> None:
