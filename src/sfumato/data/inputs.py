@@ -18,7 +18,7 @@ import pandas as pd
 from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
 from .parts import ArrayPart, Part
-from .tables import in_row_order, require_numbers, require_once
+from .tables import in_row_order, require_columns, require_numbers, require_once
 
 #: Of more rows than this a sample stands for the others wherever one looks for inputs of a region.
 SAMPLE = 1 << 13
@@ -246,7 +246,7 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
     if isinstance(X, (pd.Series, pd.DataFrame)):
         index = X.index
         X, columns = _from_frame(X.to_frame() if isinstance(X, pd.Series) else X, name, like)
-    values = _as_float64(X, name)
+    values = _as_float64(X, name, columns, ndmin=1)
     if values.ndim < 2:
         one_row = like is not None and like.dimension > 1 and values.size == like.dimension
         values = values.reshape(1, -1) if one_row else values.reshape(-1, 1)
@@ -256,7 +256,6 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
         )
     if values.shape[0] == 0:
         raise InputError(f"{name} has no rows; give at least one.")
-    _require_finite(values, name, columns)
     if like is None:
         return MemoryInputs(frozen(values), columns, index=index)
     if values.shape[1] != like.dimension:
@@ -287,7 +286,6 @@ def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
         raise InputError(f"{name} has shape {values.shape}; give one number for each row of X.")
     if values.shape[0] != rows:
         raise InputError(f"{name} has {values.shape[0]} values, but X has {rows} rows; give one output a row.")
-    _require_finite(values, name, None)
     return frozen(values)
 
 
@@ -349,12 +347,7 @@ def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[An
     columns = tuple(str(c) for c in frame.columns)
     require_once(name, columns)
     if like is not None and like.columns is not None:
-        missing = [c for c in like.columns if c not in columns]
-        if missing:
-            raise InputError(
-                f"{name} has no column {missing[0]!r}; it has {', '.join(columns)}. The model needs "
-                f"{', '.join(like.columns)}."
-            )
+        require_columns(name, like.columns, columns)
         frame = frame.set_axis(list(columns), axis=1)[list(like.columns)]
         columns = like.columns
     for column, dtype in zip(columns, frame.dtypes, strict=True):
@@ -362,27 +355,25 @@ def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[An
     return frame.to_numpy(dtype=np.float64, na_value=np.nan), columns
 
 
-def _as_float64(values: Any, name: str) -> Array:
+def _as_float64(values: Any, name: str, columns: Sequence[str] | None = None, ndmin: int = 0) -> Array:
     if np.ma.is_masked(values):
         raise InputError(f"{name} has masked values, which would be published; fill them or drop their rows first.")
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "USMmc":
-            return np.array(array, dtype=np.float64)
+        given = np.asarray(values)
+        array = None if given.dtype.kind in "USMmc" else np.array(given, dtype=np.float64, ndmin=ndmin)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} cannot be read as an array of numbers: {error}.") from error
-    raise InputError(f"{name} holds values of type {array.dtype}, not real numbers; convert it to float first.")
-
-
-def _require_finite(values: Array, name: str, columns: tuple[str, ...] | None) -> None:
-    bad = np.argwhere(~np.isfinite(values))
+    if array is None:
+        raise InputError(f"{name} holds values of type {given.dtype}, not real numbers; convert it to float first.")
+    bad = np.argwhere(~np.isfinite(array))
     if bad.size:
         place = f"row {bad[0][0]}"
-        if values.ndim == 2 and values.shape[1] > 1:
+        if array.ndim == 2 and array.shape[1] > 1:
             place += f", column {columns[bad[0][1]] if columns else bad[0][1]}"
         raise InputError(
             f"{name} has {len(bad)} value(s) that are NaN or infinite, the first at {place}; "
             "drop or fill these rows first."
         )
+    return array

@@ -19,7 +19,7 @@ from ..models import Prior, fit_prior
 from ..noise import SecretKey
 from ..proof import learnt_inside
 from ..regions import Everywhere, Region, parse_region
-from ..release import Release, digest_outputs
+from ..release import digest_outputs
 from .mechanism import protect
 from .preprocess import fitted_map
 
@@ -29,7 +29,7 @@ DEFAULT_ALPHA = 0.5
 #: One for this process: the same data with the same settings get the same noise, so fits cannot be averaged.
 _KEY = SecretKey.fresh()
 
-#: What was released for which rows in this process, as digests.
+#: What was released for which rows in this process, as digests: two releases of the same rows are warned of once.
 _RELEASED: dict[bytes, set[str]] = {}
 
 _HINT = (
@@ -138,7 +138,16 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             certificate = certificate.with_findings(learnt_inside(len(rows)))
         mechanism = replace(mechanism, _key=_KEY, certificate=certificate)
         self.release_ = mechanism.release(y, output_name=named, unsafe_seed=self.unsafe_seed)
-        _warn_of_another(rows, self.release_)
+        ordered = rows.values[np.lexsort(rows.values.T)] + 0.0
+        seen = _RELEASED.setdefault(hashlib.sha256(ordered.tobytes()).digest(), set())
+        seen.add(digest_outputs(np.asarray(self.release_.outputs)))
+        if len(seen) == 2:
+            warnings.warn(
+                "this process has fitted these rows before, with other values or settings, and with other noise: "
+                "publish one of the releases only, for the noise of releases that are almost the same averages out",
+                GuaranteeWarning,
+                stacklevel=2,
+            )
         self.certificate_ = self.release_.certificate
         self.prior_ = self.release_.prior
         return self
@@ -232,26 +241,11 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-def _warn_of_another(rows: Inputs, release: Release) -> None:
-    """Warn, once for the same rows, when other values or settings were released for them before."""
-    ordered = rows.values[np.lexsort(rows.values.T)] + 0.0
-    seen = _RELEASED.setdefault(hashlib.sha256(ordered.tobytes()).digest(), set())
-    seen.add(digest_outputs(np.asarray(release.outputs)))
-    if len(seen) == 2:
-        warnings.warn(
-            "this process has fitted these rows before, with other values or settings, and with other noise: publish "
-            "one of the releases only, for the noise of releases that are almost the same averages out",
-            GuaranteeWarning,
-            stacklevel=3,
-        )
-
-
 def _is_standardised(values: Array) -> bool:
-    """Whether a scaler has been here; columns that are 0 throughout were constant before."""
+    """Whether StandardScaler or RobustScaler has been here; columns that are 0 throughout were constant before."""
     live = values[:, np.any(values != 0.0, axis=0)]
     if live.shape[1] == 0:
         return False
-    # allclose to what StandardScaler leaves, or RobustScaler
     low, middle, high = np.quantile(live, [0.25, 0.5, 0.75], axis=0)
-    plain = np.allclose(live.mean(axis=0), 0.0, atol=1e-7) and np.allclose(live.std(axis=0), 1.0, atol=1e-7)
-    return bool(plain or (np.allclose(middle, 0.0, atol=1e-7) and np.allclose(high - low, 1.0, atol=1e-7)))
+    left = ((live.mean(axis=0), live.std(axis=0)), (middle, high - low))
+    return any(np.allclose(where, 0.0, atol=1e-7) and np.allclose(width, 1.0, atol=1e-7) for where, width in left)

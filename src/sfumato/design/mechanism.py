@@ -17,7 +17,6 @@ from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of
 from ..errors import GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..noise import SecretKey
-from ..progress import Progress
 from ..progress import progress as show_progress
 from ..promise import Design, Guarantee, Structure, Tolerance, WithDesign, warn_of
 from ..proof import Certificate, examine, look_alike
@@ -25,8 +24,7 @@ from ..regions import Region
 from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
 from .arguments import asked_problem, asked_work, check_choice
 from .compression import Compression, check_compressible
-from .plan import Asked, Method, Plan, decide
-from .problem import Problem
+from .plan import Method, Plan, decide
 from .search import AskedCover, certified_design
 from .units import dense_rows
 
@@ -68,10 +66,11 @@ class Mechanism(WithDesign):
         """
         if self._published.folder is not None:
             raise InputError("this mechanism has released values to a folder already; publish those, or protect again.")
-        if self._recorder is not None and output_name not in (None, self._own_name()):
+        own_name = self._output_name or ", ".join(self.design.inputs.present)
+        if self._recorder is not None and output_name not in (None, own_name):
             raise InputError(
-                f"output_name is {output_name!r}, but the ledger was told that this is {self._own_name()!r}; give the "
-                "name to ledger.protect."
+                f"output_name is {output_name!r}, but the ledger was told that this is {own_name!r}; give the name to "
+                "ledger.protect."
             )
         if self._recorder is not None and unsafe_seed is not None:
             raise InputError(
@@ -82,7 +81,7 @@ class Mechanism(WithDesign):
             self.certificate,
             self._key,
             y,
-            output_name=self._own_name() if output_name is None else output_name,
+            output_name=own_name if output_name is None else output_name,
             resolution=resolution,
             unsafe_seed=unsafe_seed,
             device=self.plan.device or "cpu",
@@ -103,10 +102,6 @@ class Mechanism(WithDesign):
                     stacklevel=2,
                 )
         return release
-
-    def _own_name(self) -> str:
-        """What the outputs are called if nothing else is said."""
-        return self._output_name or ", ".join(self.design.inputs.present)
 
     def release_to(
         self,
@@ -266,8 +261,17 @@ def protect(
         weights=weights,
     )
     with show_progress(progress) as step:
+        compression = cache(lambda: Compression(problem, cover, asked, work, step))
+        in_memory = engine is None and not isinstance(problem.inputs, StoredInputs)
+        size = replace(problem.size, in_memory=in_memory)
         try:
-            plan, design, certificate = _designed(problem, cover, asked, work, engine is not None, step)
+            plan = decide(size, asked, lambda: check_compressible(problem), lambda: compression().guess())
+            step.announce(str(plan), plan.seconds)
+            if plan.method == "compressed":
+                design, certificate = compression().design()
+            else:
+                rows = dense_rows(replace(problem, plan=plan))
+                design, certificate = certified_design(rows, cover, lambda one: examine(one, plan.device), step.stage)
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
@@ -275,21 +279,3 @@ def protect(
             ) from error
     warn_of(certificate.findings)
     return Mechanism(design, certificate, SecretKey.fresh(), plan, _engine=work)
-
-
-def _designed(
-    problem: Problem, cover: AskedCover, asked: Asked, engine: Engine, elsewhere: bool, step: Progress
-) -> tuple[Plan, Design, Certificate]:
-    """The plan, the design and its certificate; ``elsewhere``: an engine works on the rows."""
-
-    @cache
-    def compression() -> Compression:
-        return Compression(problem, cover, asked, engine, step)
-
-    size = replace(problem.size, in_memory=not elsewhere and not isinstance(problem.inputs, StoredInputs))
-    plan = decide(size, asked, lambda: check_compressible(problem), lambda: compression().guess())
-    step.announce(str(plan), plan.seconds)
-    if plan.method == "compressed":
-        return plan, *compression().design()
-    back_end = dense_rows(replace(problem, plan=plan))
-    return plan, *certified_design(back_end, cover, lambda design: examine(design, plan.device), step.stage)
