@@ -15,7 +15,6 @@ from .inputs import (
     as_outputs,
     at_output,
     default_names,
-    known_output,
     sample_places,
     stacked_inputs,
     stacked_outputs,

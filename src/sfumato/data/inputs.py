@@ -78,15 +78,16 @@ class Outputs:
 
     def number(self, name: Any, argument: str = "output") -> int:
         """The number of the output that a user calls ``name``; None stands for the only one."""
-        if name is None and len(self) > 1:
-            raise InputError(
-                f"{argument} is missing; this is about several: choose one of {', '.join(map(repr, self.names))}."
-            )
-        if not self.numbered and name not in (None, *self.names):
-            raise InputError(
-                f"{argument} is {str(name)[:60]!r}, but this release is about {self.names[0]!r} alone; leave it out."
-            )
-        return 0 if name is None else self.names.index(known_output(self.names, name, argument))
+        if name is None and len(self) == 1:
+            return 0
+        listed = ", ".join(map(repr, self.names))
+        if name is None:
+            raise InputError(f"{argument} is missing; this is about several: choose one of {listed}.")
+        if not isinstance(name, str) or name not in self.names:
+            alone = f", but this release is about {listed} alone; leave it out."
+            remedy = f"; choose one of {listed}." if self.numbered else alone
+            raise InputError(f"{argument} is {str(name)[:60]!r}{remedy}")
+        return self.names.index(name)
 
     def place_in_words(self, columns: Sequence[str], row: Array, digits: int = 6) -> str:
         """One row for people: "t = 1.5", or "t = 1.5, velocity" where rows are numbered."""
@@ -100,13 +101,6 @@ class Outputs:
 
 #: One output, under the name that it has if nobody gives it another.
 ONE_OUTPUT = Outputs()
-
-
-def known_output(outputs: Sequence[str], name: Any, argument: str = "output") -> str:
-    """``name``, if it is one of ``outputs``."""
-    if not isinstance(name, str) or name not in outputs:
-        raise InputError(f"{argument} is {str(name)[:60]!r}; choose one of {', '.join(map(repr, outputs))}.")
-    return name
 
 
 class Inputs(ABC):

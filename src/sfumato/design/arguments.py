@@ -11,7 +11,7 @@ import torch
 from gpytorch.kernels import CosineKernel
 
 from ..arrays import Array, frozen
-from ..data import Inputs, MemoryInputs, Outputs, as_inputs, in_row_order, known_output, stacked_inputs
+from ..data import Inputs, MemoryInputs, Outputs, as_inputs, in_row_order, stacked_inputs
 from ..errors import InputError
 from ..models import JointPrior, Prior
 from ..promise import (
@@ -56,8 +56,11 @@ def _joint_task(
 
 
 def _released(joint: JointPrior, X: Any, released: Any) -> tuple[str, ...]:
+    outputs = Outputs.several(joint.outputs)
     if isinstance(X, Mapping):
-        given = tuple(known_output(joint.outputs, name, "X") for name in X)
+        given = tuple(X)
+        for name in given:
+            outputs.number(name, "X")
         if released is not None and set(released) != set(given):
             raise InputError(
                 f"released is {tuple(released)!r}, but X has inputs for {given!r}; give the same, or leave it out."
@@ -67,10 +70,8 @@ def _released(joint: JointPrior, X: Any, released: Any) -> tuple[str, ...]:
         return given
     if released is None:
         return tuple(name for name in joint.outputs if joint.takes_input(name))
-    if isinstance(released, str):
-        released = (released,)
-    chosen = tuple(known_output(joint.outputs, name, "released") for name in released)
-    if not chosen or len(set(chosen)) < len(chosen):
+    chosen = (released,) if isinstance(released, str) else tuple(released)
+    if not chosen or len({outputs.number(name, "released") for name in chosen}) < len(chosen):
         raise InputError(f"released is {chosen!r}; name each output that is to be published once.")
     return chosen
 
@@ -101,8 +102,9 @@ def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
             f"as {{{joint.outputs[0]!r}: sf.Box(1, 2)}}."
         )
     parts: dict[int, Region] = {}
+    outputs = Outputs.several(joint.outputs)
     for name, part in region.items():
-        known_output(joint.outputs, name, "region")
+        number = outputs.number(name, "region")
         if not joint.takes_input(name):
             if part is not None and not isinstance(part, Everywhere):
                 raise InputError(
@@ -115,7 +117,7 @@ def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
             raise InputError(
                 f"region has sf.Everywhere() for {name!r}; bound it, or give sf.Everywhere() for all outputs together."
             )
-        parts[joint.outputs.index(name)] = part
+        parts[number] = part
     return OutputRegion(parts)
 
 
@@ -134,7 +136,7 @@ def _tolerance_by_output(
     if not isinstance(given, Mapping):
         return None
     for name in given:
-        known_output(names, name, word)
+        Outputs.several(names).number(name, word)
     missing = [name for name in names if name not in given]
     if missing:
         raise InputError(f"{word} has no value for {missing[0]!r}, which is sensitive; give one for each of {names}.")
