@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import FormatError, InputError
-from sfumato.models.kernel_words import kernel_in_words
+from sfumato.models.kernel_terms import kernel_in_words
 from sfumato.models.prior import Prior
 from sfumato.models.trees import (
     KERNEL_KINDS,

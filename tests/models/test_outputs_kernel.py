@@ -20,8 +20,8 @@ import sfumato.models.outputs
 from kernel_oracles import jet50
 from sfumato.errors import FormatError, InputError
 from sfumato.models.functionals import Average, Derivative, Integral, Value
+from sfumato.models.kernel_terms import kernel_in_words
 from sfumato.models.kernel_values import kernel_diagonal, kernel_matrix, require_features
-from sfumato.models.kernel_words import kernel_in_words
 from sfumato.models.outputs import OutputsKernel, OutputsMean, Term
 from sfumato.models.prior import Prior
 from sfumato.models.trees import build_kernel, build_mean, describe_kernel, describe_mean

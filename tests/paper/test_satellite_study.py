@@ -13,15 +13,16 @@ from scipy.stats import multivariate_normal
 from sfumato import InputError
 from sfumato.data.orbit import STATES, simulate
 from sfumato.evaluate.baselines import stationary
-from sfumato.paper.naive_readers import by_adam, most_likely
 from sfumato.paper.satellite_figures import draw_all
 from sfumato.paper.satellite_study import (
     TIMES,
     Cell,
+    by_adam,
     design,
     draws,
     hidden,
     models,
+    most_likely,
     predict_all,
     released,
     satellite_study,

@@ -21,8 +21,8 @@ from ..arrays import Array
 from ..errors import InputError
 from ..regions import MOST_OUTPUTS
 from .functionals import Functional, Value
+from .kernel_terms import kernel_in_words, mixing_in_words
 from .kernel_values import require_features
-from .kernel_words import kernel_in_words, mixing_in_words
 from .outputs import OutputsKernel, OutputsMean, Term
 from .prior import Prior, as_mean
 

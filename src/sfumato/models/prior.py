@@ -23,8 +23,8 @@ from ..arrays import Array
 from ..data import ONE_OUTPUT, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
 from ..linalg import Whitening
+from .kernel_terms import kernel_in_words
 from .kernel_values import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
-from .kernel_words import kernel_in_words
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
 from .units import ColumnMap, kernel_before, mean_before
 
@@ -122,7 +122,7 @@ class Prior(GaussianProcess):
 
     def to_gpytorch(self, inputs: Array, outputs: Array, noise: Array) -> Any:
         """A BoTorch model of f given ``outputs``, whose covariance about f is ``noise`` (see ``ReleasedGP``)."""
-        from .released_gp import ReleasedGP
+        from .gpytorch_models import ReleasedGP
 
         return ReleasedGP(self.kernel, self.mean, self.noise, inputs, outputs, noise)
 

@@ -4,10 +4,10 @@ It takes releases, ledgers, trade-offs and audits, which do not import it. It gi
 """
 
 from .comparisons import plot_audit, plot_history, plot_tradeoff
-from .curves import plot_both, plot_floor, plot_floor_along, plot_partial, plot_release, plot_slices
+from .curves import plot_both, plot_floor, plot_floor_along, plot_partial, plot_release, plot_slices, plot_trajectory
 from .maps import plot_covariance, plot_noise_map, plot_std_map
 from .report_page import check_page, report, write_report
-from .style import (
+from .view import (
     BAND,
     DASHED,
     FLOOR,
@@ -26,4 +26,3 @@ from .style import (
     plain_axes,
     value_axes,
 )
-from .trajectory import plot_trajectory

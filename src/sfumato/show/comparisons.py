@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentFormatter
 
 from ..evaluate import OWNER_ONLY, Audit, Outcome, number, share
-from .style import (
+from .view import (
     FLOOR,
     ORANGE,
     PUBLISHED,

@@ -13,8 +13,7 @@ from ..data import Outputs, sample_places
 from ..design import Mechanism
 from ..errors import InputError
 from ..release import Release
-from .style import DIVERGING, PUBLISHED, SEQUENTIAL, colour_bar, legend_above, new_axes
-from .view import View
+from .view import DIVERGING, PUBLISHED, SEQUENTIAL, View, colour_bar, legend_above, new_axes
 
 #: Inputs on each side of a map, and of the finer one that the border of a region is drawn on.
 SIDE, FINE = 81, 401
