@@ -43,7 +43,7 @@ class TestEveryKindOfOutputs:
 
 def test_none_stands_for_the_only_output() -> None:
     assert ONE.number(None) == ONLY.number(None) == 0
-    with pytest.raises(InputError, match="output is missing; this is about several: choose one of 'r', 'v'"):
+    with pytest.raises(InputError, match="output is missing, and there are 2 outputs; choose one of 'r', 'v'"):
         BOTH.number(None)
 
 

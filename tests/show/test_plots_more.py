@@ -231,7 +231,7 @@ def test_wrong_dimensions_are_refused_in_words(line: sf.Release, release: sf.Rel
         plot_floor_along(release, "height")
     with pytest.raises(sf.InputError, match="of is 'wage', but this release is about 'income'"):
         plot_partial(release, "age", of="wage")
-    with pytest.raises(sf.InputError, match="of is missing; this is about several: choose one of 'r', 'theta'"):
+    with pytest.raises(sf.InputError, match="of is missing, and there are 2 outputs; choose one of 'r', 'theta'"):
         plot_floor_along(path, "t")
     with pytest.raises(sf.InputError, match="release is a Mechanism"):
         plot_std_map(sf.protect(sf.Prior(matern(0.4), noise=0.1), T, sf.Points([[0.5]]), 0.5))  # type: ignore[arg-type]

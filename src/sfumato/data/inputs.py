@@ -82,7 +82,7 @@ class Outputs:
             return 0
         listed = ", ".join(map(repr, self.names))
         if name is None:
-            raise InputError(f"{argument} is missing; this is about several: choose one of {listed}.")
+            raise InputError(f"{argument} is missing, and there are {len(self)} outputs; choose one of {listed}.")
         if not isinstance(name, str) or name not in self.names:
             alone = f", but this release is about {listed} alone; leave it out."
             remedy = f"; choose one of {listed}." if self.numbered else alone

@@ -1,8 +1,8 @@
 """Curves of a release along one input: what was published, what readers conclude, and what they cannot know.
 
 The first three pictures are for releases over one input. The next are for any number of inputs, seen along one column
-at a time. The last is a path in the plane: two outputs over one input. Every function draws on the axes it is given, or on a new figure of its own, and returns the axes;
-pyplot's global state is never touched.
+at a time. The last is a path in the plane: two outputs over one input. Every function draws on the
+axes it is given, or on a new figure of its own, and returns the axes; pyplot's global state is never touched.
 """
 
 from __future__ import annotations
