@@ -1,4 +1,4 @@
-"""The arrays that numbers come in: float64, truth values, places; and places that are spread evenly."""
+"""The arrays that numbers come in, float64 and how exact it is, truth values, places; and places spread evenly."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Index: TypeAlias = npt.NDArray[np.intp]
+
+#: u = 2⁻⁵²: twice the largest relative error of one operation in float64 (docs/roundoff.md).
+UNIT = float(np.finfo(np.float64).eps)
 
 
 def frozen(values: Array) -> Array:

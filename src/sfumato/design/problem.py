@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 import torch
 
-from ..arrays import Array, Mask
+from ..arrays import UNIT, Array, Mask
 from ..data import Inputs
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, squared_norms
 from ..models import Prior
@@ -413,7 +413,7 @@ class Program:
         for exposure, root in zip(exposures, roots, strict=True):
             squares = root**2
             largest = max(largest, float(np.max(np.sum(squares, axis=1) if exposure.joint else squares, initial=0.0)))
-        level = exposures[0].size * float(np.finfo(float).eps) * largest
+        level = exposures[0].size * UNIT * largest
         shift = max(exposure.shift(level) for exposure in exposures)
         if problem.joint and problem.structure == "full" and len(roots) == 1:
             return Solution(self.solver.closed_form.noise(roots[0], level, shift))

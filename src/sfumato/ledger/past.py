@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
-from ..arrays import Array, Index, Mask
+from ..arrays import UNIT, Array, Index, Mask
 from ..data import Inputs
 from ..design import RowsExposure
 from ..errors import BudgetError
@@ -33,7 +33,7 @@ from ..promise import (
     error_variances,
     same_measurement,
 )
-from ..proof import FACTORED, UNIT
+from ..proof import FACTORED
 from ..regions import Region
 from .promises import Promise
 

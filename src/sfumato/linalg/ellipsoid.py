@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from ..arrays import Array
+from ..arrays import UNIT, Array
 from ..errors import InputError
 
 #: Exchanges tried, besides one for each column, before the gap is closed with Newton steps instead.
@@ -29,8 +29,6 @@ _MOST_COLUMNS = 8192
 _REFRESH = 200
 #: Newton steps at most, and the share of the way to the border that each may go.
 _MOST_STEPS, _TO_THE_BORDER = 60, 0.99
-
-_UNIT = float(np.finfo(np.float64).eps)
 
 
 def interior_design(W: Array, accuracy: float) -> tuple[Array, int]:
@@ -224,7 +222,7 @@ def smallest_ellipsoid(columns: Any, accuracy: float = 1e-7) -> Ellipsoid:
     there = np.any(C != 0.0, axis=0)
     scaled = C[:, there] / size
     U, s, W = np.linalg.svd(scaled, full_matrices=False)
-    rank = int(np.sum(s > max(scaled.shape) * _UNIT * s[0]))
+    rank = int(np.sum(s > max(scaled.shape) * UNIT * s[0]))
     spread = 2.0 * (float(np.sum(np.log(s[:rank]))) + rank * math.log(size))
     if rank == scaled.shape[1]:
         # c_iᵀ (C Cᵀ)⁺ c_i is a diagonal entry of a projection, so it is at most 1 for any C
@@ -235,7 +233,7 @@ def smallest_ellipsoid(columns: Any, accuracy: float = 1e-7) -> Ellipsoid:
     best, iterations = optimal_design(W, accuracy / 2)
     design, axes = (W * best) @ W.T, U[:, :rank] * s[:rank]
     # what the factors leave of a column c: ‖c‖ ≤ ‖ĉ‖ + ‖c − ĉ‖ in the norm of M, so ĉ must leave room for it
-    left = float(np.max(np.linalg.norm(scaled - axes @ W, axis=0))) + 2.0 * math.sqrt(rank) * _UNIT
+    left = float(np.max(np.linalg.norm(scaled - axes @ W, axis=0))) + 2.0 * math.sqrt(rank) * UNIT
     margin = accuracy / (32.0 * rank)
     room = margin + left / (s[rank - 1] * math.sqrt(np.linalg.eigvalsh(design)[0]))
     shift = 0.0

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.special
 
-from ..arrays import Array
+from ..arrays import UNIT, Array
 
 #: Below it K_ν(z) is Γ(ν)(2/z)^ν/2 to round-off, if it is large at all.
 SMALL = 1.0e-8
@@ -175,7 +175,7 @@ class RadialIntegral:
         with np.errstate(over="ignore", invalid="ignore"):
             whole = step * psi.density(rho) * rho**psi.dimension
             quick = step * np.abs(psi.quick(rho)) * rho**psi.dimension
-        noise = psi.log_size * np.finfo(float).eps
+        noise = psi.log_size * UNIT
         # a difference of two equal numbers is round-off: it says nothing of where the quick part ends
         seen = quick > np.maximum(NEGLIGIBLE * np.sum(whole), 8.0 * noise * whole)
         end = int(np.flatnonzero(seen)[-1]) + 1 if np.any(seen) else 1

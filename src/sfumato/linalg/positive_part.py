@@ -18,7 +18,7 @@ import scipy.linalg
 import torch
 from scipy.linalg import lapack
 
-from ..arrays import Array
+from ..arrays import UNIT, Array
 from ..errors import InputError
 
 
@@ -45,10 +45,10 @@ def positive_part_there(B: torch.Tensor) -> torch.Tensor:
     return factor
 
 
-#: u = 2⁻⁵³, the largest relative error of one operation in float64.
-UNIT = float(np.finfo(np.float64).eps) / 2
+#: ε = 2⁻⁵³, the largest relative error of one operation in float64.
+EPSILON = UNIT / 2
 
-#: The first shift is this many n·u·‖B‖; where the proof fails with it, it is doubled (docs/roundoff.md).
+#: The first shift is this many n·ε·‖B‖; where the proof fails with it, it is doubled (docs/roundoff.md).
 FIRST_SHIFT = 4.0
 
 #: Of Newton's steps at most; ten are enough where eigenvalues differ by a factor of 10¹⁶.
@@ -65,7 +65,7 @@ class SignedPart:
 
 
 def positive_part_by_sign(B: Array) -> SignedPart:
-    """F and s for the symmetric matrix ``B``; s is of the size of the round-off in B, n u ‖B‖.
+    """F and s for the symmetric matrix ``B``; s is of the size of the round-off in B, n ε ‖B‖.
 
     Guarantee: ``F Fᵀ + s I ⪰ B`` holds for the float64 numbers F, s and B in exact arithmetic.
 
@@ -89,7 +89,7 @@ def _in_units(B: Array) -> SignedPart:
     if covers(nothing, 0.0, B):
         return SignedPart(nothing, 0.0, 0)
     norm = min(float(np.linalg.norm(B)), float(np.max(np.sum(np.abs(B), axis=1))))
-    shift = FIRST_SHIFT * n * UNIT * norm
+    shift = FIRST_SHIFT * n * EPSILON * norm
     while True:
         lowered = B - shift * np.eye(n)
         try:
@@ -125,7 +125,7 @@ def matrix_sign(X: Array) -> tuple[Array, int]:
 def covers(factor: Array, shift: float, B: Array) -> bool:
     """True only if ``F Fᵀ + s I ⪰ B`` in exact arithmetic.
 
-    A Cholesky factorisation that runs to its end proves ``X ⪰ −c I`` with ``c = (n + 2) u Tr X`` (Rump 2006); c and the
+    A Cholesky factorisation that runs to its end proves ``X ⪰ −c I`` with ``c = (n + 2) ε Tr X`` (Rump 2006); c and the
     round-off in X itself are taken off first.
     """
     n, rank = factor.shape
@@ -134,7 +134,7 @@ def covers(factor: Array, shift: float, B: Array) -> bool:
     X = factor @ factor.T - B
     size = float(np.sum(factor**2)) + float(np.linalg.norm(B))
     trace = float(np.trace(X)) + n * shift
-    margin = 1.01 * UNIT * ((n + 2) * max(trace, 0.0) + (rank + 4) * size + 4 * shift)
+    margin = 1.01 * EPSILON * ((n + 2) * max(trace, 0.0) + (rank + 4) * size + 4 * shift)
     X[np.diag_indices_from(X)] += shift - margin
     return bool(lapack.dpotrf(np.ascontiguousarray(X).T, lower=1, clean=0, overwrite_a=1)[1] == 0)
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from ..arrays import Array
-
-_UNIT = float(np.finfo(np.float64).eps)
+from ..arrays import UNIT, Array
 
 #: Eigenvalues of A + B below this many n · 2.2e-16 of the largest are round-off: no noise is counted on there.
 PARALLEL_SUM = 8.0
@@ -31,7 +29,7 @@ class Whitening:
     @classmethod
     def of(cls, matrix: Array) -> Whitening:
         """Directions count whose eigenvalues are above n · 2.2e-16 of the largest."""
-        cutoff = matrix.shape[0] * _UNIT
+        cutoff = matrix.shape[0] * UNIT
         try:
             lower = np.asarray(scipy.linalg.cholesky(matrix, lower=True, check_finite=False))
             if np.min(np.diag(lower)) ** 2 > cutoff * np.max(np.diag(matrix)):
@@ -116,7 +114,7 @@ def parallel_sum_factor(A: Array, B: Array) -> tuple[Array, float]:
     """
     total = (A + B + (A + B).T) / 2.0
     values, vectors = scipy.linalg.eigh(total, check_finite=False)
-    error = PARALLEL_SUM * len(values) * _UNIT * max(float(values[-1]), 0.0)
+    error = PARALLEL_SUM * len(values) * UNIT * max(float(values[-1]), 0.0)
     keep = values > error
     root = np.sqrt(values[keep])
     whitened = (vectors[:, keep] / root).T @ A @ (vectors[:, keep] / root)

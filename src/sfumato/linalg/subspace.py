@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 import torch
 
+from ..arrays import UNIT
 from .threads import torch_threads
-
-UNIT = torch.finfo(torch.float64).eps
 
 #: Round-off that counts against us (docs/roundoff.md), in units of 2.2e-16: that of U = P R and of W as A⁻¹ sees it,
 #: that of the small eigensolver, and of U itself, below which a direction of U is left out.

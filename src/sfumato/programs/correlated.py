@@ -188,6 +188,9 @@ WHOLE = 48
 #: Eigenvalues of T below this many τ are the barrier's, not the noise's.
 NEGLIGIBLE = 20.0
 
+#: Directions of U below this share of the largest are its round-off.
+SMALLEST = 1e-15
+
 #: Columns u with ``uᵀA⁻¹u ≤ 1 − NEARLY`` are met by any noise, also after round-off.
 NEARLY = 1e-6
 
@@ -418,5 +421,5 @@ def _working(view: View, taken: set[int], start: Array | None) -> Index:
 def _thin(root: Array) -> Array:
     """A matrix with the same ``U Uᵀ`` and no more columns than its rank."""
     vectors, values, _ = scipy.linalg.svd(root, full_matrices=False, check_finite=False)
-    keep = values > 1e-15 * np.max(values, initial=0.0)
+    keep = values > SMALLEST * np.max(values, initial=0.0)
     return np.asarray(vectors[:, keep] * values[keep])

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from ..arrays import Array, Mask
+from ..arrays import UNIT, Array, Mask
 from ..errors import GuaranteeError, InputError
 from .demand import Demand, lower_bound
 from .diagonal_solver import Multiplier, interior_point, solve_half
@@ -175,7 +175,7 @@ def _feasible(demands: Sequence[Demand], d: Array, costs: Array, accuracy: float
 def _raised(demands: Sequence[Demand], d: Array, typical: Array, accuracy: float, limit: float) -> Array | None:
     """The first ``d + ε · lift``, ε ≤ ``limit``, that meets the demands with room for round-off; lift is nearly d."""
     lift = np.where(d > 0.0, 0.99 * d + 0.01 * typical, 0.0)
-    room = 1.0 - CHECKED * float(np.finfo(np.float64).eps) * d.shape[0]
+    room = 1.0 - CHECKED * UNIT * d.shape[0]
     extra, step, worst = 0.0, 1e-3 * accuracy, _worst(demands, d)
     while not worst <= room:
         extra += step

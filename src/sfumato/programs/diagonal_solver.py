@@ -20,7 +20,7 @@ from functools import reduce
 import numpy as np
 from scipy.linalg import lapack
 
-from ..arrays import Array
+from ..arrays import UNIT, Array
 from .demand import Demand, inner, root_of, symmetric, times
 
 
@@ -205,7 +205,6 @@ def longest(X: Array, root: Array, step: Array) -> float:
 
 #: Steps at most, steps without a better bound at most, and how often a step is shortened when too much would be learnt.
 STEPS, PATIENCE, SHORTER = 80, 8, 5
-ROUND_OFF = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +244,7 @@ class Point:
     @property
     def blur(self) -> float:
         """The round-off in ``bound``, a difference of ``⟨U Uᵀ, Λ⟩`` and ``⟨A, Λ⟩``."""
-        return ROUND_OFF * sum(part.size for part in self.parts)
+        return UNIT * sum(part.size for part in self.parts)
 
     @property
     def slackness(self) -> float:

@@ -10,6 +10,6 @@ from .findings import findings_on_design, learnt_inside
 from .optimality import objective
 from .probing import far_apart, places_between_rows, starts, walk
 from .related_outputs import look_alike, one_by_one
-from .roundoff import FACTORED, TOLERANCE, UNIT
+from .roundoff import FACTORED, TOLERANCE
 from .sums import Features, Summary, VirtualRows, noise_coefficients, summarise
 from .words import SAME_FLOOR, floor_range, free_columns

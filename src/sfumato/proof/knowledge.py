@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 import torch
 
-from ..arrays import Array
+from ..arrays import UNIT, Array
 from ..data import among
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, solve_lower, squared_norms, units
 from ..noise import ErrorCovariance, FunctionalNoise
@@ -30,7 +30,6 @@ from .roundoff import (
     FACTORED_SUMS,
     SOLVED,
     SOLVED_SUMS,
-    UNIT,
 )
 from .sums import Features, Summary, inverse, noise_coefficients
 

@@ -1,15 +1,10 @@
 """Round-off counts against the promise: every factor that the certificate stands on, with its reason.
 
 ``docs/roundoff.md`` derives them. What round-off could hide is subtracted from covariances before they are inverted,
-and added to what a reader may have learnt. Factors are in units of u (``UNIT``).
+and added to what a reader may have learnt. Factors are in units of u = 2⁻⁵² (``UNIT`` in arrays.py).
 """
 
 from __future__ import annotations
-
-import numpy as np
-
-#: u = 2⁻⁵²: twice the largest relative error of one operation in float64.
-UNIT = float(np.finfo(np.float64).eps)
 
 #: Ratios are promised to within this much; it is far above round-off and far below anything one can see.
 TOLERANCE = 1e-9
@@ -29,7 +24,7 @@ SOLVED = 4.0
 #: Δ must be this many times as large as what round-off in the kernel may change in it, or nothing is promised.
 DELTA_TO_SPARE = 4.0
 
-# What a reader knows from sums over many rows (sums.py). There are p features.
+# What a reader knows from sums over many rows (sums.py, knowledge.py). There are p features.
 
 #: Round-off in L makes features too large by at most this many √p·u·‖K_ZZ‖ times how much each amplifies it.
 FEATURE = 4.0

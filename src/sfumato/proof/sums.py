@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 import torch
 
-from ..arrays import Array
+from ..arrays import UNIT, Array
 from ..data import Done, Engine, Inputs, Part, Totals
 from ..errors import InputError
 from ..linalg import solve_lower
@@ -26,7 +26,7 @@ from ..machine import free_memory
 from ..models import Prior, kernel_diagonal, kernel_matrix
 from ..noise import FunctionalNoise
 from ..promise import Design
-from .roundoff import FEATURE, GRAM, SUMMED, UNIT
+from .roundoff import FEATURE, GRAM, SUMMED
 
 #: How many rows of features are made at a time on a CPU: few enough to stay in its caches.
 ROWS_ON_CPU = 1024

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import scipy.linalg
 
-from ..arrays import Array
+from ..arrays import UNIT, Array
 from ..data import Done, Engine, Inputs, MemoryInputs, among
 from ..linalg import solve_lower
 from ..models import GaussianProcess, Prior
@@ -78,7 +78,8 @@ def predict_with(process: GaussianProcess, new: Inputs, rows: int) -> Prediction
     return Prediction(mean, std, lambda: process.covariance(new), index=new.index)
 
 
-_UNIT = float(np.finfo(np.float64).eps)
+#: Error bars allow for this many √n·u·‖M‖ of round-off in the matrix M that is factored.
+FACTORED = 64.0
 
 #: What the features may leave out at all rows together, as a share of V: about twice that is what error bars lose.
 SHARE_LEFT_OUT = 0.02
@@ -119,7 +120,7 @@ class CompressedPosterior:
         sources[: len(own), : len(own)] = np.diag(np.sqrt(own.shares))
         sources[:, len(own) :] = coefficients
         total = sources.T @ summary.precision(0) @ sources
-        error = 64 * _UNIT * np.sqrt(len(total)) * float(np.linalg.norm(total, ord=np.inf))
+        error = FACTORED * UNIT * np.sqrt(len(total)) * float(np.linalg.norm(total, ord=np.inf))
         total[np.diag_indices_from(total)] += 1.0
         lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
         weights = scipy.linalg.cho_solve((lower, True), sources.T @ summary.projection, check_finite=False)
