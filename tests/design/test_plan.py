@@ -119,7 +119,7 @@ def test_the_text_names_method_rows_time_and_memory():
     text = str(Plan("compressed", 12_000_000, seconds=300.0, bytes=2.5 * GIB, centres=640))
     assert text == '12,000,000 rows: method="compressed", 640 centres, about 5 min and 2.5 GiB of memory'
     text = str(exact_plan(problem().size))
-    assert text.startswith('6,000 rows: method="subspace", about ')
+    assert text.startswith('6,000 rows: method="subspace" (eigh beyond 600 sensitive inputs), about ')
     assert text.endswith(" GiB of memory")
 
 

@@ -123,11 +123,14 @@ def _protect_table(
     mechanism = _design(table, asked, fit, noise, account, not files.json)
     values: Any = {name: table[name] for name in outputs.released}
     name = None if outputs.several else outputs.released[0]
-    release = mechanism.release(values if name is None else values[name], output_name=name, resolution=noise.resolution)
+    y = values if name is None else values[name]
+    with findings_are_shown_later():
+        release = mechanism.release(y, output_name=name, resolution=noise.resolution)
     with _counted_by(account.ledger):
         _write(release, account, files)
         left = None if book is None else book.remaining()
-    certificate = mechanism.certificate
+    # what only the owner may know is shown here, and is not in the file
+    certificate = release.certificate.with_findings(*mechanism.findings_on(y))
     if files.json:
         made: dict[str, Any] = {
             "release": files.out,

@@ -18,7 +18,7 @@ from ..errors import GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..noise import SecretKey
 from ..progress import progress as show_progress
-from ..promise import Design, Guarantee, Structure, Tolerance, WithDesign, warn_of
+from ..promise import Design, Finding, Guarantee, Structure, Tolerance, WithDesign, warn_of
 from ..proof import Certificate, examine, look_alike
 from ..regions import Region
 from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
@@ -86,7 +86,7 @@ class Mechanism(WithDesign):
             unsafe_seed=unsafe_seed,
             device=self.plan.device or "cpu",
         )
-        warn_of(look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior))
+        warn_of(self.findings_on(y))
         if self._recorder is not None:
             # before anybody sees it: what is interrupted now counts as published
             self._recorder(release)
@@ -102,6 +102,10 @@ class Mechanism(WithDesign):
                     stacklevel=2,
                 )
         return release
+
+    def findings_on(self, y: Any) -> tuple[Finding, ...]:
+        """What the values themselves show, and only their owner may know: it is never part of a release."""
+        return look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior)
 
     def release_to(
         self,

@@ -82,8 +82,9 @@ class Plan:
     def __str__(self) -> str:
         size = f", {self.centres} centres" if self.centres else ""
         place = f" on {self.device}" if self.device else ""
+        beyond = f" (eigh beyond {self.most_sensitive:,} sensitive inputs)" if self.method == "subspace" else ""
         return (
-            f'{self.rows:,} rows: method="{self.method}"{size}{place}, about {_time(self.seconds)} and '
+            f'{self.rows:,} rows: method="{self.method}"{beyond}{size}{place}, about {_time(self.seconds)} and '
             f"{self.bytes / GIB:.2g} GiB of memory"
         )
 

@@ -10,7 +10,16 @@ from typing import Any, get_args
 
 import numpy as np
 
-from ..design import AskedCover, Mechanism, NoCover, asked_problem, certified_design, check_choice, exact_plan
+from ..design import (
+    AskedCover,
+    Mechanism,
+    NoCover,
+    asked_problem,
+    certified_design,
+    check_choice,
+    check_memory,
+    exact_plan,
+)
 from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..noise import SecretKey, no_noise
@@ -118,7 +127,9 @@ class Ledger:
         _check_share(share)
         _check_how(how)
         asked = asked_problem(prior, X, region, alpha, **how)
-        asked = replace(asked, plan=exact_plan(asked.size))
+        plan = exact_plan(asked.size)
+        check_memory(plan)
+        asked = replace(asked, plan=plan)
         if not asked.inputs.outputs.numbered and (not isinstance(output_name, str) or not output_name):
             raise InputError(f"output_name is {output_name!r}; give the name of what is released.")
         chain = self.chain()
@@ -153,7 +164,7 @@ class Ledger:
         def recorder(release: Release) -> None:
             self._commit(release, following, chain.head)
 
-        return Mechanism(design, certificate, SecretKey.fresh(), _recorder=recorder, _output_name=name)
+        return Mechanism(design, certificate, SecretKey.fresh(), plan, _recorder=recorder, _output_name=name)
 
     def record(self, release: Release, *, remeasured: bool = False) -> Certificate:
         """Write down what a release revealed that was made elsewhere; its promise binds from now on.

@@ -155,22 +155,21 @@ def findings_on_design(design: Design, spill: float) -> Iterator[Finding]:
 
 
 def _on_parameters(design: Design) -> Iterator[Finding]:
-    """Where the published parameters of the prior come from."""
+    """Where the published parameters of the prior come from; a file does not show it, so good news is not believed."""
     report = design.prior.fit_report
-    if report is None:
-        yield Finding(
-            "parameters-unknown",
-            "low",
-            "Were the parameters of the model learnt from the sensitive rows? Mean, variance, lengthscale and error "
-            "variance are published. Learnt from the rows inside the region, they carry a little of the secret, which "
-            "is not accounted for.",
-            _LEARN_OUTSIDE,
-        )
-        return
     inside = int(np.sum(design.region.contains_for_any_output(design.representatives.values)))
     whole = len(design.representatives) == len(design.inputs)
-    if report.rows_excluded < (inside if whole else min(inside, 1)):
+    if report is not None and report.rows_excluded < (inside if whole else min(inside, 1)):
         yield learnt_inside(report.rows_used, report.rows_excluded)
+        return
+    yield Finding(
+        "parameters-unknown",
+        "low",
+        "Were the parameters of the model learnt from the sensitive rows? Mean, variance, lengthscale and error "
+        "variance are published. Learnt from the rows inside the region, they carry a little of the secret, which "
+        "is not accounted for.",
+        _LEARN_OUTSIDE,
+    )
 
 
 def learnt_inside(rows_used: int, rows_excluded: int = 0) -> Finding:
