@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sfumato.evaluate.baselines import prediction_map
+from sfumato.evaluate.rivals import prediction_map
 from sfumato.linalg.ellipsoid import smallest_ellipsoid
 
 from .harness import Options, in_turn, medians, run, table, timed

@@ -12,9 +12,8 @@ import pytest
 import sfumato as sf
 from kernels import matern, rbf
 from sfumato.evaluate.audits import adversaries
-from sfumato.evaluate.informed_readers import bayes, bayes_with, holds_rows, knows_physics
 from sfumato.evaluate.mechanical_attacks import averaging, find_seed, grid_of, joins, possible_noise
-from sfumato.evaluate.refits import refits
+from sfumato.evaluate.statistical_attacks import bayes, bayes_with, holds_rows, knows_physics, refits
 from sfumato.evaluate.target import Adversary, NotTriedError, Outcome, Target, judge, judged_inputs, target_for
 from sfumato.noise.entropy import round_outputs
 from sfumato.noise.noise import no_noise

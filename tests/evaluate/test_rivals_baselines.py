@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from kernels import matern, rbf
-from sfumato.evaluate.baselines import dropout, stationary
+from sfumato.evaluate.rivals import dropout, stationary
 
 T = np.linspace(0.0, 3.0, 61)
 Y = np.sin(2 * np.pi * T) + 4.0

@@ -14,8 +14,7 @@ import sfumato as sf
 from kernels import matern, rbf
 from oracles import exact, forward50
 from sfumato.data.orbit import STATES, simulate, training_grid
-from sfumato.evaluate.baselines import prediction_map
-from sfumato.evaluate.differential_privacy import Budget, cloak, function_norms, standard_dp
+from sfumato.evaluate.rivals import Budget, cloak, function_norms, prediction_map, standard_dp
 from sfumato.linalg.ellipsoid import smallest_ellipsoid
 
 T = np.linspace(0.0, 3.0, 31)

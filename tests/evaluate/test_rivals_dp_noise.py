@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError
-from sfumato.evaluate.differential_privacy import exact_epsilon, log_delta, noise_multiplier
+from sfumato.evaluate.rivals import exact_epsilon, log_delta, noise_multiplier
 
 BUDGETS = [(0.01, 1e-6), (0.3, 0.01), (0.5, 0.01), (1.0, 0.01), (1.0, 1e-12), (4.0, 1e-5), (30.0, 1e-8), (1e-3, 0.5)]
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import sfumato as sf
 from kernels import matern
-from sfumato.evaluate.differential_privacy import Budget, cloak
+from sfumato.evaluate.rivals import Budget, cloak
 from sfumato.evaluate.tradeoff_readers import DELTA, measured_error, places_to_look
 
 T = np.linspace(0.0, 3.0, 31)

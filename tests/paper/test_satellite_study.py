@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 
 from sfumato import InputError
 from sfumato.data.orbit import STATES, simulate
-from sfumato.evaluate.baselines import stationary
+from sfumato.evaluate.rivals import stationary
 from sfumato.paper.satellite_figures import draw_all
 from sfumato.paper.satellite_study import (
     TIMES,

@@ -12,8 +12,7 @@ from kernels import matern, rbf
 from oracles import DIGITS, exact, forward50, rbf50
 from sfumato.data.inputs import as_inputs
 from sfumato.data.parts import ArrayPart, Here
-from sfumato.proof.centres import choose_centres
-from sfumato.proof.sums import Features, Gram, inverse, summarise
+from sfumato.proof.sums import Features, Gram, choose_centres, inverse, summarise
 
 
 def summary_of(priors, features, X, weights=None, outputs=None):

@@ -5,8 +5,6 @@ published. It gives errors of adversaries in multiples of the floor, and tables 
 """
 
 from .audits import AUDIT_HEADER, OWNER_ONLY, Audit, audit
-from .baselines import dropout, solve_positive, stationary
-from .differential_privacy import Budget, PrivatePredictions, cloak, standard_dp, unsafe_normals
+from .rivals import Budget, PrivatePredictions, cloak, dropout, solve_positive, standard_dp, stationary, unsafe_normals
 from .target import Outcome
-from .tradeoff_table import TRADEOFF_HEADER, WIDE_ONLY, Tradeoff, cells, notes, number, share
-from .tradeoffs import tradeoff
+from .tradeoffs import TRADEOFF_HEADER, WIDE_ONLY, Tradeoff, cells, notes, number, share, tradeoff

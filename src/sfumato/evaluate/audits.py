@@ -12,7 +12,8 @@ import numpy as np
 from ..arrays import Array
 from ..progress import progress as show_progress
 from ..release import Release, digest_outputs
-from .informed_readers import (
+from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins, knows_grid, low_bits
+from .statistical_attacks import (
     LENGTHSCALE_FACTORS,
     bayes,
     bayes_with,
@@ -23,9 +24,9 @@ from .informed_readers import (
     less_noise,
     looks_between_rows,
     other_lengthscales,
+    refit,
+    stationary,
 )
-from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins, knows_grid, low_bits
-from .refits import refit, stationary
 from .target import Adversary, NotTriedError, Outcome, Skipped, Target, judge, target_for
 
 # What to do against each adversary; a message puts "Remedy: " in front.

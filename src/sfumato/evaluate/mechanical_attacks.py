@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..linalg import Whitening
 from ..noise import Noise, SecretKey, round_outputs
 from ..release import UNSAFE_MESSAGE, Release, rounded
-from .informed_readers import bayes
+from .statistical_attacks import bayes
 from .target import MOST_ROWS, Estimate, Evidence, NotTriedError, Target
 
 #: A row is decoded where one grid value is this probable.

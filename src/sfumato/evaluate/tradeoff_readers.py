@@ -22,8 +22,7 @@ from ..noise import no_noise
 from ..promise import Design, FractionTolerance
 from ..regions import Region
 from ..release import CompressedPosterior
-from .baselines import prediction_map
-from .differential_privacy import exact_epsilon, noise_multiplier
+from .rivals import exact_epsilon, noise_multiplier, prediction_map
 
 #: δ of DP-Cloaking in a comparison, and the ε between which its noise is looked for.
 DELTA = 0.01

@@ -32,13 +32,18 @@ from ..promise import (
     verdict,
 )
 from ..text import plain
-from .findings import finding_on_promise, findings_on_check, findings_on_compression, findings_on_design
+from .findings import (
+    finding_on_promise,
+    findings_on_check,
+    findings_on_compression,
+    findings_on_design,
+    promise_in_words,
+)
 from .knowledge import ExactKnowledge, Knowledge, KnowledgeFromSums
 from .optimality import Optimality, compressed_optimality, optimality
 from .probing import places_between_rows, starts, walk
 from .roundoff import TOLERANCE
 from .sums import Summary, summary_of
-from .words import promise_in_words
 
 #: The check probes this batch of the region's inputs; designs probe other batches.
 FRESH_BATCH = 1

@@ -4,9 +4,6 @@ It takes numbers, column names and text. It gives regions that say what they con
 to put them into words.
 """
 
-from .by_output import MOST_OUTPUTS, OutputRegion
+from .reading import Token, Tokens, parse_region, region_from_tree
 from .region import Intersection, Points, Region, Union, bound_points
-from .shapes import Ball, Box, Everywhere
-from .text import parse_region
-from .tokens import Token, Tokens
-from .tree import region_from_tree
+from .shapes import MOST_OUTPUTS, Ball, Box, Everywhere, OutputRegion

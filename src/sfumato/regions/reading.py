@@ -1,6 +1,7 @@
-"""Regions written as text, such as ``75 <= AGEP <= 100 and PUMA <= 2000``: a recursive-descent parser.
+"""Regions read from text that people write, and from plain trees, which may come from an untrusted file.
 
-Grammar::
+Text, such as ``75 <= AGEP <= 100 and PUMA <= 2000``, is cut into tokens that know their place and read by a
+recursive-descent parser. Its grammar::
 
     either     = both ("or" both)*
     both       = part ("and" part)*
@@ -12,15 +13,32 @@ Grammar::
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
-from ..errors import InputError
+from ..data import MemoryInputs
+from ..errors import FormatError, InputError
 from ..text import close_match, number_text
-from .checks import name_text, shown
-from .region import Region, Union
-from .shapes import Box
-from .tokens import Token, Tokens
+from ..tree_checks import items, matrix, node, number, positive, text, texts, whole
+from .region import MOST_DEPTH, MOST_NODES, Intersection, Points, Region, Union, name_text, shown
+from .shapes import MOST_OUTPUTS, Ball, Box, Everywhere, OutputRegion
+
+#: Longer texts are refused unread.
+_MOST_CHARACTERS = 20_000
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+      | (?P<number>(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+\-−]?[0-9]+)?)
+      | (?P<quoted>`(?:[^`]|``)*`|"(?:[^"]|"")*")
+      | (?P<name>[^\W\d][\w.]*)
+      | (?P<comparison><=|>=|==|!=|<>|=<|=>|[<>=≤≥≠])
+      | (?P<sign>[+\-−])
+      | (?P<mark>[(),/])
+      | (?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
 
 _MOST_PARENTHESES, _MOST_BOXES = 40, 200
 
@@ -37,6 +55,95 @@ _HINTS = {
 }
 
 Bounds: TypeAlias = dict[str, tuple[float, float]]
+
+#: The entries that each kind of region has in a tree.
+_ENTRIES = {
+    "box": ("columns", "lower", "upper", "free"),
+    "ball": ("centre", "radius"),
+    "points": ("columns", "points"),
+    "everywhere": (),
+    "union": ("members",),
+    "intersection": ("members",),
+    "outputs": ("parts",),
+}
+
+#: A file may name columns of this many characters, and points of this many rows and columns.
+_LONGEST_NAME, _MOST_POINTS, _MOST_COLUMNS = 1000, 1_000_000, 10_000
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of a text: its kind is number, name, comparison, sign, mark, other or end."""
+
+    kind: str
+    text: str
+    place: int
+    quoted: bool = False
+
+    def is_word(self, *words: str) -> bool:
+        """Whether it is one of these words of the language, and not a name in quotes."""
+        return self.kind == "name" and not self.quoted and self.text.casefold() in words
+
+    def is_mark(self, *marks: str) -> bool:
+        return self.kind in ("mark", "comparison") and self.text in marks
+
+    @property
+    def number(self) -> float:
+        """What a number says; NaN where it is none that floats have."""
+        try:
+            return float(self.text.replace("−", "-")) if self.kind == "number" else math.nan
+        except ValueError:  # underscores at odd places
+            return math.nan
+
+
+class Tokens:
+    """The tokens of ``text``, taken one after the other; ``what`` it is called in messages."""
+
+    def __init__(self, text: str, what: str, example: str) -> None:
+        if not isinstance(text, str):
+            raise InputError(f"the {what} is {shown(text)}; give text, as in {example}.")
+        if not text.strip():
+            raise InputError(f"the {what} is empty; write one such as {example}.")
+        if len(text) > _MOST_CHARACTERS:
+            raise InputError(f"the {what} has {len(text)} characters; at most {_MOST_CHARACTERS} are read.")
+        self.text, self.what = text, what
+        self._tokens = _cut(text)
+        self._next = 0
+
+    @property
+    def peek(self) -> Token:
+        """The next token, which stays where it is."""
+        return self._tokens[self._next]
+
+    def take(self) -> Token:
+        token = self.peek
+        self._next += token.kind != "end"
+        return token
+
+    def mistake(self, place: int, message: str) -> InputError:
+        """An error that shows ``place`` in the text."""
+        start, stop = max(place - 60, 0), place + 60
+        window = "".join(c if c.isprintable() else " " for c in self.text[start:stop])
+        before, after = "…" if start > 0 else "", "…" if stop < len(self.text) else ""
+        caret = " " * (len(before) + place - start) + "^"
+        return InputError(
+            f"the {self.what} is wrong at character {place + 1}: {message}\n  {before}{window}{after}\n  {caret}"
+        )
+
+    def unexpected(self, token: Token, expected: str) -> InputError:
+        found = "the text ends" if token.kind == "end" else f"found {token.text[:60]!r}"
+        return self.mistake(token.place, f"expected {expected}, but {found}.")
+
+
+def _cut(text: str) -> list[Token]:
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        kind, found = str(match.lastgroup), match.group()
+        if kind == "quoted":
+            tokens.append(Token("name", found[1:-1].replace(found[0] * 2, found[0]), match.start(), quoted=True))
+        elif kind != "space":
+            tokens.append(Token(kind, found, match.start()))
+    return [*tokens, Token("end", "", len(text))]
 
 
 def parse_region(text: str, columns: Sequence[str], free: str = "combinations") -> Region:
@@ -211,3 +318,75 @@ class _Parser:
 
 def _span(sign: str, value: float) -> tuple[float, float]:
     return (-math.inf if sign == "≤" else value, math.inf if sign == "≥" else value)
+
+
+def region_from_tree(tree: object) -> Region:
+    """The region that ``Region.to_tree`` wrote; anything else raises ``FormatError``, and no other exception."""
+    try:
+        return _Reader().region(tree, 1)
+    except InputError as error:  # what our own classes refuse is, in a file, damage
+        raise FormatError(f"the region is wrong: {error}") from None
+
+
+@dataclass
+class _Reader:
+    """Reads one tree and counts its nodes."""
+
+    nodes: int = field(default=0, init=False)
+
+    def region(self, tree: object, depth: int) -> Region:
+        self.nodes += 1
+        if depth > MOST_DEPTH or self.nodes > MOST_NODES:
+            raise FormatError(f"the region is nested more than {MOST_DEPTH} deep or has more than {MOST_NODES} parts.")
+        kind, entries = node(tree, "region", _ENTRIES)
+        if kind in ("union", "intersection"):
+            members = [self.region(member, depth + 1) for member in items(entries["members"], "members", least=1)]
+            return Union(members) if kind == "union" else Intersection(members)
+        if kind == "outputs":
+            return self._by_output(entries["parts"], depth)
+        return _SHAPES[kind](entries)
+
+    def _by_output(self, listed: object, depth: int) -> Region:
+        parts: dict[int, Region] = {}
+        for pair in items(listed, "parts", least=1, most=MOST_OUTPUTS):
+            given, part = items(pair, "an output and its region", 2, 2)
+            output = whole(given, "the number of an output", 0, MOST_OUTPUTS - 1)
+            if output in parts:
+                raise FormatError(f"the region names output {output} twice.")
+            parts[output] = self.region(part, depth + 1)
+        return OutputRegion(parts)
+
+
+def _box(entries: dict[str, Any]) -> Region:
+    lower, upper = (_bounds(entries[side], f"{side} bounds") for side in ("lower", "upper"))
+    columns, free = _columns(entries), text(entries["free"], "free", longest=20)
+    if columns is None:
+        return Box(lower, upper, free=free)
+    if len(columns) != len(lower) or len(columns) != len(upper):
+        raise FormatError(f"the box has {len(columns)} columns, {len(lower)} lower and {len(upper)} upper bounds.")
+    return Box(dict(zip(columns, zip(lower, upper, strict=True), strict=True)), free=free)
+
+
+def _bounds(values: object, what: str) -> list[float | None]:
+    return [None if value is None else number(value, what) for value in items(values, what, least=1)]
+
+
+def _ball(entries: dict[str, Any]) -> Region:
+    centre = [number(value, "centre") for value in items(entries["centre"], "centre", least=1)]
+    return Ball(centre, positive(entries["radius"], "radius"))
+
+
+def _points(entries: dict[str, Any]) -> Region:
+    values = Points(matrix(entries["points"], "points", _MOST_POINTS, _MOST_COLUMNS)).values
+    columns = _columns(entries)
+    if columns is not None and len(columns) != values.shape[1]:
+        raise FormatError(f"the points have {values.shape[1]} numbers each, but {len(columns)} columns.")
+    return Points(MemoryInputs(values, columns))
+
+
+def _columns(entries: dict[str, Any]) -> tuple[str, ...] | None:
+    columns = entries["columns"]
+    return None if columns is None else texts(columns, "columns", _LONGEST_NAME, distinct=True)
+
+
+_SHAPES = {"box": _box, "ball": _ball, "points": _points, "everywhere": lambda _: Everywhere()}
