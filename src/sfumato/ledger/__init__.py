@@ -5,7 +5,6 @@ certificates of all releases together, and what is left of each promise.
 """
 
 from .chained_file import Chain
-from .ledger import Ledger
+from .ledger import Ledger, Remaining
 from .past import Published
 from .promises import promises_of
-from .remaining import Remaining

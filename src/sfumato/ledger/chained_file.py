@@ -68,22 +68,20 @@ class Torn:
 
 @dataclass(frozen=True)
 class Chain:
-    """What the file says: its entries, and what interrupted writes have left.
+    """What the file says: its ``lines``, a header and then entries, and what interrupted writes have left.
 
     ``torn`` is at the end and still unnamed; ``repaired`` lies between lines, named by the next of them. ``unfinished``
     is what has to be written before the next line, piece by piece.
     """
 
-    entries: tuple[Entry, ...] = ()
-    header: Entry | None = None
+    lines: tuple[Entry, ...] = ()
     torn: Torn | None = None
     repaired: tuple[Torn, ...] = ()
     unfinished: tuple[bytes, ...] = ()
 
     @property
-    def lines(self) -> tuple[Entry, ...]:
-        """The header, if there is one, and the entries."""
-        return self.entries if self.header is None else (self.header, *self.entries)
+    def entries(self) -> tuple[Entry, ...]:
+        return self.lines[1:]
 
     @property
     def head(self) -> str:
@@ -142,7 +140,10 @@ class ChainedFile:
             _check_body(body)
             pieces, entry = _pieces(chain, body)
             for piece in pieces:
-                _put(handle, piece)
+                rest = memoryview(piece)
+                while rest:
+                    rest = rest[os.write(handle, rest) :]
+                os.fsync(handle)
             os.lseek(handle, size, os.SEEK_SET)
             with os.fdopen(handle, "rb", closefd=False) as file:
                 if file.read(sum(map(len, pieces)) + 1) != b"".join(pieces):
@@ -236,8 +237,7 @@ class _Scan:
             else:
                 self.left += line
                 unfinished = (_MARK, b"\n")
-        header = self.lines[0] if self.lines else None
-        return Chain(tuple(self.lines[1:]), header, self.torn(), tuple(self.repaired), unfinished)
+        return Chain(tuple(self.lines), self.torn(), tuple(self.repaired), unfinished)
 
     def torn(self) -> Torn | None:
         left = self.left.removesuffix(_MARK + b"\n")
@@ -339,11 +339,3 @@ def _pieces(chain: Chain, body: dict[str, Any]) -> tuple[list[bytes], Entry]:
         pieces += [_text(tree | {"hash": entry.hash}), b"\n"]
         number, head, torn = number + 1, entry.hash, None
     return pieces, entry
-
-
-def _put(handle: int, piece: bytes) -> None:
-    """Write all of ``piece`` at the end of the file, and to the disk."""
-    rest = memoryview(piece)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
-    os.fsync(handle)

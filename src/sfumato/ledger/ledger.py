@@ -1,15 +1,17 @@
-"""The ledger: several releases of one secret keep one promise together (MATH.md 8)."""
+"""The ledger: several releases of one secret keep one promise together, and what is left of it (MATH.md 8)."""
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from ..arrays import Array
 from ..design import (
     AskedCover,
     Mechanism,
@@ -24,18 +26,25 @@ from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..noise import SecretKey, no_noise
 from ..progress import progress as show_progress
-from ..promise import Revealed, warn_of
+from ..promise import Revealed, interpretations, warn_of
 from ..proof import Certificate, one_by_one
 from ..regions import Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
+from ..views import pictures
 from .chained_file import Chain, ChainedFile
+from .past import LEAST_LEFT, Published, most_used
 from .problem import NextRelease
 from .promises import Promise, about_all, distinct_promises, promises_of
 from .record import Records
-from .remaining import Remaining, budget_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: How much of what is left a release uses if nothing else is said: half, so that something always is.
 SHARE = 0.5
+
+#: At how many inputs of a region it is computed what releases have used.
+PROBES = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +133,7 @@ class Ledger:
         release is recorded before ``mechanism.release(y)`` gives it back. ``BudgetError`` where nothing is left.
         """
         check_choice("cover", cover, get_args(AskedCover))
-        _check_share(share)
-        _check_how(how)
+        _check_arguments(share, how)
         asked = asked_problem(prior, X, region, alpha, **how)
         plan = exact_plan(asked.size)
         check_memory(plan)
@@ -160,10 +168,7 @@ class Ledger:
         warn_of(certificate.findings)
         following = Revealed(design, output_name, bool(remeasured))
         name = None if asked.inputs.outputs.numbered else output_name
-
-        def recorder(release: Release) -> None:
-            self._commit(release, following, chain.head)
-
+        recorder = functools.partial(self._commit, made=following, head=chain.head)
         return Mechanism(design, certificate, SecretKey.fresh(), plan, _recorder=recorder, _output_name=name)
 
     def record(self, release: Release, *, remeasured: bool = False) -> Certificate:
@@ -180,9 +185,9 @@ class Ledger:
             # anyone can take its noise off
             design = replace(design, noise=no_noise(len(design.inputs)), structure="full", weights=None, witness=None)
         made = Revealed(design, release.output_name, bool(remeasured))
-        promises_of(made)
+        promises = distinct_promises(promises_of(made))  # refuses what cannot be composed, before it is written down
         self._commit(release, made, None)
-        certificate = self._worst(distinct_promises(promises_of(made)))
+        certificate = self._worst(promises)
         releases = self.releases
         for promise in self.promises():
             kept, _ = promise.kept_by(releases)
@@ -230,22 +235,20 @@ class Ledger:
         """Append ``made``; where the ledger has moved on from ``head``, only if all promises are kept with it."""
 
         def check(chain: Chain) -> None:
-            if head is not None and not chain.has(head):
+            if head in (None, chain.head):
+                return
+            if not chain.has(head):
                 raise FormatError(f"{self.path} is no longer the ledger that this release was designed with.")
-            if head is not None and chain.head != head:
-                self._check_again(chain, made)
+            together = (*self._records.revealed(chain), made)
+            for promise in distinct_promises([promise for one in together for promise in promises_of(one)]):
+                certificate, _ = promise.kept_by(together)
+                if not certificate.holds:
+                    raise BudgetError(
+                        "the ledger has other releases than when this one was designed, and together they would break "
+                        f"a promise; protect again. {why_not(certificate)}"
+                    )
 
         self._records.append(made, digest_outputs(np.asarray(release.outputs)), check)
-
-    def _check_again(self, chain: Chain, made: Revealed) -> None:
-        together = (*self._records.revealed(chain), made)
-        for promise in distinct_promises([promise for one in together for promise in promises_of(one)]):
-            certificate, _ = promise.kept_by(together)
-            if not certificate.holds:
-                raise BudgetError(
-                    "the ledger has other releases than when this one was designed, and together they would break a "
-                    f"promise; protect again. {why_not(certificate)}"
-                )
 
     def __str__(self) -> str:
         chain = self.chain()
@@ -262,17 +265,118 @@ class Ledger:
         return "\n".join(lines)
 
 
-def _check_share(share: Any) -> None:
+def _check_arguments(share: Any, how: dict[str, Any]) -> None:
     number = isinstance(share, (int, float, np.number)) and not isinstance(share, bool)
     if not number or not 0.0 < share <= 1.0:
         raise InputError(
             f"share is {share!r}; give how much of what is left this release may use, above 0 and at most 1."
         )
-
-
-def _check_how(how: dict[str, Any]) -> None:
     for name in ("device", "engine", "accuracy"):
         if how.pop(name, None) is not None:
             raise InputError(f"{name} is given, but releases of a ledger are designed on this machine; leave it out.")
     if (method := how.pop("method", "auto")) not in ("auto", "eigh"):
         raise InputError(f'method is {method!r}; releases of a ledger are exact: use "auto" or "eigh".')
+
+
+@dataclass(frozen=True, eq=False)
+class PromiseBudget:
+    """What is left of one promise.
+
+    ``history`` is the largest share of its tolerance that was used after each release of the ledger, of any value and,
+    where promised, any weighted average.
+    """
+
+    promise: Promise
+    certificate: Certificate
+    history: tuple[float, ...]
+
+    @property
+    def left(self) -> float:
+        """What is left, as a share of the tolerance: 1 before the first release, at most 0 when it is used up."""
+        return 1.0 - (self.history[-1] if self.history else 0.0)
+
+    def __str__(self) -> str:
+        certificate = self.certificate
+        if self.left <= LEAST_LEFT:
+            state = "NOTHING IS LEFT" if certificate.holds else "THE PROMISE IS BROKEN"
+        else:
+            state = f"{self.left:.1%} of the tolerance is left"
+        return (
+            f"{state} after {len(self.history)} release(s): {certificate.promise}. Readers are closest to their floor "
+            f"at {certificate.worst_place}, where they know f to within ±{certificate.worst_std:.6g} and the floor "
+            f"is ±{certificate.worst_floor:.6g}."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Remaining:
+    """What is left of every promise that a ledger holds about a region."""
+
+    promises: tuple[PromiseBudget, ...]
+
+    @property
+    def left(self) -> float:
+        """The least that is left of any of them, as a share of its tolerance."""
+        return min(one.left for one in self.promises)
+
+    @property
+    def holds(self) -> bool:
+        """Whether all of them are kept."""
+        return all(one.certificate.holds for one in self.promises)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Numbers in plain Python types."""
+        return {
+            "left": self.left,
+            "holds": self.holds,
+            "promises": [
+                {
+                    "promise": one.certificate.promise,
+                    "left": one.left,
+                    "history": list(one.history),
+                    "certificate": one.certificate.as_dict(),
+                }
+                for one in self.promises
+            ],
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """How much was used after each release."""
+        axes: Axes = pictures().plot_history(self, ax=ax)
+        return axes
+
+    def __str__(self) -> str:
+        return "\n".join(str(one) for one in self.promises)
+
+
+def budget_of(promise: Promise, releases: Sequence[Revealed]) -> PromiseBudget:
+    """What ``releases`` have left of ``promise``."""
+    certificate, _ = promise.kept_by(releases)
+    region = promise.design.region
+    points = region.points if region.points is not None else region.probes(PROBES, promise.design.inputs, batch=0)
+    points = np.vstack([points, certificate.worst_input[None]])
+    histories = [_history(promise, reading, points) for reading in interpretations(releases)]
+    return PromiseBudget(promise, certificate, max(histories, key=lambda history: history[-1]))
+
+
+def _history(promise: Promise, releases: Sequence[Revealed], points: Array) -> tuple[float, ...]:
+    """The share of the tolerance that was used after each release, at ``points`` and of any weighted average."""
+    design, prior = promise.design, promise.prior
+    budgets = design.tolerance.budget(prior, points)
+    history = []
+    for count in range(1, len(releases) + 1):
+        try:
+            published = Published.by(prior, promise.layout, releases[:count])
+        except BudgetError:
+            # some of it has no noise at all
+            history.append(np.inf)
+            continue
+        if not len(published.composition):
+            history.append(0.0)
+            continue
+        used = float(np.max(np.sum(published.about(points) ** 2, axis=0) / budgets))
+        if design.guarantee == "joint" and len(design.sensitive):
+            delta = design.tolerance.matrix(prior, design.sensitive)
+            used = max(used, most_used(published.about(design.sensitive), delta))
+        history.append(used)
+    return tuple(history)

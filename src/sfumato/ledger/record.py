@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import datetime
 import math
 import zlib
@@ -26,13 +27,11 @@ from ..promise import Design, Revealed
 from ..release import (
     DESIGN_KEYS,
     LONGEST_NAME,
-    Shapes,
     Tensors,
     build_design,
     build_inputs,
-    compare_shapes,
+    check_shapes,
     describe_design,
-    design_shapes,
 )
 from .chained_file import ROOT, Chain, ChainedFile, is_hash
 
@@ -80,10 +79,8 @@ class Records:
             check_chain(chain)
             return {"record": record, "remeasured": made.remeasured}
 
-        try:
+        with contextlib.suppress(_AlreadyThere):
             self._head = self.file.update(body).hash
-        except _AlreadyThere:
-            return
 
     def _remember(self, chain: Chain) -> None:
         if not chain.has(self._head):
@@ -158,17 +155,11 @@ def _read(record: Any) -> Design:
     shapes = {key: _shape(array) for key, array in arrays.items()}
     if 8 * sum(math.prod(shape) for shape in shapes.values()) > _LARGEST:
         raise FormatError(f"its arrays take more than {_LARGEST >> 20} MiB.")
-    _check_shapes(tree, shapes)
-    tensors: Tensors = {key: decode_array(array) for key, array in arrays.items()}
-    return build_design(tree, tensors, build_inputs(tensors["inputs"], tree["columns"], tree["output_names"]))
-
-
-def _check_shapes(tree: dict[str, Any], shapes: Shapes) -> None:
-    """The arrays must be those of a design that a ledger records, before any of them is unpacked."""
-    rows, dimension = shapes["inputs"] if len(shapes.get("inputs", ())) == 2 else (0, 0)
     if "noise_mixing" in shapes or "weights" in shapes or "witness" in shapes:
         raise FormatError("it has arrays that a record does not have.")
-    compare_shapes(shapes, {"inputs": (rows, dimension)} | design_shapes(tree, shapes, rows, dimension))
+    check_shapes(tree, shapes, False)  # before any of them is unpacked
+    tensors: Tensors = {key: decode_array(array) for key, array in arrays.items()}
+    return build_design(tree, tensors, build_inputs(tensors["inputs"], tree["columns"], tree["output_names"]))
 
 
 def encode_array(array: Array) -> dict[str, Any]:

@@ -12,11 +12,10 @@ from .design_tree import (
     SMALLEST_WEIGHT,
     build_design,
     build_inputs,
-    compare_shapes,
+    check_shapes,
     describe_design,
     describe_prior,
     describe_tolerance,
-    design_shapes,
 )
 from .folder import FolderWriter, check_folder, has_release
 from .predictions import CompressedPosterior, Prediction

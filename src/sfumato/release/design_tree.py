@@ -43,7 +43,7 @@ DESIGN_KEYS = (
 )
 
 #: What the tree of each kind of tolerance has in it.
-TOLERANCES: dict[str, tuple[str, ...]] = {
+_TOLERANCES: dict[str, tuple[str, ...]] = {
     "fraction": ("alpha",),
     "floor": ("value",),
     "kernel": ("kernel",),
@@ -101,8 +101,22 @@ def describe_tolerance(design: Design) -> tuple[dict[str, Any], Tensors]:
 # ---------------------------------------------------------------- checking sizes
 
 
-def design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimension: int) -> Expected:
-    """The arrays of a design for ``rows`` inputs, in shapes that belong together."""
+def check_shapes(tree: dict[str, Any], shapes: Shapes, outputs: bool, stored: tuple[int, int] | None = None) -> None:
+    """``FormatError`` unless the arrays are those of a design, in shapes that belong together.
+
+    Inputs are among them, unless rows of the shape ``stored`` are kept elsewhere; with ``outputs``, so are these.
+    """
+    rows, dimension = stored or (shapes["inputs"] if len(shapes.get("inputs", ())) == 2 else (0, 0))
+    expected = _design_shapes(tree, shapes, rows, dimension)
+    expected |= ({} if stored else {"inputs": (rows, dimension)}) | ({"outputs": (rows,)} if outputs else {})
+    for name in shapes.keys() | expected.keys():
+        found, wanted = shapes.get(name), expected.get(name, ())
+        if found is None or len(found) != len(wanted) or any(w not in (None, f) for f, w in zip(found, wanted)):
+            raise FormatError(f"the file's array {name[:40]!r} is missing, unknown or of a shape that does not fit.")
+
+
+def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimension: int) -> Expected:
+    kind = check.kind_of(manifest["tolerance"], "tolerance", _TOLERANCES)
     trees = [manifest["prior"], *check.items(manifest["others"], "the other priors", 0, MOST_PRIORS - 1)]
     priors = [check.fields(tree, "prior", ("kernel", "mean", "noise_variance")) for tree in trees]
     if rows * dimension == 0:
@@ -130,26 +144,14 @@ def design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimension
             expected[of_prior("witness", place)] = (proved, columns)
     if "weights" in shapes:
         expected["weights"] = (rows,) * len(shapes["weights"])
-    if manifest["tolerance"].get("kind") == "matrix":
+    if kind == "matrix":
         expected["tolerance_matrix"] = (None, None)
-    if manifest["tolerance"].get("kind") == "table":
+    if kind == "table":
         expected |= {"floor_inputs": (None, dimension), "floor_values": (shapes.get("floor_inputs", (0,))[0],)}
     return expected
 
 
-def compare_shapes(shapes: Shapes, expected: Expected) -> None:
-    """``FormatError`` unless the arrays are those that are expected."""
-    for name in shapes.keys() | expected.keys():
-        found, wanted = shapes.get(name), expected.get(name, ())
-        if found is None or len(found) != len(wanted) or any(w not in (None, f) for f, w in zip(found, wanted)):
-            raise FormatError(f"the file's array {name[:40]!r} is missing, unknown or of a shape that does not fit.")
-
-
 # ---------------------------------------------------------------- building
-
-
-def build_columns(names: Any) -> tuple[str, ...] | None:
-    return None if names is None else check.texts(names, "the list of columns", LONGEST_NAME, distinct=True)
 
 
 def build_inputs(values: Array, names: Any, output_names: Any) -> Inputs:
@@ -158,20 +160,13 @@ def build_inputs(values: Array, names: Any, output_names: Any) -> Inputs:
     if output_names is not None:
         check.items(output_names, "the list of outputs", 1, MOST_OUTPUTS)
         outputs = Outputs.several(check.texts(output_names, "the list of outputs", LONGEST_NAME, distinct=True))
-    inputs = MemoryInputs(values, build_columns(names), outputs)
-    if outputs.numbered:
-        if inputs.dimension < 2:
-            raise FormatError("the file has several outputs, but no column that tells them apart.")
-        _check_numbers(values, len(outputs))
+    columns = None if names is None else check.texts(names, "the list of columns", LONGEST_NAME, distinct=True)
+    inputs = MemoryInputs(values, columns, outputs)
+    if outputs.numbered and inputs.dimension < 2:
+        raise FormatError("the file has several outputs, but no column that tells them apart.")
     if inputs.columns is not None and len(inputs.columns) != inputs.dimension:
         raise FormatError(f"the file names {len(inputs.columns)} columns for {inputs.dimension} distinct inputs.")
     return inputs
-
-
-def _check_numbers(rows: Array, outputs: int) -> None:
-    """The last column must say which output a row is about."""
-    if not np.all(np.isin(rows[:, -1], np.arange(outputs))):
-        raise FormatError("the file has rows about outputs that it does not name.")
 
 
 def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> Design:
@@ -179,6 +174,12 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     for key, known in (("cover", Cover), ("guarantee", Guarantee), ("structure", Structure)):
         if manifest[key] not in get_args(known):
             check.wrong(f"the file's {key}", manifest[key], f"one of {', '.join(get_args(known))}")
+    outputs = inputs.outputs
+    if outputs.numbered:
+        # the last column says which output a row is about
+        about = np.concatenate([inputs.values[:, -1], tensors["sensitive"][:, -1]])
+        if not np.all(np.isin(about, np.arange(len(outputs)))):
+            raise FormatError("the file has rows about outputs that it does not name.")
     trees = (manifest["prior"], *manifest["others"])
     priors = tuple(build_prior(tree, tensors, place, inputs.dimension) for place, tree in enumerate(trees))
     region = region_from_tree(manifest["region"]).bind(inputs.sample)
@@ -197,11 +198,9 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
         others=priors[1:],
         witness=None if witness is None else tuple(witness),
     )
-    if inputs.outputs.numbered:
-        _check_numbers(design.sensitive, len(inputs.outputs))
     for prior in priors:
         counted = prior.kernel.count if isinstance(prior.kernel, OutputsKernel) else None
-        if counted != (len(inputs.outputs) if inputs.outputs.numbered else None):
+        if counted != (len(outputs) if outputs.numbered else None):
             raise FormatError("the file's prior is about other outputs than its inputs.")
     _try_out(design)
     kind = "everywhere" if isinstance(region, Everywhere) else "points" if region.points is not None else "region"
@@ -264,7 +263,7 @@ def _try_out(design: Design) -> None:
 
 
 def build_tolerance(tree: Any, tensors: Tensors, region: Region) -> Tolerance:
-    kind, parts = check.node(tree, "tolerance", TOLERANCES)
+    kind, parts = check.node(tree, "tolerance", _TOLERANCES)
     if kind == "fraction":
         return FractionTolerance(size(parts["alpha"], "alpha"))
     if kind == "floor":
@@ -288,10 +287,8 @@ def _output_tolerance(tree: Any, tensors: Tensors, region: Region) -> Tolerance:
     parts: dict[int, FractionTolerance | FloorTolerance] = {}
     for entry in check.items(tree["parts"], "the tolerances of outputs", 0, MOST_OUTPUTS):
         which, own = check.items(entry, "the tolerance of an output", 2, 2)
-        number, part = (
-            check.whole(which, "the number of an output", 0, MOST_OUTPUTS),
-            build_tolerance(own, tensors, region),
-        )
+        number = check.whole(which, "the number of an output", 0, MOST_OUTPUTS)
+        part = build_tolerance(own, tensors, region)
         if not isinstance(part, (FractionTolerance, FloorTolerance)) or number in parts:
             raise FormatError(
                 f"the file's tolerance of output {number} is there twice, or of a kind that it cannot be."

@@ -33,13 +33,10 @@ from .container import Shapes, Tensors, container, read_container
 from .design_tree import (
     DESIGN_KEYS,
     LONGEST_NAME,
-    TOLERANCES,
-    Expected,
     build_design,
     build_inputs,
-    compare_shapes,
+    check_shapes,
     describe_design,
-    design_shapes,
     size,
 )
 
@@ -159,14 +156,11 @@ def read_release(path: str | os.PathLike[str], rows: StoredInputs | None = None)
 def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
     """The arrays must be those that the manifest names, in shapes that belong together (None: any length)."""
     check.fields(manifest, "manifest", _MANIFEST_KEYS, ["row_files"])
-    check.kind_of(manifest["tolerance"], "tolerance", TOLERANCES)
     if "row_files" in manifest:
-        rows, dimension = sum(file.rows for file in _row_files(manifest)), len(manifest["columns"])
-        expected: Expected = {}
+        stored = sum(file.rows for file in _row_files(manifest)), len(manifest["columns"])
+        check_shapes(manifest, shapes, False, stored)
     else:
-        rows, dimension = shapes["inputs"] if len(shapes.get("inputs", ())) == 2 else (0, 0)
-        expected = {"inputs": (rows, dimension), "outputs": (rows,)}
-    compare_shapes(shapes, expected | design_shapes(manifest, shapes, rows, dimension))
+        check_shapes(manifest, shapes, True)
 
 
 def _row_files(manifest: dict[str, Any]) -> list[RowFile]:

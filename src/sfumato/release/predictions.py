@@ -22,7 +22,6 @@ from ..arrays import UNIT, Array
 from ..data import Done, Engine, Inputs, MemoryInputs, among
 from ..linalg import solve_lower
 from ..models import GaussianProcess, Prior
-from ..noise import FunctionalNoise
 from ..promise import Design
 from ..proof import MOST_CENTRES, Features, Summary, choose_centres, noise_coefficients, summarise
 
@@ -108,12 +107,14 @@ class CompressedPosterior:
         chosen = choose_centres(
             prior, design.representatives, design.region, wanted, MOST_CENTRES, noise.centres[0], device, 0.0
         )
-        own = Features.around(rounded, _first(chosen.places, noise.centres[0]))
-        others = [
-            Features.around(other, places) for other, places in zip(noise.priors[1:], noise.centres[1:], strict=True)
-        ]
+        first, *rest = noise.centres
+        added = chosen.places[~among(chosen.places, first)]
+        own = Features.around(rounded, np.vstack([first, added]))
+        others = [Features.around(other, places) for other, places in zip(noise.priors[1:], rest, strict=True)]
         summary = summarise([rounded], [own, *others], design.inputs, None, engine, device, done, outputs)
-        widened = _widened(noise, len(own) - len(noise.centres[0]), own.centres)
+        # the noise written with these centres, of which those that are new have no part in it
+        mixing = np.insert(noise.mixing, [len(first)] * len(added), 0.0, axis=0)
+        widened = replace(noise, centres=(own.centres, *rest), mixing=mixing)
         coefficients = noise_coefficients(widened, [own, *others])
         # u and the normals of the noise together, each with variance 1
         sources = np.zeros((len(summary), len(own) + coefficients.shape[1]))
@@ -162,15 +163,3 @@ class CompressedPosterior:
         variance = np.einsum("ij,ij->j", known, known)
         covariance[np.diag_indices_from(covariance)] = self._upper(variance, left)
         return covariance
-
-
-def _first(places: Array, always: Array) -> Array:
-    """``always``, then the others of ``places``."""
-    return np.vstack([always, places[~among(places, always)]])
-
-
-def _widened(noise: FunctionalNoise, more: int, centres: Array) -> FunctionalNoise:
-    """``noise`` written with ``more`` centres for the first prior, which have no part in it."""
-    count = len(noise.centres[0])
-    mixing = np.insert(noise.mixing, [count] * more, 0.0, axis=0)
-    return replace(noise, centres=(centres, *noise.centres[1:]), mixing=mixing)
