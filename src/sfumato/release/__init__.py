@@ -4,7 +4,7 @@ It takes a design, its certificate and the owner's values, which are blurred at 
 or a folder of files, and what a reader concludes at new inputs.
 """
 
-from .container import Shapes, Tensors
+from .container import Tensors
 from .design_tree import (
     DESIGN_KEYS,
     LONGEST_NAME,
