@@ -5,10 +5,9 @@ from __future__ import annotations
 import glob
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from .parts import LARGEST_NUMBER, ROWS, Engine, TablePart
 from .stored import StoredInputs, scanned
 from .tables import DATES, PARQUET, asked_columns, need_pyarrow, require_columns
 
-#: How many rows are decoded at a time when only some of a row group are wanted.
+#: How many rows are decoded at a time: those of a row group before the first that is wanted are dropped.
 _BATCH = 1 << 16
 
 
@@ -70,15 +69,22 @@ class ParquetPart(TablePart):
 
     def read(self, names: Sequence[str]) -> Array:
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
         values = np.empty((self.rows, len(names)))
-        done = 0
+        before, done = self.skip, 0
         try:
-            for batch in self._batches(names):
-                for place, name in enumerate(names):
-                    column = batch.column(name).cast(pa.float64(), safe=False)
-                    values[done : done + batch.num_rows, place] = column.to_numpy(zero_copy_only=False)
-                done += batch.num_rows
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file:
+                groups = [group for group in self.groups if group < file.num_row_groups]
+                for batch in file.iter_batches(_BATCH, row_groups=groups, columns=list(names)):
+                    rows = batch.slice(min(before, batch.num_rows), self.rows - done)
+                    before = max(before - batch.num_rows, 0)
+                    for place, name in enumerate(names):
+                        column = rows.column(name).cast(pa.float64(), safe=False)
+                        values[done : done + rows.num_rows, place] = column.to_numpy(zero_copy_only=False)
+                    done += rows.num_rows
+                    if done == self.rows:
+                        break
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
         if done != self.rows:
@@ -92,23 +98,6 @@ class ParquetPart(TablePart):
                 "such rows out of the file, or fill them in. --drop-missing is for tables that fit in memory."
             )
         return values
-
-    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """The wanted rows of the wanted columns; what comes before them in their row group is decoded and dropped."""
-        import pyarrow.parquet as pq
-
-        before, wanted = self.skip, self.rows
-        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file:
-            if max(self.groups) >= file.num_row_groups:
-                return
-            for batch in file.iter_batches(_BATCH, row_groups=list(self.groups), columns=list(names)):
-                rows = batch.slice(min(before, batch.num_rows), wanted)
-                before = max(before - batch.num_rows, 0)
-                wanted -= rows.num_rows
-                if rows.num_rows:
-                    yield rows
-                if wanted == 0:
-                    return
 
 
 def rows_of_parquet(
