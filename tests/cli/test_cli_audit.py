@@ -64,7 +64,7 @@ def test_a_covered_adversary_below_the_floor_is_exit_code_1(folder: Path, releas
 
 
 def test_rows_are_matched_by_their_inputs(folder: Path, release: sf.Release) -> None:
-    from sfumato.cli.audit import true_values
+    from sfumato.cli.releases import true_values
 
     table = pd.read_csv(folder / "orbit.csv", float_precision="round_trip").sample(frac=1.0, random_state=1)
     table.to_csv(folder / "mixed.csv", index=False)
@@ -74,7 +74,7 @@ def test_rows_are_matched_by_their_inputs(folder: Path, release: sf.Release) -> 
 
 
 def test_repeated_inputs_are_taken_in_the_order_of_the_file(folder: Path) -> None:
-    from sfumato.cli.audit import true_values
+    from sfumato.cli.releases import true_values
 
     t = np.array([0.0, 1.0, 1.0, 2.0])
     made = sf.protect(sf.Prior(matern(0.4), noise=0.1), t, sf.Points([[1.0]]), alpha=0.5, progress=False).release(t)

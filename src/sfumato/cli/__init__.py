@@ -1,4 +1,4 @@
-"""The command ``sfumato``: one file a command; what several commands share stands in one place.
+"""The command ``sfumato``: what several commands share stands in one place.
 
 It takes options and files. It gives files, tables on the terminal or JSON, and exit codes: 0 done, 1 do not publish, 2
 wrong use.
@@ -6,6 +6,5 @@ wrong use.
 
 from .app import app
 from .command import add_command
-from .files import check_folder_name
-from .options import Json, OutFolder, flag, option
+from .options import Json, OutFolder, check_folder_name, flag, option
 from .printing import as_json

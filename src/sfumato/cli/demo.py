@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .files import check_folder_name, save_figure
-from .options import Json, OutFolder
+from .options import Json, OutFolder, check_folder_name, save_figure
 from .printing import as_json, show_certificate
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import typer
 
 from ..errors import InputError
 from .command import DO_NOT_PUBLISH, add_command
-from .files import FIGURES, Written, check_written, save_figure
-from .options import Figure, Json, option
+from .options import FIGURES, Figure, Json, Written, check_written, option, save_figure
 from .outputs import is_named, read_regions
 from .printing import as_json, console, new_table, say_what_is_left, say_written
 

@@ -1,11 +1,15 @@
-"""Options, each declared once; those that belong together are a group (see ``command``), with what they say."""
+"""Options, each declared once; those that belong together are a group (see ``command``), with what they say.
+
+Files that options name are checked before any work is done.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
@@ -269,3 +273,52 @@ class Files:
         Path | None, option("FILE", "Also a page for the person who signs off the publication, .html.")
     ] = None
     json: Json = False
+
+
+FIGURES = (".png", ".pdf", ".svg")
+TABLES = (".csv", ".parquet", ".pq")
+
+#: Sharp enough to be printed.
+DOTS_AN_INCH = 200
+
+
+class Written(NamedTuple):
+    """A file that an option names, if it does, and the endings that its name may have (none: any)."""
+
+    option: str
+    path: Path | None
+    endings: tuple[str, ...] = ()
+
+
+def check_written(*files: Written, read: Sequence[Path | None]) -> None:
+    """Refuse what cannot be written, what is read as well, and two files in one place."""
+    sources = [path.resolve() for path in read if path is not None]
+    places: dict[Path, str] = {}
+    for option, path, _ in files:
+        if path is None:
+            continue
+        if path.resolve() in sources:
+            raise InputError(f"{option} {path} is what the command reads; write to another file.")
+        if path.resolve() in places:
+            raise InputError(f"{places[path.resolve()]} and {option} are both {path}; give them different names.")
+        places[path.resolve()] = option
+    for option, path, endings in files:
+        if path is None:
+            continue
+        if path.is_dir():
+            raise InputError(f"{option} {path} is a folder; give the name of a file.")
+        if endings and path.suffix.lower() not in endings:
+            raise InputError(f"{option} {path} ends in {path.suffix or 'nothing'!r}; choose {', '.join(endings)}.")
+        if not path.parent.is_dir():
+            raise InputError(
+                f"{option} {path} cannot be written: the folder {path.parent} does not exist; make it first."
+            )
+
+
+def check_folder_name(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out} is a file; give the name of a folder.")
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    figure.savefig(path, dpi=DOTS_AN_INCH)

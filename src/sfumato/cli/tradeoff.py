@@ -7,8 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
-from .files import FIGURES, TABLES, Written, check_written, save_figure
-from .options import Cover, DropMissing, Figure, Fit, Inputs, Json, Table, column_names, flag, option
+from .options import (
+    FIGURES,
+    TABLES,
+    Cover,
+    DropMissing,
+    Figure,
+    Fit,
+    Inputs,
+    Json,
+    Table,
+    Written,
+    check_written,
+    column_names,
+    flag,
+    option,
+    save_figure,
+)
 from .printing import WIDE, as_json, console, new_table, say_written
 
 if TYPE_CHECKING:
@@ -106,9 +121,9 @@ def _show(found: Tradeoff, measured: bool) -> None:
     table = new_table(f"What readers of {found.output} lose where {found.region} is protected")
     shown = [place for place, name in enumerate(TRADEOFF_HEADER) if screen.width >= WIDE or name not in WIDE_ONLY]
     for place in shown:
-        table.add_column(TRADEOFF_HEADER[place], justify="right" if place else "left", no_wrap=True)
+        table.add_column(TRADEOFF_HEADER[place], justify="right" if place else "left", overflow="fold")
     if measured:
-        table.add_column("measured", justify="right", no_wrap=True)
+        table.add_column("measured", justify="right", overflow="fold")
     before = found.everything.way
     for line in (found.everything, *found.rows):
         if line.way != before:

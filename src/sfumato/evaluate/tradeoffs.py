@@ -18,7 +18,7 @@ import pandas as pd
 from ..arrays import Array
 from ..data import Inputs, StoredInputs, as_inputs, as_outputs
 from ..design import FEW_ROWS, AskedCover, Mechanism, check_choice, check_prior, protect
-from ..errors import GuaranteeWarning, InputError
+from ..errors import FindingWarning, GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..progress import Progress
 from ..progress import progress as show_progress
@@ -89,7 +89,7 @@ def short(value: float) -> str:
 
 #: Column heads of the table, and those of them that a narrow screen leaves out.
 TRADEOFF_HEADER = ("way", "α", "floor", "holds", "learnt", "std in", "rmse in", "rmse out", "loss", "noise", "spill")
-WIDE_ONLY = ("std in", "spill")
+WIDE_ONLY = ("std in", "noise", "spill")
 
 
 @dataclass(frozen=True)
@@ -227,8 +227,8 @@ def cells(line: Line) -> tuple[str, ...]:
     level = "" if math.isnan(line.alpha) else f"{line.alpha:g}"
     floor = "" if math.isnan(line.floor) else number(line.floor)
     values = (number(value) for value in (line.least_std, line.rmse_inside, line.rmse_outside))
-    last = (share(line.loss).replace("less than ", "<"), number(line.noise), share(line.spill))
-    return (way, level, floor, holds, share(line.learnt), *values, *last)
+    learnt, loss, spill = (share(value).replace("less than ", "<") for value in (line.learnt, line.loss, line.spill))
+    return (way, level, floor, holds, learnt, *values, loss, number(line.noise), spill)
 
 
 def table_in_words(found: Tradeoff) -> str:
@@ -367,6 +367,8 @@ def tradeoff(
     comparison = _Comparison(prior, inputs, bound, places_to_look(inputs, bound, X_test), values, cover)
     with warnings.catch_warnings(record=True) as caught, show_progress(progress) as step:
         warnings.simplefilter("always")
+        # findings of designs that are compared, not published
+        warnings.simplefilter("ignore", FindingWarning)
         unprotected, rows = comparison.lines(levels, asked, step)
     for text in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, GuaranteeWarning)):
         warnings.warn(text, GuaranteeWarning, stacklevel=2)
