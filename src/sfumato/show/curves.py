@@ -55,13 +55,14 @@ def plot_release(
     ax: Axes | None = None,
     label: str | None = None,
     of: str | None = None,
+    region_label: str | None = None,
 ) -> Axes:
     """Published points and the reader's posterior with its 95 % band; ``truth`` is ``(inputs, values)``.
 
     Only the owner has the truth: a picture with it is not for publication. ``of`` is the output to draw, where there
-    are several.
+    are several; ``region_label`` is what the legend calls the region, if not by its description.
     """
-    view = _over_one_input(release, of)
+    view = _over_one_input(release, of, region_label)
     points, ax = view.line(), new_axes(ax)
     shade_region(ax, points[:, 0], view.inside(points), view.region_in_words)
     seen = release.predict(points, of)
@@ -77,12 +78,18 @@ def plot_release(
     return ax
 
 
-def plot_floor(release: Release, ax: Axes | None = None, label: str | None = None, of: str | None = None) -> Axes:
+def plot_floor(
+    release: Release,
+    ax: Axes | None = None,
+    label: str | None = None,
+    of: str | None = None,
+    region_label: str | None = None,
+) -> Axes:
     """The reader's standard deviation against the promised floor, with the worst input of the region marked.
 
-    ``of`` is the output to draw, where there are several.
+    ``of`` is the output to draw, where there are several; ``region_label`` is as in ``plot_release``.
     """
-    view = _over_one_input(release, of)
+    view = _over_one_input(release, of, region_label)
     ax = new_axes(ax)
     points = view.line()
     drawn = _draw_knowledge(ax, release, view, points, 0)
@@ -104,15 +111,17 @@ def plot_both(
     over: str | None = None,
     title: str | None = None,
     of: str | None = None,
+    region_label: str | None = None,
 ) -> Figure:
     """``plot_release`` above ``plot_floor`` in one figure; ``output`` and ``over`` label the axes, with units.
 
-    ``of`` is the output to draw, where there are several.
+    ``of`` is the output to draw, where there are several; ``region_label`` is as in ``plot_release``.
     """
     figure = Figure(figsize=(7.2, 6.2), layout="constrained")
     values, spread = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    plot_release(release, truth, ax=values, label=output, of=of)
-    plot_floor(release, ax=spread, label=f"std of {output or of or release.output_name}", of=of)
+    plot_release(release, truth, ax=values, label=output, of=of, region_label=region_label)
+    spread_label = f"std of {output or of or release.output_name}"
+    plot_floor(release, ax=spread, label=spread_label, of=of, region_label=region_label)
     values.set_xlabel("")
     if over:
         spread.set_xlabel(over)
@@ -129,13 +138,15 @@ def plot_floor_along(
     ax: Axes | None = None,
     of: str | None = None,
     label: str | None = None,
+    region_label: str | None = None,
 ) -> Axes:
     """The reader's standard deviation against the promised floor along one column, through the input ``at``.
 
     Left out, ``at`` is the worst input of the region: the one where readers come closest to their floor. The other
-    columns stay as they are there, and the title says how.
+    columns stay as they are there, and the title says how. ``region_label`` is as in
+    ``plot_release``.
     """
-    view = View.of_release(release, of)
+    view = View.of_release(release, of, region_label)
     place = view.column(column)
     through = view.place(at, release.certificate.worst_input)
     ax = new_axes(ax)
@@ -227,8 +238,8 @@ def plot_partial(
     return ax
 
 
-def _over_one_input(release: Release, of: str | None) -> View:
-    view = View.of_release(release, of)
+def _over_one_input(release: Release, of: str | None, region_label: str | None) -> View:
+    view = View.of_release(release, of, region_label)
     others = "plot_std_map (two inputs), plot_floor_along or plot_slices"
     view.check_inputs(1, "this picture is for one", others)
     return view

@@ -31,12 +31,19 @@ _WIDTH, _HEIGHT = 5.6, 4.4
 _EDGE = 0.022
 
 
-def plot_std_map(release: Release, ax: Axes | None = None, of: str | None = None, label: str | None = None) -> Axes:
+def plot_std_map(
+    release: Release,
+    ax: Axes | None = None,
+    of: str | None = None,
+    label: str | None = None,
+    region_label: str | None = None,
+) -> Axes:
     """How well a reader knows f, over two inputs: light where they know little, with the rows and the region.
 
-    ``of`` is the output to draw, where there are several; ``label`` names the colours, with units.
+    ``of`` is the output to draw, where there are several; ``label`` names the colours, with units; ``region_label`` is
+    what the legend calls the region, if not by its description.
     """
-    view = View.of_release(release, of)
+    view = View.of_release(release, of, region_label)
     _check_two_inputs(view)
     ax = new_axes(ax, _WIDTH, _HEIGHT)
     across, up = (np.linspace(*view.span(place), SIDE) for place in (0, 1))

@@ -6,17 +6,16 @@ The pictures of a public report are made from ``Facts``, that is from a release 
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
 from markupsafe import Markup
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -26,7 +25,7 @@ from .comparisons import plot_audit
 from .curves import plot_both, plot_floor_along
 from .maps import plot_std_map
 from .report_facts import Account, Facts, counted, shortened
-from .view import View
+from .view import View, legend_of_figure
 
 #: Of how many outputs pictures are shown, along how many columns, and of how many rows single points.
 MOST_OUTPUTS, MOST_COLUMNS, MOST_POINTS = 6, 3, 1500
@@ -65,18 +64,17 @@ class Picture:
     caption: str
 
 
-def picture(draw: Callable[[], Figure], name: str, alt: str, caption: str, region: str = "") -> Picture:
-    """What ``draw`` makes; ``name`` is its own within the page. Pictures call the region ``region``, if that is short.
+def picture(draw: Callable[[], Figure], name: str, alt: str, caption: str) -> Picture:
+    """What ``draw`` makes; ``name`` is its own within the page.
 
     Matplotlib's warnings about letters that its font lacks are not shown.
     """
     with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         figure = draw()
-        long = {region} if len(shortened(region)) > LONGEST_REGION else {}
         for text in figure.findobj(Text):
             assert isinstance(text, Text)
-            said = "region" if " ".join(text.get_text().split()) in long else shortened(text.get_text())
+            said = shortened(text.get_text())
             text.set_text(said if len(said) <= LONGEST_TEXT else said[: LONGEST_TEXT - 1] + "…")
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
@@ -105,29 +103,27 @@ def public_pictures(facts: Facts) -> list[Picture]:
 
 
 def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
-    columns, said, region = facts.columns, _what_is_seen(facts, name), View(facts.design, name).region_in_words
+    columns, said, region = facts.columns, _what_is_seen(facts, name), _region_label(facts, name)
     if len(columns) == 1 and facts.rows <= MOST_POINTS:
         return [
             picture(
-                lambda: plot_both(facts.release, of=name),
+                lambda: plot_both(facts.release, of=name, region_label=region),
                 key,
                 f"Two panels over {columns[0]}. Above, the published values of {name} and what readers conclude from "
                 f"them, with a 95 % band. Below, how well readers know {name} and the promised floor. {said}",
                 f"Above: what is published of {name}, and what the best possible reader concludes. Below: how well "
                 f"that reader can know it. {said}",
-                region,
             )
         ]
     made = []
     if len(columns) == 2:
         made.append(
             picture(
-                lambda: _map(facts, name),
+                lambda: _map(facts, name, region),
                 f"{key}m",
                 f"A map over {columns[0]} and {columns[1]}: how well readers know {name}, with the rows and the border "
                 f"of the region. {said}",
                 f"How well the best possible reader can know {name}, over both inputs; light: they know little.",
-                region,
             )
         )
     made.append(
@@ -144,7 +140,7 @@ def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
 
 
 def _along(facts: Facts, of: str) -> Figure:
-    """The floor along each column, one panel below the other."""
+    """The floor along each column, one panel below the other; the region is described in the page."""
     columns = facts.columns[:MOST_COLUMNS]
     figure = Figure(figsize=(7.2, 0.6 + 2.5 * len(columns)), layout="constrained")
     panels = figure.subplots(len(columns), 1, squeeze=False).ravel()
@@ -152,28 +148,22 @@ def _along(facts: Facts, of: str) -> Figure:
     # the worst place may be one of another output: then it is no mark here
     at = None if outputs.number(of) == outputs.numbers(worst[None])[0] else worst[: len(facts.columns)]
     for place, panel in enumerate(panels):
-        plot_floor_along(facts.release, place, at, ax=panel, of=of)
-    _one_legend(figure, list(panels), View(facts.design, of).region_in_words)
+        plot_floor_along(facts.release, place, at, ax=panel, of=of, region_label="region")
+        panel.get_legend().remove()
+    legend_of_figure(figure, list(panels), "upper left", columns=3)
     return figure
 
 
-def _map(facts: Facts, of: str) -> Figure:
+def _map(facts: Facts, of: str, region_label: str) -> Figure:
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
-    plot_std_map(facts.release, ax=figure.subplots(), of=of)
+    plot_std_map(facts.release, ax=figure.subplots(), of=of, region_label=region_label)
     return figure
 
 
-def _one_legend(figure: Figure, panels: Sequence[Axes], region: str) -> None:
-    """One legend for all panels, above them; the region is described in the page."""
-    entries: dict[str, Artist] = {}
-    for panel in panels:
-        handles, labels = panel.get_legend_handles_labels()
-        entries |= {"region" if label == region else label: one for one, label in zip(handles, labels, strict=True)}
-        own = panel.get_legend()
-        if own is not None:
-            own.remove()
-    how: Any = {"loc": "outside upper left", "ncol": 3, "frameon": False, "fontsize": 8.5}
-    figure.legend(list(entries.values()), list(entries), **how)
+def _region_label(facts: Facts, of: str) -> str:
+    """What pictures call the region: its description, if that is short; the page has it in full."""
+    words = View(facts.design, of).region_in_words
+    return words if len(shortened(words)) <= LONGEST_REGION else "region"
 
 
 def _what_is_seen(facts: Facts, name: str) -> str:
@@ -211,11 +201,10 @@ def truth_pictures(facts: Facts, y: Array) -> list[Picture]:
         truth = (rows.values[order, 0], y[order])
         found.append(
             picture(
-                lambda truth=truth, of=name: plot_both(facts.release, truth, of=of),  # type: ignore[misc]
+                functools.partial(plot_both, facts.release, truth, of=name, region_label=_region_label(facts, name)),
                 f"t{place + 1}",
                 f"The published values of {name}, what readers conclude, and the truth as a dashed line.",
                 f"As above, with the true values of {name} as a dashed black line.",
-                View(facts.design, name).region_in_words,
             )
         )
     return found

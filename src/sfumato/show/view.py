@@ -159,10 +159,14 @@ STEPS, FINE_STEPS = 201, 601
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One output of a design; ``of`` is its name, None where there is only one."""
+    """One output of a design; ``of`` is its name, None where there is only one.
+
+    ``region_label`` is what legends call the region; None stands for its description.
+    """
 
     design: Design
     of: str | None = None
+    region_label: str | None = None
 
     def __post_init__(self) -> None:
         kernel = self.design.prior.kernel
@@ -170,12 +174,12 @@ class View:
             raise InputError(f"of is {self.of!r}, which is one quantity without inputs; ask release.predict for it.")
 
     @classmethod
-    def of_release(cls, release: Release, of: str | None) -> View:
+    def of_release(cls, release: Release, of: str | None, region_label: str | None = None) -> View:
         """One output of a release, after a check of both."""
         if not isinstance(release, Release):
             raise InputError(f"release is a {type(release).__name__}; give what mechanism.release(y) or sf.load gave.")
         release.design.inputs.outputs.number(of, "of")
-        return cls(release.design, of)
+        return cls(release.design, of, region_label)
 
     @cached_property
     def number(self) -> int:
@@ -194,7 +198,7 @@ class View:
 
     @property
     def region_in_words(self) -> str:
-        return f"region: {self.design.region.in_words(self.design.inputs.names)}"
+        return self.region_label or f"region: {self.design.region.in_words(self.design.inputs.names)}"
 
     def check_inputs(self, count: int, picture: str, others: str) -> None:
         """Refuse a design that has not ``count`` inputs; ``picture`` needs them, ``others`` do not."""
