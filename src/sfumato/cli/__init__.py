@@ -1,4 +1,4 @@
-"""The command ``sfumato``: what several commands share stands in one place.
+"""The command ``sfumato``: one file a command; what several commands share stands in one place.
 
 It takes options and files. It gives files, tables on the terminal or JSON, and exit codes: 0 done, 1 do not publish, 2
 wrong use.

@@ -10,20 +10,14 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
+from .audit import AUDIT_EXAMPLES, audit
+from .certify import CERTIFY_EXAMPLES, certify
 from .command import add_command
 from .demo import DEMO_EXAMPLES, demo
 from .ledger import ledger_app
+from .predict import PREDICT_EXAMPLES, predict
 from .protect import PROTECT_EXAMPLES, protect
-from .releases import (
-    AUDIT_EXAMPLES,
-    CERTIFY_EXAMPLES,
-    PREDICT_EXAMPLES,
-    REPORT_EXAMPLES,
-    audit,
-    certify,
-    predict,
-    report,
-)
+from .report import REPORT_EXAMPLES, report
 from .tradeoff import TRADEOFF_EXAMPLES, tradeoff
 
 app = typer.Typer(

@@ -1,0 +1,79 @@
+"""The command ``sfumato audit``: what adversaries achieve against a release, for its owner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .command import DO_NOT_PUBLISH
+from .options import FIGURES, Figure, Json, ReleaseFile, TruthColumn, Written, check_written, option, save_figure
+from .printing import as_json, console, new_table, say_written
+from .releases import open_release, true_values
+
+if TYPE_CHECKING:
+    from ..evaluate import Audit
+
+AUDIT_EXAMPLES = (
+    "sfumato audit orbit.sfumato --truth orbit.csv",
+    "sfumato audit people.sfumato --truth people.parquet --grid 100 --figure audit.png",
+    "sfumato audit orbit.sfumato --truth orbit.csv --with older.sfumato --json",
+)
+
+
+def audit(
+    release_file: ReleaseFile,
+    truth: Annotated[
+        Path,
+        option("FILE", "Your table, .csv or .parquet, with the release's inputs and the secret values."),
+    ],
+    output: TruthColumn = None,
+    grid: Annotated[float | None, option("NUMBER", "The step that the secret values are multiples of.")] = None,
+    draws: Annotated[int, option("NUMBER", "How many releases of the same values are averaged.")] = 20,
+    others: Annotated[
+        list[Path] | None,
+        option("RELEASE", "Another release of the same values that was published; repeat it for more.", "--with"),
+    ] = None,
+    figure: Figure = None,
+    json: Json = False,
+) -> None:
+    """Attack a release with all that is known and compare with the truth; exit code 1 if the promise is broken."""
+    check_written(Written("--figure", figure, FIGURES), read=[release_file, truth])
+    from ..evaluate import OWNER_ONLY
+    from ..evaluate import audit as attack
+    from ..show import plot_audit
+
+    release = open_release(release_file)
+    y = true_values(release, truth, output)
+    more = [open_release(path) for path in others or []]
+    found = attack(release, y, draws=draws, grid=grid, others=more, progress=not json)
+    if figure is not None:
+        save_figure(plot_audit(found), figure)
+    if json:
+        typer.echo(OWNER_ONLY, err=True)
+        as_json({"release": release_file, "truth": truth, **found.as_dict()})
+    else:
+        _show_audit(found, f"{release_file}, attacked: errors in multiples of the floor")
+        say_written(figure)
+    if not found.holds:
+        raise typer.Exit(DO_NOT_PUBLISH)
+
+
+def _show_audit(found: Audit, title: str) -> None:
+    from ..evaluate import AUDIT_HEADER, OWNER_ONLY
+
+    screen, table = console(), new_table(title)
+    screen.print(OWNER_ONLY, style="bold red")
+    for number, name in enumerate(AUDIT_HEADER):
+        table.add_column(name, justify="right" if 2 <= number <= 5 else "left", no_wrap=True)
+    for outcome, row in zip(found.outcomes, found.rows(), strict=True):
+        style = "red" if outcome.covered and outcome.beaten else "yellow" if outcome.below else None
+        table.add_row(*row, style=style)
+    screen.print(table)
+    for outcome in found.outcomes:
+        if outcome.below:
+            screen.print(f"- {outcome.name}: {outcome.words}")
+    for skipped in found.skipped:
+        screen.print(f"- not tried: {skipped.name}, because {skipped.why}")
+    screen.print(found.verdict, style=f"bold {'green' if found.holds else 'red'}")

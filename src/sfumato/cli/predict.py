@@ -1,0 +1,86 @@
+"""The command ``sfumato predict``: what a reader of a release concludes at new inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InputError
+from .options import TABLES, DropMissing, Json, ReleaseFile, Written, check_written, option
+from .printing import as_json
+from .releases import open_release
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..release import Release
+
+PREDICT_EXAMPLES = (
+    "sfumato predict orbit.sfumato new.csv",
+    "sfumato predict orbit.sfumato new.csv --out predicted.csv",
+    "sfumato predict orbit.sfumato new.csv --of v",
+)
+
+
+def predict(
+    release_file: ReleaseFile,
+    new: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="NEW", help="A table, .csv or .parquet, with the input columns; none for a quantity without inputs."
+        ),
+    ] = None,
+    of: Annotated[str | None, option("NAME", "Of several outputs, released or not, the one that is asked for.")] = None,
+    out: Annotated[
+        Path | None,
+        option("FILE", "Write the predictions here, .csv or .parquet, not to the screen."),
+    ] = None,
+    drop_missing: DropMissing = False,
+    json: Json = False,
+) -> None:
+    """What a reader concludes at new inputs: mean and standard deviation."""
+    check_written(Written("--out", out, TABLES), read=[release_file, new])
+    import pandas as pd
+
+    from ..data import write_table
+
+    release = open_release(release_file)
+    X = _new_inputs(release, of, new, drop_missing)
+    seen = release.predict(X, output=of)
+    output = of or release.output_name
+    # inputs may be called anything, also mean or std
+    prefix = f"{output}_" if X is not None and {"mean", "std"} & set(X.columns) else ""
+    found = {f"{prefix}mean": seen.mean, f"{prefix}std": seen.std}
+    table = pd.DataFrame(found) if X is None else X.assign(**found)
+    if out is not None:
+        write_table(table, out)
+    if json:
+        records = table.to_dict(orient="records") if out is None else None
+        as_json({"output": output, "rows": len(table), "out": out, "predictions": records})
+    elif out is not None:
+        typer.echo(f"{len(table)} predictions written to {out}")
+    else:
+        typer.echo(table.to_csv(index=False, float_format="%.10g"), nl=False)
+
+
+def _new_inputs(release: Release, of: str | None, new: Path | None, drop_missing: bool) -> pd.DataFrame | None:
+    """The table of new inputs; None for a quantity that has none."""
+    from ..data import read_table, select_numbers
+    from ..models import OutputsKernel
+
+    rows = release.design.inputs
+    number = rows.outputs.number(of, "--of")
+    kernel = release.prior.kernel
+    if isinstance(kernel, OutputsKernel) and not kernel.takes_input(number):
+        if new is not None:
+            raise InputError(f"{of!r} is one quantity and has no inputs; leave {new} out.")
+        return None
+    names = list(rows.plain.names)
+    if new is None:
+        raise InputError(
+            f"NEW is missing; give a table with the column(s) {', '.join(names)}, where {of or release.output_name!r} "
+            "is asked for."
+        )
+    return select_numbers(read_table(new), names, new, drop_missing)
