@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import math
+import numbers
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,11 @@ Index: TypeAlias = npt.NDArray[np.intp]
 
 #: u = 2⁻⁵²: twice the largest relative error of one operation in float64 (docs/roundoff.md).
 UNIT = float(np.finfo(np.float64).eps)
+
+
+def is_number(value: Any) -> bool:
+    """Whether ``value`` is one finite real number, of Python or NumPy; truth values are none."""
+    return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
 
 
 def frozen(values: Array) -> Array:

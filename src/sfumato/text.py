@@ -1,4 +1,4 @@
-"""Texts that every room writes alike: exact numbers, hints at a misspelt name, errors in one line, values for JSON."""
+"""Texts that every room writes alike: exact numbers, lists, hints at a misspelt name, errors in one line, JSON."""
 
 from __future__ import annotations
 
@@ -38,6 +38,24 @@ def some_of(words: Sequence[Any], most: int) -> str:
     """
     shown = ", ".join(str(word) for word in words[:most])
     return shown if len(words) <= most else f"{shown}, … ({len(words)} in all)"
+
+
+def listed(words: Sequence[str], most: int = 12, between: str = ", ") -> str:
+    """The first ``most`` words, and how many more there are.
+
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], 2)
+    ('a, b, c', 'a, b and 1 more')
+    """
+    rest = len(words) - most
+    return between.join(words[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def counted(count: int, one: str) -> str:
+    """
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
 def one_line(error: Exception) -> str:

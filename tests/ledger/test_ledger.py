@@ -343,7 +343,7 @@ def test_what_is_left_is_said_in_words_numbers_and_a_picture(ledger):
         ledger.protect(prior, GRID, REGION, alpha=0.5, share=share).release(outputs(GRID))
     remaining = ledger.remaining(REGION)
     assert remaining.left == pytest.approx(0.75**2, abs=0.02)
-    assert "of the tolerance is left after 2 release(s)" in str(remaining)
+    assert "of the tolerance is left after 2 releases" in str(remaining)
     assert remaining.as_dict()["promises"][0]["history"] == list(remaining.promises[0].history)
     assert remaining.promises[0].history[0] == pytest.approx(0.25, abs=0.02)
     axes = remaining.plot()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
+from ..text import counted
 from .command import DO_NOT_PUBLISH, add_command
 from .options import FIGURES, Figure, Json, Written, check_written, option, save_figure
 from .outputs import is_named, read_regions
@@ -95,7 +96,7 @@ def verify(
             }
         )
         return
-    typer.echo(f"{file}: {len(chain.entries)} release(s), every line as it was written.")
+    typer.echo(f"{file}: {counted(len(chain.entries), 'release')}, every line as it was written.")
     typer.echo(f"head  {chain.head}")
     if head is None:
         typer.echo("Keep the head elsewhere: without one nobody can tell whether lines at the end were taken away.")
@@ -160,7 +161,7 @@ def _region(ledger: Ledger, texts: list[str]) -> Any:
 
 
 def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remaining | None) -> None:
-    table = new_table(f"{file}: {len(releases)} release(s), head {chain.head[:16]}…")
+    table = new_table(f"{file}: {counted(len(releases), 'release')}, head {chain.head[:16]}…")
     for name in HEADER:
         right = name in ("release", "rows", "noise a row")
         table.add_column(name, justify="right" if right else "left", no_wrap=name != "promise")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
+from ..text import counted
 from ..version import __version__
 from .command import exit_by
 from .options import TABLES, Account, Asked, DropMissing, Files, Fit, Large, NoiseOptions, Written, check_written
@@ -160,7 +161,7 @@ def _protect_table(
         show_certificate(certificate, f"{', '.join(outputs.released)}, protected where {places}")
         say_written(files.out, files.csv, files.report)
         if book is not None and left is not None:
-            typer.echo(f"\nLedger {account.ledger}: {len(book)} release(s), head {book.head}")
+            typer.echo(f"\nLedger {account.ledger}: {counted(len(book), 'release')}, head {book.head}")
             say_what_is_left(left)
         if replaced:
             say_replaced(in_ledger=book is not None)

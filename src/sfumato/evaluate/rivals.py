@@ -12,7 +12,6 @@ exactly (Balle and Wang 2018), and so it is for vectors with noise N(0, σ² M) 
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from scipy.special import log_ndtr
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Mask, is_number
 from ..data import Inputs, as_inputs, as_outputs
 from ..errors import GuaranteeWarning, InputError
 from ..linalg import Whitening, smallest_ellipsoid
@@ -202,14 +201,10 @@ def log_delta(multiplier: float, epsilon: float) -> float:
 
 def check_budget(epsilon: Any, delta: Any) -> None:
     """Raise ``InputError`` unless 0 < ε and 0 < δ < 1 are numbers of usual size."""
-    if not _is_number(epsilon) or not 1e-12 <= epsilon <= 1e12:
+    if not is_number(epsilon) or not 1e-12 <= epsilon <= 1e12:
         raise InputError(f"epsilon is {epsilon!r}; give a positive number (1e-12 to 1e12), for example 0.5.")
-    if not _is_number(delta) or not 1e-100 <= delta < 1.0:
+    if not is_number(delta) or not 1e-100 <= delta < 1.0:
         raise InputError(f"delta is {delta!r}; give a number between 0 and 1 (1e-100 at least), for example 0.01.")
-
-
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
 
 
 def _least(enough: Callable[[float], bool]) -> float:
@@ -235,7 +230,7 @@ class Budget:
     calibration: Calibration = "hall"
 
     def __post_init__(self) -> None:
-        if not _is_number(self.sensitivity) or not self.sensitivity > 0.0:
+        if not is_number(self.sensitivity) or not self.sensitivity > 0.0:
             raise InputError(
                 f"sensitivity is {self.sensitivity!r}; give the most that one output can change, a positive number in "
                 "the units of y."

@@ -30,6 +30,7 @@ from ..promise import Revealed, interpretations, warn_of
 from ..proof import Certificate, one_by_one
 from ..regions import Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
+from ..text import counted
 from ..views import pictures
 from .chained_file import Chain, ChainedFile
 from .past import LEAST_LEFT, Published, most_used
@@ -252,7 +253,7 @@ class Ledger:
 
     def __str__(self) -> str:
         chain = self.chain()
-        lines = [f"Ledger {str(self.path)!r}: {len(chain.entries)} release(s), head {chain.head[:16]}…"]
+        lines = [f"Ledger {str(self.path)!r}: {counted(len(chain.entries), 'release')}, head {chain.head[:16]}…"]
         for entry, one in zip(chain.entries, self._records.revealed(chain), strict=True):
             outputs = ", ".join(one.outputs)
             lines.append(
@@ -302,9 +303,9 @@ class PromiseBudget:
         else:
             state = f"{self.left:.1%} of the tolerance is left"
         return (
-            f"{state} after {len(self.history)} release(s): {certificate.promise}. Readers are closest to their floor "
-            f"at {certificate.worst_place}, where they know f to within ±{certificate.worst_std:.6g} and the floor "
-            f"is ±{certificate.worst_floor:.6g}."
+            f"{state} after {counted(len(self.history), 'release')}: {certificate.promise}. Readers are closest to "
+            f"their floor at {certificate.worst_place}, where they know f to within ±{certificate.worst_std:.6g} and "
+            f"the floor is ±{certificate.worst_floor:.6g}."
         )
 
 

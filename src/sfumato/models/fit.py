@@ -12,7 +12,7 @@ import numpy as np
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Mask, is_number
 from ..data import Inputs, as_inputs, as_outputs
 from ..errors import FitWarning, InputError
 from ..linalg import Whitening
@@ -199,11 +199,6 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return real and math.isfinite(value)
-
-
 def _tried(what: str, evaluate: Callable[[Array], Array], inputs: Inputs, remedy: str) -> Array:
     """A kernel or a mean of the user's at two rows, before any long work."""
     try:
@@ -227,7 +222,7 @@ def _checked_kernel(kernel: Any, inputs: Inputs) -> str | Kernel:
 def _checked_mean(mean: Any, inputs: Inputs) -> str | float | Mean:
     if isinstance(mean, str) and mean in ("constant", "zero"):
         return mean if mean == "constant" else 0.0
-    if _is_number(mean):
+    if is_number(mean):
         return float(mean)
     if not isinstance(mean, Mean):
         raise InputError(f'mean is {mean!r}; give "constant", "zero", a finite number or a GPyTorch mean.')
@@ -243,7 +238,7 @@ def _checked_noise(noise: Any, rows: Inputs) -> str | Array:
         return noise
     if isinstance(noise, bool) or noise is None:
         raise InputError(f'noise is {noise!r}; give "learn", a variance ≥ 0, or one for each row of X.')
-    values = np.array(float(noise)) if _is_number(noise) else None
+    values = np.array(float(noise)) if is_number(noise) else None
     if values is None:
         if np.ndim(noise) == 0:
             raise InputError(f'noise is {noise!r}; give "learn", a finite variance ≥ 0, or one for each row of X.')
@@ -297,17 +292,17 @@ def _checked_adam(optimizer: Any, epochs: Any, learning_rate: Any, decay: Any, w
         f'epochs is {epochs!r}; optimizer="adam" needs a number of epochs ≥ 1, for example epochs=100.',
     )
     _require(
-        _is_number(learning_rate) and learning_rate > 0,
+        is_number(learning_rate) and learning_rate > 0,
         f"learning_rate is {learning_rate!r}; give a positive number, for example 0.1.",
     )
     _require(
-        _is_number(weight_decay) and weight_decay >= 0,
+        is_number(weight_decay) and weight_decay >= 0,
         f"weight_decay is {weight_decay!r}; give a number ≥ 0, for example 1e-4.",
     )
     if decay is not None:
         fine = isinstance(decay, (tuple, list)) and len(decay) == 2 and _is_whole(decay[0]) and decay[0] >= 1
         _require(
-            fine and _is_number(decay[1]) and 0 < decay[1] <= 1,
+            fine and is_number(decay[1]) and 0 < decay[1] <= 1,
             f"decay is {decay!r}; give (step, gamma) with a step ≥ 1 and 0 < gamma ≤ 1, for example (10, 0.1).",
         )
         decay = (int(decay[0]), float(decay[1]))

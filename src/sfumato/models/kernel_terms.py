@@ -17,6 +17,7 @@ from gpytorch.kernels import Kernel, ScaleKernel
 
 from ..arrays import Array
 from ..errors import InputError
+from ..text import listed
 from .kernel_kinds import KINDS
 from .outputs import OutputsKernel
 from .trees import Tree, describe_kernel, fold
@@ -263,7 +264,7 @@ def _several_in_words(kernel: OutputsKernel, names: Sequence[str], outputs: Sequ
     parts = []
     for term in kernel.terms:
         entries = [f"{called[output]}: {functional.words(names)}" for output, functional in term.entries]
-        mixed = f"{_listed(entries, '; ')}{mixing_in_words(term.mixing)}"
+        mixed = f"{listed(entries, _MOST_LISTED, '; ')}{mixing_in_words(term.mixing)}"
         parts.append(f"({mixed}) of {kernel_in_words(term.kernel, names)}")
     counted = f"{kernel.count} output{'s' if kernel.count > 1 else ''}"
     return f"over {counted}: " + " plus ".join(parts)
@@ -286,11 +287,6 @@ def _per_column(key: str, value: float | list[float], names: list[str]) -> str:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, list):
-        return f"{key} {value:.4g}" + (f" ({_listed(names)})" if names else "")
+        return f"{key} {value:.4g}" + (f" ({listed(names, _MOST_LISTED)})" if names else "")
     labels = names if len(names) == len(value) else [f"column {i}" for i in range(len(value))]
-    return f"{key}s " + _listed([f"{v:.4g} ({label})" for v, label in zip(value, labels, strict=True)])
-
-
-def _listed(items: list[str], between: str = ", ") -> str:
-    rest = len(items) - _MOST_LISTED
-    return between.join(items[:_MOST_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+    return f"{key}s " + listed([f"{v:.4g} ({label})" for v, label in zip(value, labels, strict=True)], _MOST_LISTED)

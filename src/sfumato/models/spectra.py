@@ -206,7 +206,7 @@ def _factor(term: ProductTerm, block: tuple[int, ...], names: Sequence[str]) -> 
             return on_block
     product = " times ".join(leaf.in_words() for leaf in term.leaves)
     raise InputError(
-        f"tolerance: on the columns {_listed(block, names)} the prior's kernel and H are not products over the same "
+        f"tolerance: on the columns {_named(block, names)} the prior's kernel and H are not products over the same "
         f"columns (one has {product} as a product there), and no closed form is known for that pair; give H the same "
         "structure as the prior's kernel, or alpha=… (H proportional to the prior's kernel)."
     )
@@ -233,7 +233,7 @@ class _Block:
         ratios = np.array(leaf.lengthscales) / np.array(self.unit)
         if np.ptp(ratios) > RELATIVE * ratios[0]:
             raise InputError(
-                f"tolerance: on the columns {_listed(self.columns, self.names)} the lengthscales "
+                f"tolerance: on the columns {_named(self.columns, self.names)} the lengthscales "
                 f"{_numbers(leaf.lengthscales)} ({leaf.in_words()}) and {_numbers(self.unit)} are not in one ratio, "
                 "and no closed form is known for that pair; give H lengthscales that are one multiple of the prior's "
                 "in all these columns, or alpha=… (H proportional to the prior's kernel)."
@@ -344,7 +344,7 @@ class _Block:
             share = table.error / max(top, np.finfo(float).tiny)
             found = f"found only to {share:.1g} of its size, which is not enough to promise anything"
             raise InputError(
-                f"tolerance: on the columns {_listed(self.columns, self.names)} the spectral integral of this pair of "
+                f"tolerance: on the columns {_named(self.columns, self.names)} the spectral integral of this pair of "
                 f"kernels was {found if math.isfinite(table.error) else 'too large to compute: so is the noise'}; give "
                 "a tolerance kernel that is less smooth against the prior's kernel, or alpha=…."
             )
@@ -358,7 +358,7 @@ class _Block:
         return squares
 
 
-def _listed(columns: Sequence[int], names: Sequence[str]) -> str:
+def _named(columns: Sequence[int], names: Sequence[str]) -> str:
     return ", ".join(names[c] for c in columns)
 
 

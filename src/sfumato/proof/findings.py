@@ -18,6 +18,7 @@ from ..data import Inputs
 from ..errors import InputError
 from ..models import OutputsKernel, Prior, kernel_jet
 from ..promise import Design, Finding, OutputTolerance, Revealed
+from ..text import listed
 from .knowledge import Knowledge
 from .roundoff import TOLERANCE
 from .sums import Summary
@@ -27,9 +28,6 @@ MANY_COLUMNS = 4
 
 #: Noise outside the region is a finding from this share on.
 MUCH_SPILL = 0.25
-
-#: This many names are listed; the others are counted.
-MOST_NAMES = 12
 
 _LEARN_OUTSIDE = "Learn them outside: fit_prior(…, exclude=region), --fit-outside; or take them from elsewhere."
 _PROTECT_AGAIN = 'Protect again: with cover="greedy" or "exchange", with method="eigh", or with a smaller alpha.'
@@ -209,7 +207,7 @@ def _on_region(design: Design) -> Iterator[Finding]:
         yield Finding(
             "free-columns",
             "low",
-            f"Are other combinations sensitive? The region leaves {_listed(free)} free: the promise covers the "
+            f"Are other combinations sensitive? The region leaves {listed(free)} free: the promise covers the "
             "combinations that rows of the data have, and no others.",
             'Bound these columns, or use sf.Box(…, free="ranges").',
         )
@@ -218,7 +216,7 @@ def _on_region(design: Design) -> Iterator[Finding]:
             "ends-with-the-data",
             "low",
             f"Is f sensitive beyond the data? The region ends where the data end: nothing is promised for "
-            f"{_listed(sides)}, and readers can extrapolate.",
+            f"{listed(sides)}, and readers can extrapolate.",
             "If that part is sensitive too, give the region a bound further out.",
         )
     if design.inputs.features >= MANY_COLUMNS and design.region.points is None:
@@ -303,7 +301,7 @@ def _to_answer(design: Design) -> Iterator[Finding]:
     yield Finding(
         "inputs-are-published",
         "low",
-        f"May the inputs be seen? {_listed(names)} {'is' if len(names) == 1 else 'are'} published without noise, for "
+        f"May the inputs be seen? {listed(names)} {'is' if len(names) == 1 else 'are'} published without noise, for "
         "every row. Only outputs are blurred; that a row is in the table is not hidden.",
         "If being in the table is the secret, this method is not for you.",
     )
@@ -320,11 +318,6 @@ def _to_answer(design: Design) -> Iterator[Finding]:
 
 def _is_smooth(prior: Prior) -> bool:
     return any(isinstance(part, RBFKernel) for part in prior.kernel.modules())
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def promise_in_words(design: Design, points: Array) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +19,7 @@ from ..promise import Design, Finding, Severity, in_order, verdict_in_words
 from ..proof import SAME_FLOOR, Certificate, floor_range, free_columns
 from ..regions import OutputRegion
 from ..release import Release, digest_outputs
+from ..text import counted, listed
 
 #: At how many inputs of a region its floor is looked at, to say how large it is.
 LOOKS = 512
@@ -79,20 +79,6 @@ def share(value: float) -> str:
     ('34.4 %', '0 %', '2.5 × 10⁻⁵ %')
     """
     return f"{number(100 * value, 3)} %"
-
-
-def listed(items: Sequence[str], most: int = 12) -> str:
-    """Names with commas, the first ``most`` of them."""
-    rest = len(items) - most
-    return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def counted(count: int, one: str) -> str:
-    """
-    >>> counted(1, "row"), counted(2000, "row")
-    ('1 row', '2,000 rows')
-    """
-    return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,11 @@ from matplotlib.text import Text
 
 from ..arrays import Array
 from ..evaluate import Audit
+from ..text import counted
 from .comparisons import plot_audit
 from .curves import plot_both, plot_floor_along
 from .maps import plot_std_map
-from .report_facts import Account, Facts, counted, shortened
+from .report_facts import Account, Facts, shortened
 from .view import View, legend_of_figure
 
 #: Of how many outputs pictures are shown, along how many columns, and of how many rows single points.

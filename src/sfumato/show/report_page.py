@@ -26,8 +26,9 @@ from ..progress import progress as show_progress
 from ..promise import SEVERITIES, verdict_in_words
 from ..proof import Certificate
 from ..release import Release, digest_outputs, load
+from ..text import counted, listed
 from ..version import __version__
-from .report_facts import Account, Facts, counted, listed, multiple, number, plus_minus, share
+from .report_facts import Account, Facts, multiple, number, plus_minus, share
 from .report_figures import Picture, account_picture, audit_picture, clean, public_pictures, truth_pictures
 
 ENDINGS = (".html", ".htm")
