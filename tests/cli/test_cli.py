@@ -268,7 +268,7 @@ def test_damaged_release_is_wrong_use(released: Path) -> None:
     middle = len(whole) - 100
     for damaged in (b"", b"no release", whole[:-8], whole[:middle] + b"\x00\xff" + whole[middle + 2 :]):
         released.write_bytes(damaged)
-        refused(run("certify", released))
+        refused(run("certify", released), str(released))
         refused(run("predict", released, new))
     refused(run("certify", released.parent / "none.sfumato"), "does not exist")
 

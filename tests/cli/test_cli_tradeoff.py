@@ -22,6 +22,17 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
+def test_no_number_is_cut_on_a_small_screen(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.read_csv(table)
+    frame.assign(r=1e-5 * frame["r"]).to_csv(table, index=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    how = (*HOW[:-1], 1e-12, "--alphas", "0.05", "--ways", "joint,cloaking", "--measured")
+    shown = done(run("tradeoff", table, *how)).stdout
+    assert "…" not in shown
+    assert "measured" in shown
+    assert [line.split()[0] for line in shown.splitlines() if "yes" in line] == ["joint"]
+
+
 def test_table_figure_and_csv(table: Path) -> None:
     figure, csv = table.with_name("tradeoff.png"), table.with_name("levels.csv")
     levels = ("--alphas", "0.3,0.6", "--ways", "joint,diagonal,dropout", "--fit-outside")

@@ -22,8 +22,8 @@ from dask_works import AllKilled, Killed, Modelled, Secretive, end_of, gram, shr
 from sfumato.data import on_dask
 from sfumato.data.inputs import as_inputs
 from sfumato.data.on_dask import OnDask, as_engine, is_dask_frame, rows_of_dask
-from sfumato.data.parquet import rows_of_parquet
 from sfumato.data.parts import ArrayPart, Engine, Here, Part
+from sfumato.data.stored import rows_of_parquet
 
 REASON = "Dask is not installed: pip install 'sfumato[dask]'"
 distributed = pytest.importorskip("distributed", reason=REASON)

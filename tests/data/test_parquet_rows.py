@@ -15,8 +15,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.data.inputs import SAMPLE, Inputs, MemoryInputs, as_inputs
-from sfumato.data.parquet import fingerprint, parquet_files, rows_of_parquet
-from sfumato.data.stored import StoredInputs
+from sfumato.data.stored import StoredInputs, fingerprint, parquet_files, rows_of_parquet
 from sfumato.progress import Progress
 
 QUIET = Progress()

@@ -25,9 +25,8 @@ import pytest
 import sfumato as sf
 from command_line import as_words, run
 from sfumato.cli.protect import rows_to_fit
-from sfumato.data.parquet import fingerprint, parquet_files, rows_of_parquet
 from sfumato.data.parts import Done, Engine, Here, Part, Result
-from sfumato.data.stored import StoredInputs
+from sfumato.data.stored import StoredInputs, fingerprint, parquet_files, rows_of_parquet
 from sfumato.noise.noise import FunctionalNoise
 from sfumato.progress import Progress
 from sfumato.promise.design import Design

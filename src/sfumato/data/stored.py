@@ -1,10 +1,17 @@
-"""Rows that are read where they are needed: inputs and outputs of any number, in memory one part after the other."""
+"""Rows that are read where they are needed: inputs and outputs of any number, in memory one part after the other.
+
+Parquet files are checked as tables are, and never in memory all at once.
+"""
 
 from __future__ import annotations
 
+import glob
+import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -13,8 +20,10 @@ import numpy.typing as npt
 from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
 from ..progress import Progress
+from ..text import one_line
 from .inputs import Inputs, MemoryInputs, Outputs, sample_places
-from .parts import Engine, Here, Part, TablePart
+from .parts import LARGEST_NUMBER, ROWS, Engine, Here, Part, TablePart
+from .tables import DATES, PARQUET, asked_columns, need_pyarrow, require_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,3 +161,157 @@ def _selected(
         if here.size:
             chosen[here] = read(part)[rows[here] - part.start]
     return frozen(chosen)
+
+
+#: How many rows are decoded at a time: those of a row group before the first that is wanted are dropped.
+_BATCH = 1 << 16
+
+
+def parquet_files(paths: Sequence[Path]) -> list[Path]:
+    """All Parquet files that ``paths`` name: files, folders with files at any depth, and patterns; sorted."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            # other programs keep summaries and unfinished files under names that begin with a dot or a dash below
+            hidden = re.compile(r"(^|/)[._]").search
+            visible = [file for file in path.rglob("*") if not hidden(file.relative_to(path).as_posix())]
+            more = [file for file in visible if file.suffix.lower() in PARQUET]
+            remedy = "has no Parquet files in it; give a folder with .parquet files."
+        else:
+            more = [path] if path.is_file() else [Path(name) for name in glob.glob(str(path), recursive=True)]
+            remedy = "does not exist; give a Parquet file, a folder of them or a pattern."
+        if not more:
+            raise InputError(f"{path} {remedy}")
+        found += [file for file in more if file.is_file()]
+    wrong = [path for path in found if path.suffix.lower() not in PARQUET]
+    if wrong:
+        raise InputError(f"{wrong[0]} does not end in .parquet or .pq; only Parquet files are read part after part.")
+    files = sorted(path.resolve() for path in found)
+    twice = [path for path, following in itertools.pairwise(files) if path == following]
+    if twice:
+        raise InputError(f"{twice[0]} is given more than once; its rows would be counted twice.")
+    return files
+
+
+def fingerprint(files: Sequence[Path]) -> list[list[str | int]]:
+    """By which it is noticed that some of ``files`` were replaced or written to: their names, sizes and times."""
+    return [[str(file), about.st_size, about.st_mtime_ns] for file in files for about in [file.stat()]]
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetPart(TablePart):
+    """Rows of one file: whole row groups, or ``rows`` rows of one of them after the first ``skip``.
+
+    ``first`` is where they begin in the file. Guarantee: what is read is finite float64 or an ``InputError``.
+    """
+
+    path: str
+    groups: tuple[int, ...]
+    skip: int
+    first: int
+    names: tuple[str, ...]
+
+    def read(self, names: Sequence[str]) -> Array:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        values = np.empty((self.rows, len(names)))
+        before, done = self.skip, 0
+        try:
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file:
+                groups = [group for group in self.groups if group < file.num_row_groups]
+                for batch in file.iter_batches(_BATCH, row_groups=groups, columns=list(names)):
+                    rows = batch.slice(min(before, batch.num_rows), self.rows - done)
+                    before = max(before - batch.num_rows, 0)
+                    for place, name in enumerate(names):
+                        column = rows.column(name).cast(pa.float64(), safe=False)
+                        values[done : done + rows.num_rows, place] = column.to_numpy(zero_copy_only=False)
+                    done += rows.num_rows
+                    if done == self.rows:
+                        break
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
+        if done != self.rows:
+            raise InputError(f"{self.path} has changed while it was being read; start again.")
+        if not -LARGEST_NUMBER < values.min() <= values.max() < LARGEST_NUMBER:
+            row, place = np.argwhere(~(np.abs(values) < LARGEST_NUMBER))[0]
+            value = values[row, place]
+            what = "a missing value" if np.isnan(value) else f"{value:g}, which is infinite or too large,"
+            raise InputError(
+                f"{self.path}, column {names[place]!r}: {what} in row {self.first + row + 1} (counted from 1); leave "
+                "such rows out of the file, or fill them in. --drop-missing is for tables that fit in memory."
+            )
+        return values
+
+
+def rows_of_parquet(
+    paths: Sequence[str | Path] | str | Path,
+    inputs: Sequence[str],
+    output: str | None = None,
+    step: Progress | None = None,
+    *,
+    engine: Engine | None = None,
+    rows: int = ROWS,
+) -> StoredInputs:
+    """The rows of all files, in the order of their names, with the columns ``inputs`` as inputs.
+
+    ``paths`` are files, folders of files and patterns, or one of them.
+
+    One pass over these columns and ``output`` makes sure that all values are finite numbers; it takes as much memory
+    as one part, which has at most ``rows`` rows.
+    """
+    need_pyarrow()
+    places = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
+    step = Progress() if step is None else step
+    wanted = asked_columns(inputs, output)
+    parts: list[ParquetPart] = []
+    for file in parquet_files(places):
+        start = parts[-1].start + parts[-1].rows if parts else 0
+        parts += _parts_of_file(file, start, tuple(inputs), wanted, rows)
+    if not parts:
+        raise InputError(f"{', '.join(map(str, places))} has no rows; give at least one.")
+    return scanned(parts, inputs, output, step, engine)
+
+
+def _parts_of_file(file: Path, start: int, names: tuple[str, ...], wanted: list[str], most: int) -> list[ParquetPart]:
+    """The rows of ``file``, at most ``most`` in a part; the ``wanted`` columns are there, once, and hold numbers."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import types
+
+    try:
+        with pq.ParquetFile(file) as opened:
+            schema = opened.schema_arrow
+            sizes = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file} cannot be read as a Parquet file: {one_line(error)}") from error
+    require_columns(file, wanted, schema.names)
+    checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    for name in wanted:
+        kind = schema.field(name).type
+        if types.is_temporal(kind):
+            raise InputError(f"{file}, column {name!r}: {DATES}")
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        if not any(check(kind) for check in checks):
+            raise InputError(
+                f"{file}, column {name!r}: it holds {kind}, not numbers; encode the column as numbers, or leave it out."
+            )
+    parts: list[ParquetPart] = []
+    first = 0
+    for groups, skip, rows in _portions(sizes, most):
+        parts.append(ParquetPart(start + first, rows, str(file), groups, skip, first, names))
+        first += rows
+    return parts
+
+
+def _portions(sizes: Sequence[int], most: int) -> list[tuple[tuple[int, ...], int, int]]:
+    """Row groups together up to ``most`` rows, and the portions of those that are larger: (groups, skip, rows)."""
+    found: list[tuple[tuple[int, ...], int, int]] = []
+    for group, size in enumerate(sizes):
+        for skip in range(0, size, most):
+            groups, _, held = found[-1] if found else ((), 0, most)
+            if held + size <= most and sizes[groups[-1]] <= most:
+                found[-1] = ((*groups, group), 0, held + size)
+            else:
+                found.append(((group,), skip, min(most, size - skip)))
+    return found
