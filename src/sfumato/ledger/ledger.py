@@ -321,6 +321,11 @@ class Remaining:
         return min(one.left for one in self.promises)
 
     @property
+    def used(self) -> float:
+        """The most that was used of any of them, as a share of its tolerance."""
+        return 1.0 - self.left
+
+    @property
     def holds(self) -> bool:
         """Whether all of them are kept."""
         return all(one.certificate.holds for one in self.promises)
