@@ -30,7 +30,7 @@ from .units import dense_rows
 
 
 @dataclass
-class Published:
+class ReleasedSoFar:
     """What a mechanism has released: digests of the values, or the one folder that it releases to."""
 
     digests: set[bytes] = field(default_factory=set)
@@ -49,7 +49,7 @@ class Mechanism(WithDesign):
     certificate: Certificate
     _key: SecretKey = field(repr=False)
     plan: Plan = field(default_factory=Plan)
-    _published: Published = field(default_factory=Published, repr=False)
+    _published: ReleasedSoFar = field(default_factory=ReleasedSoFar, repr=False)
     _engine: Engine = field(default_factory=Here, repr=False)
     _recorder: Callable[[Release], None] | None = field(default=None, repr=False)
     _output_name: str | None = field(default=None, repr=False)

@@ -23,7 +23,7 @@ import scipy.special
 from ..arrays import UNIT, Array
 
 #: Below it K_ν(z) is Γ(ν)(2/z)^ν/2 to round-off, if it is large at all.
-SMALL = 1.0e-8
+SMALLEST_ARGUMENT = 1.0e-8
 
 
 def log_bessel_k(order: float, z: Array) -> Array:
@@ -37,7 +37,7 @@ def log_bessel_k(order: float, z: Array) -> Array:
         scaled = scipy.special.kve(order, z)
     good = np.isfinite(scaled) & (scaled > 0.0)
     result = np.log(np.where(good, scaled, 1.0)) - z
-    small = ~good & (z < SMALL)
+    small = ~good & (z < SMALLEST_ARGUMENT)
     result[small] = scipy.special.gammaln(order) + order * np.log(2.0 / z[small]) - np.log(2.0)
     rest = ~good & ~small
     result[rest] = _by_integral(order, z[rest])
@@ -131,9 +131,10 @@ MOST_INTERVALS = 3000
 HUGE = 1.0e150
 #: Frequencies that are left out have less of the mass than this.
 NEGLIGIBLE = 1.0e-18
-#: At distances r ≥ a the spectrum may be faded out by ½ erfc((ρ − c)/δ − 8), δ = STEEP/a. What is taken away is smooth
-#: over lengths of SMOOTH/a, so its transform is below e^{-40} there: far distances need no more points than near ones.
-STEEP, FADE, FADED, SMOOTH = 16.0, 8.0, 15.0, 60.0
+#: At distances r ≥ a the spectrum may be faded out by ½ erfc((ρ − c)/δ − 8), δ = FADE_WIDTH/a. What is taken away is
+#: smooth over lengths of SMOOTH_LENGTH/a, so its transform is below e^{-40} there: far distances need no more points
+#: than near ones.
+FADE_WIDTH, FADE_START, FADE_END, SMOOTH_LENGTH = 16.0, 8.0, 15.0, 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,10 +225,10 @@ class RadialIntegral:
     def __call__(self, r: Array, nearest: float, points: int = POINTS) -> Array:
         """g at ``r``, none of which is below ``nearest``."""
         start, width = self._fade(nearest)
-        rho, weights = self._rule(min(self.cut, start + FADED * width), float(np.max(r)), points)
+        rho, weights = self._rule(min(self.cut, start + FADE_END * width), float(np.max(r)), points)
         masses = self.sphere * weights * self.psi.quick(rho) * rho ** (self.psi.dimension - 1)
         if width < math.inf:
-            masses *= scipy.special.erfc((rho - start) / width - FADE) / 2.0
+            masses *= scipy.special.erfc((rho - start) / width - FADE_START) / 2.0
         total = np.full(r.shape, self.atom)
         for first in range(0, len(rho), 1 << 16):
             part = slice(first, first + (1 << 16))
@@ -237,10 +238,12 @@ class RadialIntegral:
     def _fade(self, nearest: float) -> tuple[float, float]:
         """Where the spectrum may start to fade out for distances of at least ``nearest``, and how steeply."""
         if nearest > 0.0:
-            width = STEEP / nearest
-            short = np.flatnonzero((np.diff(self.edges) * nearest < SMOOTH) & (self.edges[:-1] > FADE * width))
+            width = FADE_WIDTH / nearest
+            short = np.flatnonzero(
+                (np.diff(self.edges) * nearest < SMOOTH_LENGTH) & (self.edges[:-1] > FADE_START * width)
+            )
             start = float(self.edges[short[-1] + 1]) if short.size else 0.0
-            if 2.0 * (start + FADED * width) < self.cut:
+            if 2.0 * (start + FADE_END * width) < self.cut:
                 return start, width
         return self.cut, math.inf
 
@@ -290,7 +293,7 @@ def oscillation(dimension: int, z: Array) -> Array:
 #: The degree of the Chebyshev polynomials on each piece of a table.
 DEGREE = 24
 #: A piece of the table is cut in two until it is this close to the function, relative to g(0), or there are many.
-CLOSE, MOST_PIECES = 2.0e-14, 200
+TABLE_ERROR, MOST_PIECES = 2.0e-14, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +326,7 @@ def invert_radial(psi: RadialDensity, reach: float) -> RadialTable:
         return RadialTable(np.array([0.0, longest]), np.zeros((1, 1)), math.inf)
     nodes = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
     between = np.cos(np.pi * np.array([0.02, 0.27, 0.51, 0.74, 0.98]))
-    close = max(CLOSE * integral.mass, integral.round_off)
+    close = max(TABLE_ERROR * integral.mass, integral.round_off)
     # a piece that starts out too long could have the whole function between two of its nodes
     octaves = max(0, math.ceil(math.log2(longest * integral.cut / PHASE)))
     ends = [0.0, *(longest * 2.0**-k for k in range(octaves, -1, -1))]

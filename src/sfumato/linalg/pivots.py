@@ -63,7 +63,7 @@ def _pivots(
 BLOCK = 64
 
 #: Of these only those are taken that leave this share of the largest variance when the ones before them are known.
-WORTH = 0.2
+LEAST_SHARE_LEFT = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ def block_pivots(
         if block.size == 0:
             break
         k = len(order)
-        least = smallest_first if waiting.size else float(share[block[0]]) * WORTH
+        least = smallest_first if waiting.size else float(share[block[0]]) * LEAST_SHARE_LEFT
         wanted = as_tensor(columns(block))
         if factor is None:
             # rows of this are columns of the factor: new ones are added at the end

@@ -25,7 +25,7 @@ from .threads import torch_threads
 WHITENED, SMALL_EIGENVALUES, COLUMNS = 16.0, 8.0, 4.0
 
 #: A basis of more than this share of all directions is no quicker than an eigensolver, unless it is tiny.
-LARGEST_SHARE, TINY = 0.35, 32
+LARGEST_SHARE, TINY_BASIS = 0.35, 32
 
 #: All small eigenproblems together may be as large as one of this share of n.
 SMALL_SHARE = 0.6
@@ -34,7 +34,7 @@ SMALL_SHARE = 0.6
 SETTLED = 0.3
 
 #: The sharper of two lower bounds costs more; it is asked for when the gap is at most this many times too large.
-NEAR = 100.0
+GAP_FOR_SHARP_BOUND = 100.0
 
 #: With fewer rows than these, one thread does everything, or all but the work with n × n matrices: more threads gain
 #: little with small matrices, and on a busy machine they wait for each other.
@@ -109,7 +109,7 @@ class FeasibleSubspace:
     def iterates(self, U: torch.Tensor, accuracy: float = 1e-8) -> Iterator[SubspaceResult]:
         """Ever better F, each of which keeps the promise; ends where an eigensolver would be quicker."""
         n = len(self.lower)
-        most = min(n, max(TINY, int(LARGEST_SHARE * n)))
+        most = min(n, max(TINY_BASIS, int(LARGEST_SHARE * n)))
         if not self._absorb(U, most):
             return
         first, rounds, small = math.nan, 0, 0.0
@@ -120,7 +120,7 @@ class FeasibleSubspace:
                 values, vectors, below = self._cover(needed)
                 upper, lower = float(values.sum()), float(below.sum())
                 allowed = accuracy * upper
-                if allowed < upper - lower <= NEAR * allowed:
+                if allowed < upper - lower <= GAP_FOR_SHARP_BOUND * allowed:
                     lower = max(lower, float(torch.linalg.eigvalsh(needed - self.inner).clamp_min(0.0).sum()))
             factor = self.P @ (vectors * values.sqrt()).to(self.P)
             yield SubspaceResult(factor, upper, max(lower, 0.0), rounds, self.size)
@@ -134,7 +134,7 @@ class FeasibleSubspace:
             # the gap shrinks by about the same factor every round, by rather more in later ones
             speed = math.log(first / gap) / rounds if rounds else math.inf
             ahead = 0.7 * math.log(gap / max(allowed, UNIT * gap)) / max(speed, UNIT)
-            if n > TINY and (ahead * len(apart) > room or small + ahead * (self.size / n) ** 3 > SMALL_SHARE**3):
+            if n > TINY_BASIS and (ahead * len(apart) > room or small + ahead * (self.size / n) ** 3 > SMALL_SHARE**3):
                 return
             self._grow(self.image @ vectors[:, apart[:room]].to(self.P))
             rounds += 1

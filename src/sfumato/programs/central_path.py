@@ -120,10 +120,10 @@ class Curvature:
 
 
 #: Columns with a smaller Q_jj, of 1, belong to the barrier of T ⪰ 0: there C_j is taken as diagonal.
-SMALL = 0.05
+BARRIER_COLUMN = 0.05
 
 #: At most this many inequalities v_aᵀDv_b of joint demands are put back exactly, the stiffest first.
-PAIRS = 400
+MOST_EXACT_INEQUALITIES = 400
 
 #: At most this many numbers in all the C_j together, or in what the inequalities add to them.
 ENTRIES = 2e7
@@ -149,7 +149,7 @@ class ColumnSolver:
             pairs += [(part.precision, part.pull), (part.pull, part.precision)]
             seen, weight = part.stiff()
             if part.joint:
-                count = min(len(weight), int(np.sqrt(2 * PAIRS / joint)))
+                count = min(len(weight), int(np.sqrt(2 * MOST_EXACT_INEQUALITIES / joint)))
                 order = np.argsort(-np.sum(seen**2, axis=0))
                 pairs += _left_over(seen, weight, order[:count])
                 seen, weight = seen[:, order[:count]], weight[order[:count]]
@@ -161,7 +161,7 @@ class ColumnSolver:
         weight = np.diag(sum((part.pull for part in parts), np.zeros((size, size))))
         inequalities = sum(len(each) * (len(each) + 1) // 2 if pairwise else len(each) for _, each, pairwise in stiff)
         limit = max(1, int(ENTRIES / (size * max(size, inequalities))))
-        self._dense = np.sort(np.argsort(-weight)[: min(limit, int(np.sum(weight > SMALL)))])
+        self._dense = np.sort(np.argsort(-weight)[: min(limit, int(np.sum(weight > BARRIER_COLUMN)))])
         columns = 0.5 * dual[None] / values[self._dense][:, None, None]
         index = np.arange(size)
         columns[:, index, index] += 0.5 * own[self._dense][:, None] / values[None, :]

@@ -128,7 +128,7 @@ def mended(views: Sequence[View], factor: Array, margin: float) -> tuple[Array, 
 
 
 #: A direction is new if at least this share of it lies outside P.
-NEW = 1e-10
+LEAST_NEW_SHARE = 1e-10
 
 
 class Subspace:
@@ -150,7 +150,7 @@ class Subspace:
             return none
         fresh = self._outside(block / np.maximum(np.linalg.norm(block, axis=0), np.finfo(float).tiny))
         frame, triangle, _ = scipy.linalg.qr(fresh, mode="economic", pivoting=True, check_finite=False)
-        fresh = frame[:, np.abs(np.diag(triangle)) > NEW]
+        fresh = frame[:, np.abs(np.diag(triangle)) > LEAST_NEW_SHARE]
         if not fresh.shape[1]:
             return none
         fresh = np.linalg.qr(self._outside(fresh))[0]
@@ -174,16 +174,16 @@ class Subspace:
 
 
 #: More rounds than any problem has needed.
-ROUNDS = 30
+MOST_ROUNDS = 30
 
 #: The search is over after this many rounds in a row that did not bring the gap down by a tenth.
-IDLE = 6
+MOST_IDLE_ROUNDS = 6
 
 #: Up to this many rows one thread is faster than several.
-FEW = 300
+ROWS_FOR_ONE_THREAD = 300
 
 #: Up to this many rows the whole space is as fast as a subspace.
-WHOLE = 48
+ROWS_FOR_WHOLE_SPACE = 48
 
 #: Eigenvalues of T below this many τ are the barrier's, not the noise's.
 NEGLIGIBLE = 20.0
@@ -191,8 +191,8 @@ NEGLIGIBLE = 20.0
 #: Directions of U below this share of the largest are its round-off.
 SMALLEST = 1e-15
 
-#: Columns u with ``uᵀA⁻¹u ≤ 1 − NEARLY`` are met by any noise, also after round-off.
-NEARLY = 1e-6
+#: Columns u with ``uᵀA⁻¹u ≤ 1 − SURELY_MET`` are met by any noise, also after round-off.
+SURELY_MET = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +232,7 @@ def correlated_noise(
     turned = {key: weighting.both(covariance) for key, covariance in covariances.items()}
     plain = [Demand(turned[id(d.covariance)], weighting.forward(d.root), d.joint) for d in demands]
     search = _Search(plain)
-    with one_thread() if search.rows <= FEW else nullcontext():
+    with one_thread() if search.rows <= ROWS_FOR_ONE_THREAD else nullcontext():
         search.run(accuracy, None if start is None else weighting.forward(start), say)
     return CorrelatedSolution(
         factor=_checked(demands, weighting, search),
@@ -270,9 +270,9 @@ class _Search:
             view = View(replace(demand, root=_thin(demand.root)) if demand.joint else demand, lowers[key])
             binding = np.arange(view.root.shape[1])
             if not demand.joint:
-                binding = np.flatnonzero(view.bare > 1.0 - NEARLY)
+                binding = np.flatnonzero(view.bare > 1.0 - SURELY_MET)
                 view = View(replace(demand, root=demand.root[:, binding]), lowers[key])
-            if binding.size and view.worst(view.bare)[0] > 1.0 - NEARLY:
+            if binding.size and view.worst(view.bare)[0] > 1.0 - SURELY_MET:
                 self.views.append(view)
                 self.kept.append((number, binding))
         self.rows = demands[0].root.shape[0] if demands else 0
@@ -303,10 +303,10 @@ class _Search:
         factor, taken = mended(self.views, given, margin)
         self.factor, self.trace = factor, float(np.sum(factor**2))
         work = [_working(view, columns, start) for view, columns in zip(self.views, taken, strict=True)]
-        space = Subspace(self.views, self.rows, self.rows <= WHOLE)
+        space = Subspace(self.views, self.rows, self.rows <= ROWS_FOR_WHOLE_SPACE)
         space.grow(np.hstack([given, *self._roots(work)]))
         tolerance, lift, level, idle = max(margin / 4, accuracy / 3), margin / 2, None, 0
-        for number in range(ROUNDS):
+        for number in range(MOST_ROUNDS):
             small, frames = space.compress(work)
             inner = space.columns.T @ factor
             first = inner @ inner.T + lift * float(np.sum(inner**2)) / space.size * np.eye(space.size)
@@ -322,7 +322,7 @@ class _Search:
                 count = sum(index.size for index in work)
                 say(f"round {number + 1}: {count} inequalities in {space.size} dimensions, gap {self.gap:.1e}")
             idle = idle + 1 if self.gap > 0.9 * before else 0
-            if self.gap <= accuracy or idle == IDLE:
+            if self.gap <= accuracy or idle == MOST_IDLE_ROUNDS:
                 return
             raw = space.columns @ (solution.basis * np.sqrt(solution.values))
             factor, taken = mended(self.views, raw, min(0.2, self.gap))

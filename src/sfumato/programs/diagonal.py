@@ -26,13 +26,13 @@ from .demand import Demand, lower_bound
 from .diagonal_solver import Multiplier, interior_point, solve_half
 
 #: From this many rows on it pays to look for those that need no noise first.
-LARGE = 100
+ROWS_WORTH_SIFTING = 100
 #: The gap, as a share, at which it is clear enough which rows need noise.
-ROUGH = 1e-2
+SIFTING_GAP = 1e-2
 #: Rows are sorted into N and F at most this often.
-ROUNDS = 12
+MOST_SIFTINGS = 12
 #: A problem on more than this share of the rows is not worth the detour.
-MOST = 0.6
+MOST_SIFTED_SHARE = 0.6
 #: Room for round-off in the check that a demand is met, in units of n · 2.2e-16 (docs/roundoff.md).
 CHECKED = 8.0
 
@@ -79,10 +79,10 @@ def sift(
     """d and a witness with a gap of at most ``accuracy``; d meets the demands to first order (diagonal_solver.py)."""
     n = demands[0].covariance.shape[0]
     shares = np.max([np.sum(q.root**2, axis=1) / np.diag(q.covariance) for q in demands], axis=0)
-    share, goal = 0.3, max(accuracy, ROUGH)
+    share, goal = 0.3, max(accuracy, SIFTING_GAP)
     noisy = shares > share
-    for turn in range(ROUNDS):
-        if np.sum(noisy) > MOST * n:
+    for turn in range(MOST_SIFTINGS):
+        if np.sum(noisy) > MOST_SIFTED_SHARE * n:
             break
         try:
             rest = [Conditioned(demand, noisy) for demand in demands]
@@ -99,7 +99,7 @@ def sift(
             return d, witness
         priced = np.sum(np.hstack(witness) ** 2, axis=1)
         # rows that hardly matter leave again; only a few times, so that the choice of rows comes to an end
-        noisy = priced > 0.5 if goal > accuracy and turn < ROUNDS // 2 else noisy | (priced > 0.9)
+        noisy = priced > 0.5 if goal > accuracy and turn < MOST_SIFTINGS // 2 else noisy | (priced > 0.9)
         goal = accuracy if gap <= 2.0 * goal else goal
     point = interior_point(demands, accuracy, say)
     return point.d, point.witness()
@@ -142,7 +142,7 @@ def diagonal_noise(
     # in the units c d every row counts the same
     root = np.sqrt(costs)
     scaled = [Demand(root[:, None] * q.covariance * root, root[:, None] * q.root, q.joint) for q in demands]
-    if n < LARGE:
+    if n < ROWS_WORTH_SIFTING:
         point = interior_point(scaled, accuracy / 2, say)
         d, witness = point.d, point.witness()
     else:

@@ -181,7 +181,7 @@ def solve_half(lower: Array, block: Array) -> Array:
 
 
 #: Up to this size an eigenvalue is found as quickly as a handful of Cholesky factors.
-SMALL = 300
+ROWS_FOR_EIGENVALUES = 300
 
 
 def farthest(x: Array, step: Array) -> float:
@@ -194,7 +194,7 @@ def longest(X: Array, root: Array, step: Array) -> float:
     """The largest α with ``X + α step`` positive, for X = R Rᵀ, R = ``root``; where X is large, up to a tenth less."""
     if X.ndim == 1:
         return farthest(X, step)
-    if len(X) <= SMALL:
+    if len(X) <= ROWS_FOR_EIGENVALUES:
         least = float(np.linalg.eigvalsh(solve_half(root, solve_half(root, step).T))[0])
         return -1.0 / least if least < 0.0 else np.inf
     length = 1.1
@@ -204,7 +204,7 @@ def longest(X: Array, root: Array, step: Array) -> float:
 
 
 #: Steps at most, steps without a better bound at most, and how often a step is shortened when too much would be learnt.
-STEPS, PATIENCE, SHORTER = 80, 8, 5
+MOST_STEPS, MOST_STEPS_WITHOUT_GAIN, MOST_SHORTENINGS = 80, 8, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +285,7 @@ def interior_point(demands: Sequence[Demand], accuracy: float, say: Callable[[st
     """
     point = start(demands)
     best, least, waited = point, np.inf, 0
-    for step in range(STEPS):
+    for step in range(MOST_STEPS):
         gap, violation = point.objective - point.bound, point.violation
         error = max(gap, violation) / point.objective
         if say is not None:
@@ -295,7 +295,7 @@ def interior_point(demands: Sequence[Demand], accuracy: float, say: Callable[[st
         if error < least:
             best, least = point, error
         enough = max(gap, 10.0 * violation) <= max(accuracy * point.objective, point.blur)
-        if enough or waited == PATIENCE:
+        if enough or waited == MOST_STEPS_WITHOUT_GAIN:
             break
         try:
             point = newton(point, demands)
@@ -359,7 +359,7 @@ def newton(point: Point, demands: Sequence[Demand]) -> Point:
     first, second = final.reach(point)
     caution = 0.9 + 0.09 * min(1.0, first, second)
     first, second = min(1.0, caution * first), min(1.0, caution * second)
-    for _ in range(SHORTER):
+    for _ in range(MOST_SHORTENINGS):
         try:
             moved = _moved(point, demands, final, first, second)
             if moved.missing <= max(0.5, point.missing):
