@@ -124,7 +124,7 @@ def test_odd_shapes(n, columns, scale, copies, seed):
     U = U.repeat(1, copies)
     if positive_part(A, U) is None:
         # 32 columns always fit
-        assert n > module.TINY
+        assert n > module.TINY_BASIS
     else:
         check(A, U)
 

@@ -268,7 +268,7 @@ def test_rows_that_tell_too_much_cannot_go_without_noise():
 @pytest.mark.parametrize("rough", [1e-2, 0.0])
 @pytest.mark.parametrize("kind", ["joint", "whole", "pointwise", "both", "dense"])
 def test_sifting_finds_the_optimum_of_the_whole_problem(kind, rough, monkeypatch):
-    monkeypatch.setattr(sifting, "ROUGH", rough)
+    monkeypatch.setattr(sifting, "SIFTING_GAP", rough)
     rng = np.random.default_rng(81)
     X = rng.random((80, 2))
     size = {"joint": 4, "whole": 18}.get(kind, 5)
