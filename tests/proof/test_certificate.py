@@ -419,10 +419,8 @@ STANDS_ON = {
     "probing",
     "knowledge",
     "optimality",
-    "related_outputs",
     "roundoff",
     "sums",
-    "words",
 }
 ROOMS_BELOW = {"programs", "promise", "noise", "models", "regions", "data", "linalg"}
 OF_PROGRAMS = {"Demand", "lower_bound", "needed_everywhere", "promised_root"}
