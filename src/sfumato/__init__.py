@@ -21,7 +21,8 @@ from .views import pictures_come_from
 #: The public names, by the room that they live in.
 _ROOMS = {
     "data": "rows_of_dask rows_of_parquet",
-    "design": "Mechanism PrivateGPRegressor protect",
+    "design": "Mechanism protect",
+    "design.estimator": "PrivateGPRegressor",  # not in the door: only this needs scikit-learn
     "errors": "BudgetError FitWarning FormatError GuaranteeError GuaranteeWarning InputError",
     "evaluate": "Tradeoff audit tradeoff",
     "ledger": "Ledger",
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from .data import rows_of_dask as rows_of_dask
     from .data import rows_of_parquet as rows_of_parquet
     from .design import Mechanism as Mechanism
-    from .design import PrivateGPRegressor as PrivateGPRegressor
     from .design import protect as protect
+    from .design.estimator import PrivateGPRegressor as PrivateGPRegressor
     from .errors import BudgetError as BudgetError
     from .errors import FitWarning as FitWarning
     from .errors import FormatError as FormatError

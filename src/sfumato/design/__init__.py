@@ -5,7 +5,6 @@ It takes a prior, inputs, a region and a tolerance; ``y`` is given to ``Mechanis
 """
 
 from .arguments import asked_problem, check_choice, check_prior
-from .estimator import PrivateGPRegressor
 from .mechanism import Mechanism, protect
 from .plan import FEW_ROWS, check_memory, exact_plan
 from .problem import BackEnd, Exposure, Problem, RowsExposure, Solution
