@@ -308,6 +308,9 @@ def test_the_owner_is_told_when_the_data_look_like_derivatives():
         release = mechanism.release({"r": np.sin(3 * T), "v": 3 * np.cos(3 * T)})
     # what the data show is the owner's secret
     assert release.certificate.verdict == "publish"
+    found = mechanism.findings_on({"r": np.sin(3 * T), "v": 3 * np.cos(3 * T)})
+    assert mechanism.certificate.with_findings(*found).verdict == "do not publish"
+    assert mechanism.findings_on({"r": np.sin(3 * T), "v": np.cos(17 * T**2)}) == ()
 
 
 def test_related_outputs_are_not_warned_of(both):

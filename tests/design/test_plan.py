@@ -155,6 +155,14 @@ def test_compression_needs_no_more_memory_for_more_rows():
     assert robust.centres == 1000
 
 
+def test_a_mechanism_says_how_it_was_made_alone_and_in_a_ledger(tmp_path):
+    prior, few = sf.Prior(kernel=rbf(0.2), noise=0.01), MANY[:40]
+    alone = sf.protect(prior, few, sf.Points([[0.5]]), alpha=0.3)
+    counted = sf.Ledger(tmp_path / "l.ledger").protect(prior, few, sf.Points([[0.5]]), alpha=0.3)
+    assert str(alone.plan) == str(counted.plan)
+    assert str(alone.plan).startswith('40 rows: method="eigh"')
+
+
 # too little memory ---------------------------------------------------------------------------------------------------
 
 
