@@ -15,10 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.data.inputs import Inputs, as_inputs
+from sfumato.data.inputs import Inputs, Outputs, as_inputs, stacked_inputs
 from sfumato.errors import FormatError, InputError
 from sfumato.linalg.low_discrepancy import halton
-from sfumato.regions import Ball, Box, Everywhere, Intersection, Points, Region, Union, region_from_tree
+from sfumato.regions import (
+    Ball,
+    Box,
+    Everywhere,
+    Intersection,
+    OutputRegion,
+    Points,
+    Region,
+    Union,
+    region_from_tree,
+)
 
 
 def line(count: int = 31) -> Inputs:
@@ -36,6 +46,11 @@ def census(count: int = 200) -> Inputs:
             }
         )
     )
+
+
+def two_outputs() -> Inputs:
+    """Rows of the census about the first of two outputs alone."""
+    return stacked_inputs({"income": census()}, Outputs.several(["income", "hours"]))
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,17 @@ CASES = {
     "intersection with points": Case(
         lambda: Points([[50, 2000, 1], [60, 300, 2]]) & Box({"AGEP": (55, None)}), finite=True
     ),
+    "intersection of unions": Case(
+        lambda: (
+            (Box({"AGEP": (20, 50)}) | Ball([80, 2000, 1.5], 20.5) | Points([[85, 900, 2]]))
+            & (Box({"SEX": (1, 1.5)}) | Box({"PUMA": (None, 2000)}, free="ranges"))
+        )
+    ),
+    "outputs": Case(
+        lambda: OutputRegion({1: Box({"AGEP": (75, 100)}), 0: Ball([50, 2000, 1.5], 30) | Points([[50, 300, 2]])}),
+        two_outputs,
+    ),
+    "points of an output": Case(lambda: OutputRegion({1: Points([[50, 300, 2]])}), two_outputs, finite=True),
 }
 
 
@@ -135,7 +161,7 @@ class TestContract:
         assert case.bound().in_words(case.data().names)
 
     def test_repr_reads_like_the_call(self, case: Case) -> None:
-        names = {kind.__name__: kind for kind in (Ball, Box, Everywhere, Intersection, Points, Union)}
+        names = {kind.__name__: kind for kind in (Ball, Box, Everywhere, Intersection, OutputRegion, Points, Union)}
         assert eval(repr(case.make()), names) == case.make()
 
     def test_unbound_regions_ask_to_be_bound(self, case: Case) -> None:
@@ -145,6 +171,8 @@ class TestContract:
             lambda region: region.probes(10, inputs),
             lambda region: region.varying_columns(inputs.dimension),
             lambda region: region.project(inputs.values, inputs),
+            lambda region: region.boxes(inputs),
+            lambda region: region.meets(inputs.values, inputs.values),
         ):
             with pytest.raises(InputError, match="bind"):
                 call(case.make())
@@ -155,8 +183,11 @@ class TestContract:
         np.testing.assert_array_equal(once.contains(case.data().values), twice.contains(case.data().values))
 
     def test_wrong_width_is_refused(self, case: Case) -> None:
+        wide = np.zeros((2, case.data().dimension + 1))
         with pytest.raises(InputError, match="shape"):
-            case.bound().contains(np.zeros((2, case.data().dimension + 1)))
+            case.bound().contains(wide)
+        with pytest.raises(InputError, match="shape"):
+            case.bound().meets(wide, wide)
 
     def test_varying_columns_is_a_mask_of_the_columns(self, case: Case) -> None:
         moves = case.bound().varying_columns(case.data().dimension)
@@ -174,6 +205,39 @@ class TestContract:
         region, inputs = case.bound(), case.data()
         found = region.probes(60, inputs)
         assert np.all(region.contains(region.project(found, inputs)))
+
+    @pytest.mark.parametrize("count", [1, 40, 700])
+    @pytest.mark.parametrize("batch", [0, 3])
+    def test_boxes_are_finite_and_hold_every_probe(self, case: Case, count: int, batch: int) -> None:
+        region, inputs = case.bound(), case.data()
+        if region.is_everywhere:
+            with pytest.raises(InputError, match="everywhere"):
+                region.boxes(inputs)
+            return
+        boxes, found = region.boxes(inputs), region.probes(count, inputs, batch)
+        assert np.all(np.isfinite(boxes.lower) & np.isfinite(boxes.upper) & (boxes.lower <= boxes.upper))
+        assert all(np.any(np.all((boxes.lower <= row) & (row <= boxes.upper), axis=1)) for row in found)
+        assert np.all(region.meets(boxes.lower, boxes.upper))
+        still = ~region.varying_columns(inputs.dimension)
+        np.testing.assert_array_equal(boxes.lower[:, still], boxes.upper[:, still])
+
+    def test_a_box_that_holds_an_input_of_the_region_meets_it(self, case: Case) -> None:
+        region, inputs = case.bound(), case.data()
+        found = region.probes(500, inputs)
+        sides = np.random.default_rng(1).exponential(size=(2, *found.shape)) * np.ptp(inputs.values, axis=0)
+        for width in (0.0, 1e-16, 1e-3, 1.0):
+            assert np.all(region.meets(found - width * sides[0], found + width * sides[1]))
+
+    def test_a_box_far_away_does_not_meet_it(self, case: Case) -> None:
+        region, inputs = case.bound(), case.data()
+        bounded = np.flatnonzero(np.isfinite(region.bounding_box(inputs.dimension)[0]))
+        assert bounded.size or region.is_everywhere or "or" in region.in_words()
+        found = region.probes(20, inputs)
+        for column in bounded:
+            for side in (-1e4, 1e4):
+                away = np.array(found)
+                away[:, column] += side
+                assert not np.any(region.meets(away - 1.0, away + 1.0))
 
     def test_copies_are_equal(self, case: Case) -> None:
         assert copy.deepcopy(case.make()) == case.make()

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Mask, evenly
 from ..data import Inputs, among, as_inputs
 from ..errors import InputError
 from ..linalg import deal, fill_cube, fill_interval
 from ..text import close_match, number_text
+from .boxes import Boxes, distinct, within_data
 
 #: Regions are nested and have parts up to these numbers, so that what is built can be read back from a file.
 MOST_DEPTH, MOST_NODES = 16, 1000
@@ -55,8 +55,15 @@ class Region(ABC):
         """The least and the greatest value in each column (±inf where there is no bound)."""
 
     @abstractmethod
-    def may_meet_box(self, lower: Array, upper: Array) -> bool:
-        """Whether the region reaches into the box between ``lower`` and ``upper`` (True where it cannot be told)."""
+    def spans(self, inputs: Inputs) -> Boxes:
+        """Boxes that together hold the region; sides without a bound are open."""
+
+    @abstractmethod
+    def meets(self, lower: Array, upper: Array) -> Mask:
+        """Which of the boxes between the rows of ``lower`` and ``upper`` the region reaches into.
+
+        Guarantee: a box that holds an input of the region (``contains``) is among them. Others may be.
+        """
 
     @abstractmethod
     def contains(self, A: Array) -> Mask:
@@ -81,6 +88,14 @@ class Region(ABC):
     @abstractmethod
     def to_tree(self) -> dict[str, Any]:
         """This region as plain JSON values; ``region_from_tree`` reads it back."""
+
+    def boxes(self, inputs: Inputs) -> Boxes:
+        """Finite boxes that together hold every input that the region is promised at.
+
+        A column that the region leaves free has one value in each of them, for each observed combination of such
+        columns, or all of its observed range (``free_over_ranges``).
+        """
+        return self.spans(inputs).closed(self.free_over_ranges(), inputs)
 
     @property
     def points(self) -> Array | None:
@@ -112,7 +127,7 @@ class Region(ABC):
         inputs = inputs.sample  # it has the least and the largest value of each column
         region = self.on_columns_of(inputs)
         lower, upper = inputs.values.min(axis=0), inputs.values.max(axis=0)
-        if not region.may_meet_box(lower, upper):
+        if not region.lies_near(inputs):
             spans = ", ".join(
                 f"{number_text(a)} ≤ {name_text(n)} ≤ {number_text(b)}"
                 for n, a, b in zip(inputs.names, lower, upper, strict=True)
@@ -122,6 +137,10 @@ class Region(ABC):
                 "check the units and the order of the columns."
             )
         return region.closed(inputs)
+
+    def lies_near(self, inputs: Inputs) -> bool:
+        """Whether the region is about the data: it reaches into the box around them, or may."""
+        return bool(self.meets(*_box_around(inputs))[0])
 
     def closed(self, inputs: Inputs) -> Region:
         """This bound region with open sides closed where the data end: a promise must say how far it goes."""
@@ -194,10 +213,19 @@ class Points(Region):
     def bounding_box(self, dimension: int) -> tuple[Array, Array]:
         return self._bound_values().min(axis=0), self._bound_values().max(axis=0)
 
-    def may_meet_box(self, lower: Array, upper: Array) -> bool:
+    def spans(self, inputs: Inputs) -> Boxes:
+        return Boxes(self._bound_values(), self._bound_values())
+
+    def meets(self, lower: Array, upper: Array) -> Mask:
+        values = self._bound_values()
+        return Boxes(rows(lower, values.shape[1]), rows(upper, values.shape[1])).hold_any(values)
+
+    def lies_near(self, inputs: Inputs) -> bool:
         # Points are named one by one, so one a little beyond the data is meant; far beyond it is a wrong unit.
-        values, width = self._bound_values(), upper - lower
-        return bool(np.any(np.all((values >= lower - width) & (values <= upper + width), axis=1)))
+        lower, upper = _box_around(inputs)
+        with np.errstate(over="ignore"):
+            width = upper - lower
+            return bool(self.meets(lower - width, upper + width)[0])
 
     def contains(self, A: Array) -> Mask:
         values = self._bound_values()
@@ -273,8 +301,17 @@ class Union(Region):
         lower, upper = zip(*(member.bounding_box(dimension) for member in self.members), strict=True)
         return np.min(lower, axis=0), np.max(upper, axis=0)
 
-    def may_meet_box(self, lower: Array, upper: Array) -> bool:
-        return any(member.may_meet_box(lower, upper) for member in self.members)
+    def spans(self, inputs: Inputs) -> Boxes:
+        return Boxes.joined([member.spans(inputs) for member in self.members])
+
+    def boxes(self, inputs: Inputs) -> Boxes:
+        return Boxes.joined([member.boxes(inputs) for member in self.members])
+
+    def meets(self, lower: Array, upper: Array) -> Mask:
+        return np.asarray(np.any([member.meets(lower, upper) for member in self.members], axis=0), dtype=np.bool_)
+
+    def lies_near(self, inputs: Inputs) -> bool:
+        return any(member.lies_near(inputs) for member in self.members)
 
     def contains(self, A: Array) -> Mask:
         return np.asarray(np.any([member.contains(A) for member in self.members], axis=0), dtype=np.bool_)
@@ -354,10 +391,24 @@ class Intersection(Region):
         lower, upper = zip(*(member.bounding_box(dimension) for member in self.members), strict=True)
         return np.max(lower, axis=0), np.min(upper, axis=0)
 
-    def may_meet_box(self, lower: Array, upper: Array) -> bool:
-        low, high = self.bounding_box(lower.size)
-        together = bool(np.all((low <= upper) & (high >= lower)))
-        return together and all(member.may_meet_box(lower, upper) for member in self.members)
+    def spans(self, inputs: Inputs) -> Boxes:
+        first, *others = [member.spans(inputs) for member in self.members]
+        for other in others:
+            first = first.met_with(other, inputs)
+        return first
+
+    def boxes(self, inputs: Inputs) -> Boxes:
+        found = super().boxes(inputs)
+        found = found[self.meets(found.lower, found.upper)]
+        if not len(found):
+            raise self._empty()
+        return found
+
+    def meets(self, lower: Array, upper: Array) -> Mask:
+        return np.asarray(np.all([member.meets(lower, upper) for member in self.members], axis=0), dtype=np.bool_)
+
+    def lies_near(self, inputs: Inputs) -> bool:
+        return all(member.lies_near(inputs) for member in self.members)
 
     def contains(self, A: Array) -> Mask:
         return np.asarray(np.all([member.contains(A) for member in self.members], axis=0), dtype=np.bool_)
@@ -368,9 +419,9 @@ class Intersection(Region):
             return points
         # Inputs from outside, projected, land on the borders, which are where floors fail.
         outside = self._around(max(count // 4, 8), inputs, batch)
-        border = self._inside(self.project(outside, inputs))
+        border = self._inside(self.project(outside, inputs), inputs)
         kept = [self._around(count, inputs, batch), *(member.probes(count, inputs, batch) for member in self.members)]
-        kept = [self._inside(found) for found in kept]
+        kept = [self._inside(found, inputs) for found in kept]
         most = max(found.shape[0] for found in kept)
         inner = max(kept, key=len)
         if most < count:
@@ -394,23 +445,26 @@ class Intersection(Region):
             # The box around what was found is often far smaller; it adds density where the others are thin.
             seen = np.concatenate([border, *kept])
             drawn = [again, self._around(draws, inputs, batch, seen)]
-        return [self._inside(found) for found in drawn]
+        return [self._inside(found, inputs) for found in drawn]
 
     def _around(self, count: int, inputs: Inputs, batch: int, seen: Array | None = None) -> Array:
-        """Inputs in a box that holds the region, or in one that holds the inputs ``seen`` of it with some to spare."""
-        lower, upper = self.bounding_box(inputs.dimension)
-        if np.any(lower > upper):
-            raise self._empty()
-        bounded = np.isfinite(lower) | np.isfinite(upper)
-        if not bounded.any():
-            return spread(*wider_than_data(inputs), np.zeros_like(bounded), count, inputs, batch)
+        """Inputs in the boxes that hold the region, or in those parts of them that lie near inputs ``seen`` of it."""
+        spans = self.spans(inputs)
+        bounded = np.isfinite(spans.lower) | np.isfinite(spans.upper)
         if seen is not None:
             low, high = seen.min(axis=0), seen.max(axis=0)
             spare = 0.2 * high - 0.2 * low
-            lower = np.where(bounded, np.maximum(lower, low - spare), lower)
-            upper = np.where(bounded, np.minimum(upper, high + spare), upper)
+            lower = np.where(bounded, np.maximum(spans.lower, low - spare), spans.lower)
+            upper = np.where(bounded, np.minimum(spans.upper, high + spare), spans.upper)
+            near = np.all(lower <= upper, axis=1)
+            spans, bounded = Boxes(lower, upper)[near], bounded[near]
+        if not len(spans):
+            raise self._empty()
+        chosen = evenly(len(spans), count)
         kept = ~bounded & (not self.free_over_ranges())
-        return spread(*within_data(lower, upper, inputs), kept, count, inputs, batch)
+        lower, upper = within_data(spans.lower, spans.upper, inputs)
+        share = -(-count // chosen.size)
+        return np.concatenate([spread(lower[i], upper[i], kept[i], share, inputs, batch) for i in chosen])
 
     @property
     def points(self) -> Array | None:
@@ -454,8 +508,10 @@ class Intersection(Region):
     def __repr__(self) -> str:
         return f"Intersection([{', '.join(repr(member) for member in self.members)}])"
 
-    def _inside(self, A: Array) -> Array:
-        return A[self.contains(A)]
+    def _inside(self, A: Array, inputs: Inputs) -> Array:
+        inside, spans = A[self.contains(A)], self.spans(inputs)
+        # In one box a column is free or it is not. Where members are unions, this depends on where an input lies.
+        return inside if len(spans) == 1 else inside[spans.hold(inside, self.free_over_ranges(), inputs)]
 
     def _empty(self) -> InputError:
         return InputError(
@@ -499,11 +555,9 @@ def _thinned(A: Array, count: int) -> Array:
     return A[np.linspace(0, A.shape[0] - 1, count).astype(np.intp)]
 
 
-def within_data(lower: Array, upper: Array, inputs: Inputs) -> tuple[Array, Array]:
-    """The bounds of a box, open sides ending where the data end."""
-    least, most = inputs.values.min(axis=0), inputs.values.max(axis=0)
-    low = np.where(np.isinf(lower), np.minimum(least, upper), lower)
-    return low, np.where(np.isinf(upper), np.maximum(most, lower), upper)
+def _box_around(inputs: Inputs) -> tuple[Array, Array]:
+    """The box around all rows, as one row of lower and one of upper bounds."""
+    return inputs.values.min(axis=0, keepdims=True), inputs.values.max(axis=0, keepdims=True)
 
 
 def wider_than_data(inputs: Inputs) -> tuple[Array, Array]:
@@ -622,10 +676,3 @@ def name_text(name: str) -> str:
     if name.isidentifier() and name.casefold() not in {"and", "or", "not"}:
         return name
     return "`" + name.replace("`", "``") + "`"
-
-
-def distinct(A: Array) -> Array:
-    """The rows of ``A`` in their order, each once."""
-    # pandas hashes rows; np.unique would sort them, which takes ten times as long.
-    again = np.asarray(pd.DataFrame(A).duplicated(), dtype=np.bool_)
-    return np.asarray(A[~again], dtype=np.float64)

@@ -8,17 +8,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ..arrays import Array, Mask
+from ..arrays import UNIT, Array, Mask
 from ..data import Inputs, default_names
 from ..errors import InputError
 from ..linalg import fill_ball
 from ..text import number_text
+from .boxes import Boxes, distinct, within_data
 from .region import (
     Region,
     at_least_one,
     changed,
     column_position,
-    distinct,
     items,
     name_text,
     real,
@@ -30,7 +30,6 @@ from .region import (
     spread,
     unbound,
     wider_than_data,
-    within_data,
 )
 
 Free: TypeAlias = Literal["combinations", "ranges"]
@@ -126,9 +125,15 @@ class Box(Region):
         lower[positions], upper[positions] = self.lower, self.upper
         return lower, upper
 
-    def may_meet_box(self, lower: Array, upper: Array) -> bool:
-        low, high = self.bounding_box(lower.size)
-        return bool(np.all((low <= upper) & (high >= lower)))
+    def spans(self, inputs: Inputs) -> Boxes:
+        lower, upper = self.bounding_box(inputs.dimension)
+        return Boxes(lower[None], upper[None])
+
+    def meets(self, lower: Array, upper: Array) -> Mask:
+        dimension = len(self._bound().names)
+        low, high = self.bounding_box(dimension)
+        reached = (low <= rows(upper, dimension)) & (high >= rows(lower, dimension))
+        return np.asarray(np.all(reached, axis=1), dtype=np.bool_)
 
     def contains(self, A: Array) -> Mask:
         binding = self._bound()
@@ -284,16 +289,32 @@ class Ball(Region):
         with np.errstate(over="ignore"):
             return centre - self.radius, centre + self.radius
 
-    def may_meet_box(self, lower: Array, upper: Array) -> bool:
-        return bool(self.contains(np.clip(self._bound_centre(), lower, upper)[None])[0])
+    def spans(self, inputs: Inputs) -> Boxes:
+        centre, most = self._bound_centre(), np.finfo(np.float64).max
+        # Six operations lie between a column of an input and the distance that ``contains`` looks at.
+        reach = self.radius * (1.0 + (self._slack() + 6.0) * UNIT)
+        with np.errstate(over="ignore"):
+            lower, upper = np.nextafter(centre - reach, -np.inf), np.nextafter(centre + reach, np.inf)
+        return Boxes(np.maximum(lower, -most)[None], np.minimum(upper, most)[None])
+
+    def meets(self, lower: Array, upper: Array) -> Mask:
+        centre = self._bound_centre()
+        nearest = np.clip(centre, rows(lower, centre.size), rows(upper, centre.size))
+        # No input of the box is nearer. Sums over columns may be taken in another order than in ``contains``.
+        return self._within(nearest, self._slack() + centre.size)
 
     def contains(self, A: Array) -> Mask:
-        centre = self._bound_centre()
+        return self._within(rows(A, self._bound_centre().size), self._slack())
+
+    def _within(self, values: Array, slack: float) -> Mask:
         with np.errstate(over="ignore", invalid="ignore"):
-            distance = np.linalg.norm((rows(A, centre.size) - centre) / self.radius, axis=1)
-        # A border point is rounded to the grid of floats at the centre; that must not put it outside.
-        slack = np.sqrt(centre.size) * (np.abs(centre).max() / self.radius + 1.0) + centre.size + 4.0
-        return np.asarray(distance <= 1.0 + slack * np.finfo(np.float64).eps, dtype=np.bool_)
+            distance = np.linalg.norm((values - self._bound_centre()) / self.radius, axis=1)
+        return np.asarray(distance <= 1.0 + slack * UNIT, dtype=np.bool_)
+
+    def _slack(self) -> float:
+        """A border point is rounded to the grid of floats at the centre; that must not put it outside (in ``UNIT``)."""
+        centre = np.abs(self._bound_centre())
+        return float(np.sqrt(centre.size) * (centre.max() / self.radius + 1.0) + centre.size + 4.0)
 
     def probes(self, count: int, inputs: Inputs, batch: int = 0) -> Array:
         centre = self._bound_centre()
@@ -341,8 +362,16 @@ class Everywhere(Region):
     def bounding_box(self, dimension: int) -> tuple[Array, Array]:
         return np.full(dimension, -np.inf), np.full(dimension, np.inf)
 
-    def may_meet_box(self, lower: Array, upper: Array) -> bool:
-        return True
+    def spans(self, inputs: Inputs) -> Boxes:
+        lower, upper = self.bounding_box(self._bound_dimension())
+        return Boxes(lower[None], upper[None])
+
+    def boxes(self, inputs: Inputs) -> Boxes:
+        self._bound_dimension()
+        raise InputError("the region is everywhere, which no finite boxes hold; give a Box for a bounded part.")
+
+    def meets(self, lower: Array, upper: Array) -> Mask:
+        return self.contains(lower)
 
     def contains(self, A: Array) -> Mask:
         return np.ones(rows(A, self._bound_dimension()).shape[0], dtype=np.bool_)
@@ -372,7 +401,7 @@ class Everywhere(Region):
         return {"kind": "everywhere"}
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class OutputRegion(Region):
     """Inputs whose last column is the number of an output, ``parts`` the region of each sensitive one.
 
@@ -417,15 +446,28 @@ class OutputRegion(Region):
         least, most = float(self.sensitive[0]), float(self.sensitive[-1])
         return np.append(np.min(lower, axis=0), least), np.append(np.max(upper, axis=0), most)
 
-    def may_meet_box(self, lower: Array, upper: Array) -> bool:
-        return any(part.may_meet_box(lower[:-1], upper[:-1]) for _, part in self.parts)
+    def spans(self, inputs: Inputs) -> Boxes:
+        return Boxes.joined([part.spans(inputs.plain).with_column(number) for number, part in self.parts])
+
+    def boxes(self, inputs: Inputs) -> Boxes:
+        return Boxes.joined([part.boxes(inputs.plain).with_column(number) for number, part in self.parts])
+
+    def meets(self, lower: Array, upper: Array) -> Mask:
+        found = np.zeros(len(lower), dtype=np.bool_)
+        for number, part in self.parts:
+            about = (lower[:, -1] <= number) & (number <= upper[:, -1])
+            found |= about & part.meets(lower[:, :-1], upper[:, :-1])
+        return found
+
+    def lies_near(self, inputs: Inputs) -> bool:
+        # A sensitive output need have no rows of its own: others may tell of it.
+        return any(part.lies_near(inputs.plain) for _, part in self.parts)
 
     def contains(self, A: Array) -> Mask:
         inside = np.zeros(len(A), dtype=np.bool_)
         for number, part in self.parts:
             own = np.flatnonzero(A[:, -1] == number)
-            if own.size:
-                inside[own] = part.contains(A[own, :-1])
+            inside[own] = part.contains(A[own, :-1])
         return inside
 
     def probes(self, count: int, inputs: Inputs, batch: int = 0) -> Array:
@@ -476,6 +518,9 @@ class OutputRegion(Region):
 
     def to_tree(self) -> dict[str, Any]:
         return {"kind": "outputs", "parts": [[number, part.to_tree()] for number, part in self.parts]}
+
+    def __repr__(self) -> str:
+        return f"OutputRegion({{{', '.join(f'{number}: {part!r}' for number, part in self.parts)}}})"
 
 
 def _about(A: Array, number: int) -> Array:
