@@ -15,6 +15,15 @@ from .hankel import (
     log_gamma_ratio,
     total_mass,
 )
+from .interpolation import (
+    halves,
+    interpolation_nodes,
+    interpolation_weights,
+    lebesgue,
+    quadratic,
+    smooth_error,
+    values_to_bernstein,
+)
 from .low_discrepancy import deal, fill_ball, fill_cube, fill_interval, halton
 from .pivots import Pivots, block_pivots, pivoted_cholesky
 from .positive_part import positive_part_by_sign, positive_part_factor, positive_part_there

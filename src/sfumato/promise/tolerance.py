@@ -61,6 +61,16 @@ class Tolerance(ABC):
         return False
 
     @property
+    def known_between(self) -> bool:
+        """Whether it is a polynomial between inputs wherever the variances of the prior and of ``kernels`` are."""
+        return False
+
+    @property
+    def kernels(self) -> tuple[gpytorch.kernels.Kernel, ...]:
+        """Kernels besides the prior's whose variance it follows."""
+        return ()
+
+    @property
     def listed_at(self) -> Array | None:
         """The inputs at which alone it is known; None where it is known everywhere."""
         return None
@@ -108,6 +118,10 @@ class FractionTolerance(Tolerance):
                 "prior variance that readers may learn: 0.1 is strong privacy, 0.9 is weak."
             )
         object.__setattr__(self, "alpha", float(self.alpha))
+
+    @property
+    def known_between(self) -> bool:
+        return True
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         return self.alpha * unknown.covariance(S)
@@ -169,6 +183,10 @@ class FloorTolerance(Tolerance):
     def fractions(self, unknown: Uncertain, S: Array) -> Array:
         """α(s) at each row of ``S``."""
         return np.maximum(1.0 - self.values(S) ** 2 / unknown.variance(S), 0.0)
+
+    @property
+    def known_between(self) -> bool:
+        return not callable(self.value)
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         root = np.sqrt(self.fractions(unknown, S))
@@ -299,6 +317,10 @@ class OutputTolerance(Tolerance):
             raise InputError(f"tolerance says nothing about the output {S[np.isnan(fractions)][0, -1]:g}; give it one.")
         return fractions
 
+    @property
+    def known_between(self) -> bool:
+        return all(part.known_between for _, part in self.parts)
+
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         fractions = self.fractions(unknown, S)
         shared = np.sqrt(np.minimum(fractions, self.common))
@@ -346,6 +368,14 @@ class KernelTolerance(Tolerance):
         process = Prior(kernel=self.kernel)
         object.__setattr__(self, "kernel", process.kernel)
         object.__setattr__(self, "_process", process)
+
+    @property
+    def known_between(self) -> bool:
+        return True
+
+    @property
+    def kernels(self) -> tuple[gpytorch.kernels.Kernel, ...]:
+        return (self.kernel,)
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         assert self._process is not None

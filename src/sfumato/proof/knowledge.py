@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 import torch
 
-from ..arrays import UNIT, Array
+from ..arrays import UNIT, Array, Index
 from ..data import among
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, solve_lower, squared_norms, units
 from ..noise import ErrorCovariance, FunctionalNoise
@@ -45,6 +45,18 @@ SOLVED_AT_ONCE = 20_000_000
 LEAST_INFORMATION = {"one prior": 1e-6, "several": 1e-4}
 
 
+class Told(NamedTuple):
+    """The explained covariances of the nodes of patches (patches × nodes × nodes), from the safe side with the rest.
+
+    ``slack`` is what round-off may add to the root of what is explained at a node; entries of ``blocks`` are wrong by
+    at most ``rounding`` times the variance.
+    """
+
+    blocks: Array
+    slack: float
+    rounding: float
+
+
 class Knowledge(ABC):
     """What one reader of a design knows, from the safe side. ``allowance`` is the round-off that was subtracted."""
 
@@ -66,6 +78,15 @@ class Knowledge(ABC):
     def deviations(self, points: Array) -> Array:
         """A lower bound for the reader's standard deviation at each point."""
 
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many rows a solve for one column has."""
+
+    @abstractmethod
+    def explained(self, nodes: Array, members: Index) -> Told:
+        """What is explained at the nodes of boxes (boxes × nodes × columns); ``members`` are those of each patch."""
+
     @abstractmethod
     def joint_ratio(self) -> float:
         """λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), from above.
@@ -83,6 +104,11 @@ class Knowledge(ABC):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(floors > 0, self.deviations(points) / floors, np.inf)
         return np.where(np.isnan(floors) | np.isnan(ratios), 0.0, ratios)
+
+    def learnt(self, points: Array) -> Array:
+        """What is explained at each point, from above, as a share of what may be."""
+        left = self.unknown.variance(points) - self.deviations(points) ** 2
+        return np.asarray(left / self.design.tolerance.budget(self.unknown, points))
 
     def undetermined(self, points: Array) -> float:
         """The largest share of a standard deviation left at ``points`` once f at the sensitive inputs is known."""
@@ -139,6 +165,26 @@ class ExactKnowledge(Knowledge):
             left = variance * (1 - SOLVED * UNIT) - (norm + slack) ** 2
             result[start : start + chunk] = np.sqrt(np.maximum(left, 0.0))
         return result
+
+    @property
+    def size(self) -> int:
+        return len(self.design.inputs)
+
+    def explained(self, nodes: Array, members: Index) -> Told:
+        assert self.lower is not None
+        points = nodes.reshape(-1, nodes.shape[-1])
+        block = self._whiten(self.lower, self.unknown.with_data(self.design.inputs, points, self.device))
+        columns = block.T.reshape(len(nodes), nodes.shape[1], -1)
+        variance = float(np.max(self.unknown.variance(points)))
+        slack = SOLVED * UNIT * np.sqrt(self.size * variance * self.largest / self.least)
+        rows = torch.from_numpy(members).to(columns.device)
+        found = []
+        step = max(1, SOLVED_AT_ONCE // (members.shape[1] * self.size * len(nodes)))
+        for start in range(0, len(members), step):
+            own = columns[:, rows[start : start + step]]
+            found.append(own @ own.mT)
+        blocks = as_array(torch.cat(found, dim=1))
+        return Told(blocks.reshape(-1, *blocks.shape[2:]), float(slack), self.size * UNIT)
 
     def joint_ratio(self) -> float:
         if self.lower is None:
@@ -212,6 +258,22 @@ class KnowledgeFromSums(Knowledge):
         slack = SOLVED_SUMS * UNIT * len(self.summary) * np.sqrt(variance)
         left = np.einsum("ij,ij->j", known, known) * (1 - SOLVED_SUMS * UNIT) - (np.sqrt(learnt) + slack) ** 2
         return np.asarray(np.sqrt(np.maximum(left, 0.0)))
+
+    @property
+    def size(self) -> int:
+        return len(self.summary)
+
+    def explained(self, nodes: Array, members: Index) -> Told:
+        assert self.lower is not None
+        points = nodes.reshape(-1, nodes.shape[-1])
+        known, learnt = self._seen(self.lower, points)
+        left = [one.T.reshape(len(nodes), nodes.shape[1], -1)[:, members] for one in (known, learnt)]
+        rest = left[0] @ left[0].swapaxes(2, 3) - left[1] @ left[1].swapaxes(2, 3)
+        prior = np.stack([[self.unknown.covariance(box[own]) for own in members] for box in nodes])
+        blocks = (prior - rest).reshape(-1, members.shape[1], members.shape[1])
+        deviation = float(np.sqrt(np.max(self.unknown.variance(points))))
+        slack = SOLVED_SUMS * UNIT * self.size * deviation
+        return Told(blocks, slack, (2.0 * self.size + 2.0 * SOLVED_SUMS) * UNIT)
 
     def _seen(self, lower: Array, points: Array) -> tuple[Array, Array]:
         """Blocks with the prior variance of φᵀu and what is explained of it as their squared column norms."""

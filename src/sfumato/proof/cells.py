@@ -1,0 +1,206 @@
+"""Cells: a polynomial on patches, bounded by its Bernstein coefficients on ever smaller parts.
+
+What is explained of a polynomial p(s) whose values at nodes have the explained covariance C is ``w(s)ᵀ C w(s)``, with the
+weights w(s) of the nodes: a polynomial in s. On a *cell*, a part of the patch, it lies between its Bernstein
+coefficients. Cells that are not proved are halved, which needs no further solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from ..arrays import Array, Index, Mask
+from ..linalg import halves, quadratic, values_to_bernstein
+from .grids import Boxed, Grid
+
+#: Cells are halved up to this often; one that is not proved then is so close to its floor that a smaller ρ is needed.
+MOST_HALVINGS = 24
+
+#: Patches whose cells have more coefficients than this together are not halved further.
+MOST_LIVE = 40_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Bernstein coefficients of g on cells, and where the cells are: ``patch`` numbers, ``first`` and ``last`` ends.
+
+    Ends are shares of the patch's extent in each column that varies.
+    """
+
+    coefficients: Array
+    patch: Index
+    first: Array
+    last: Array
+
+    def where(self, keep: Mask | Index) -> Cells:
+        return Cells(self.coefficients[keep], self.patch[keep], self.first[keep], self.last[keep])
+
+    def __len__(self) -> int:
+        return len(self.patch)
+
+    def halved(self) -> Cells:
+        """Each cell in two, along the column in which g varies most."""
+        columns = self.first.shape[1]
+        spread = np.stack(
+            [
+                np.max(np.abs(np.diff(self.coefficients, axis=1 + column)).reshape(len(self), -1), axis=1)
+                for column in range(columns)
+            ],
+            axis=1,
+        )
+        along = np.argmax(spread, axis=1)
+        parts = []
+        for column in range(columns):
+            own = self.where(np.flatnonzero(along == column))
+            if not len(own):
+                continue
+            low, high = halves(own.coefficients, 1 + column)
+            middle = 0.5 * (own.first[:, column] + own.last[:, column])
+            last, first = own.last.copy(), own.first.copy()
+            last[:, column], first[:, column] = middle, middle
+            parts += [Cells(low, own.patch, own.first, last), Cells(high, own.patch, first, own.last)]
+        return Cells(
+            np.concatenate([part.coefficients for part in parts]),
+            np.concatenate([part.patch for part in parts]),
+            np.concatenate([part.first for part in parts]),
+            np.concatenate([part.last for part in parts]),
+        )
+
+    def corners(self) -> tuple[Array, Array]:
+        """The values of g at the corners (cells × corners), and the corners as shares (cells × corners × columns)."""
+        columns = self.first.shape[1]
+        values, places = [], []
+        for corner in product((0, -1), repeat=columns):
+            values.append(self.coefficients[(slice(None), *corner)])
+            places.append(np.where(np.array(corner) == 0, self.first, self.last))
+        return np.stack(values, axis=1), np.stack(places, axis=1)
+
+
+def first_cells(blocks: Array, grid: Grid) -> Cells:
+    """Bernstein coefficients of ``w(s)ᵀ C w(s)`` for the matrices C of some patches (patches × nodes × nodes)."""
+    shape = [axis.degree + 1 for axis in grid.axes]
+    count = len(shape)
+    values = blocks.reshape(len(blocks), *shape, *shape)
+    order = [0] + [axis for pair in ((1 + i, 1 + count + i) for i in range(count)) for axis in pair]
+    values = values.transpose(order).reshape(len(blocks), *(size**2 for size in shape))
+    parts = parts_of(grid)
+    for place, (axis, own) in enumerate(zip(grid.axes, parts, strict=True)):
+        maps = quadratic(axis.degree, own).maps.reshape(own * (2 * axis.degree + 1), -1)
+        values = np.moveaxis(np.tensordot(values, maps, axes=(1 + place, 1)), -1, 1 + place)
+    return _as_cells(values, grid)
+
+
+def polynomial_cells(values: Array, grid: Grid) -> Cells:
+    """The same for polynomials with these values at the nodes of twice the degrees (patches × nodes)."""
+    values = values.reshape(len(values), *(2 * axis.degree + 1 for axis in grid.axes))
+    for place, (axis, own) in enumerate(zip(grid.axes, parts_of(grid), strict=True)):
+        maps = values_to_bernstein(axis.degree, own).reshape(own * (2 * axis.degree + 1), -1)
+        values = np.moveaxis(np.tensordot(values, maps, axes=(1 + place, 1)), -1, 1 + place)
+    return _as_cells(values, grid)
+
+
+def growth(grid: Grid) -> float:
+    """By how much errors in C may grow in the coefficients."""
+    parts = parts_of(grid)
+    return float(np.prod([quadratic(axis.degree, own).growth for axis, own in zip(grid.axes, parts, strict=True)]))
+
+
+def _as_cells(values: Array, grid: Grid) -> Cells:
+    """Coefficients that are ordered by patch and, for each column, by part and number: as cells."""
+    parts, patches = parts_of(grid), len(values)
+    sizes = [2 * axis.degree + 1 for axis in grid.axes]
+    split = values.reshape(patches, *(size for pair in zip(parts, sizes, strict=True) for size in pair))
+    count = len(parts)
+    order = [0, *(1 + 2 * i for i in range(count)), *(2 + 2 * i for i in range(count))]
+    coefficients = np.ascontiguousarray(split.transpose(order)).reshape(-1, *sizes)
+    corner = np.stack(np.meshgrid(*(np.arange(own) for own in parts), indexing="ij"), axis=-1).reshape(-1, count)
+    first, last = corner / np.array(parts), (corner + 1) / np.array(parts)
+    return Cells(
+        coefficients,
+        np.repeat(np.arange(patches), len(corner)),
+        np.tile(first, (patches, 1)),
+        np.tile(last, (patches, 1)),
+    )
+
+
+def parts_of(grid: Grid) -> list[int]:
+    """Into how many cells a patch is divided at first, in each column: polynomials of high degree need more."""
+    return [1 if axis.degree == 1 else 2 if axis.degree < 5 or len(grid.axes) > 3 else 4 for axis in grid.axes]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What was found out about some patches: which are proved, and the worst input of each with its ``g − least``."""
+
+    proved: Mask
+    places: Array
+    spare: Array
+
+
+def prove_cells(
+    cells: Cells,
+    least: Array,
+    patches: Boxed,
+    columns: Index,
+    contains: Callable[[Array], Mask] | None,
+    meets: Callable[[Array, Array], Mask] | None,
+) -> Found:
+    """Which patches have ``g(s) ≥ least`` at every input of the region in them.
+
+    ``contains`` and ``meets`` are those of the region, or None where the patches lie wholly in it.
+    """
+    count = len(patches)
+    short = np.zeros(count, dtype=np.bool_)
+    spare, places = np.full(count, np.inf), 0.5 * (patches.lower + patches.upper)
+    live = cells
+    for _ in range(MOST_HALVINGS + 1):
+        bounds = live.coefficients.reshape(len(live), -1).min(axis=1)
+        values, shares = live.corners()
+        corner_spare = values - least[live.patch][:, None]
+        failing = corner_spare < 0.0
+        if contains is not None:
+            looked = np.flatnonzero(np.any(failing, axis=1))
+            points = _places(patches, live.patch[looked], shares[looked], columns)
+            inside = contains(points.reshape(-1, points.shape[-1])).reshape(points.shape[:2])
+            failing[looked] &= inside
+            corner_spare = np.where(failing | (corner_spare >= 0.0), corner_spare, np.inf)
+        _keep_worst(live.patch, corner_spare, shares, patches, columns, spare, places)
+        short[live.patch[np.any(failing, axis=1)]] = True
+        open_ = (bounds < least[live.patch]) & ~short[live.patch]
+        live = live.where(np.flatnonzero(open_))
+        if meets is not None and len(live):
+            ends = _places(patches, live.patch, np.stack([live.first, live.last], axis=1), columns)
+            live = live.where(np.flatnonzero(meets(ends[:, 0], ends[:, 1])))
+        if not len(live):
+            return Found(~short, places, spare)
+        if live.coefficients.size > MOST_LIVE:
+            break
+        live = live.halved()
+    short[live.patch] = True
+    return Found(~short, places, spare)
+
+
+def _places(patches: Boxed, patch: Index, shares: Array, columns: Index) -> Array:
+    """Inputs at these shares (cells × places × columns) of their patches."""
+    low, high = patches.lower[patch], patches.upper[patch]
+    points = np.repeat(low[:, None, :], shares.shape[1], axis=1)
+    points[:, :, columns] = low[:, None, columns] * (1.0 - shares) + high[:, None, columns] * shares
+    return points
+
+
+def _keep_worst(
+    patch: Index, spare: Array, shares: Array, patches: Boxed, columns: Index, least: Array, places: Array
+) -> None:
+    """Note the corner with the least to spare of each patch, where it is worse than what is known."""
+    corner = np.argmin(spare, axis=1)
+    worst = spare[np.arange(len(patch)), corner]
+    order = np.lexsort((worst, patch))
+    first = order[np.unique(patch[order], return_index=True)[1]]
+    better = first[worst[first] < least[patch[first]]]
+    least[patch[better]] = worst[better]
+    where = shares[better, corner[better]][:, None, :]
+    places[patch[better]] = _places(patches, patch[better], where, columns)[:, 0]

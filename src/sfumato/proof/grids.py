@@ -1,0 +1,255 @@
+"""Boxes of a region and the grids of nodes on them: how close f is to a polynomial there, by the prior alone.
+
+On a *patch*, a small box, f is compared with the polynomial p that agrees with it at a grid of nodes. ``ρ ≥ std(f(s) −
+p(s))`` at every s of the patch follows from how smooth f is along each column (models/smoothness.py); it does not depend
+on data, noise or any condition number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from gpytorch.kernels import Kernel
+
+from ..arrays import UNIT, Array, Index, Mask
+from ..linalg import interpolation_nodes, interpolation_weights, lebesgue, smooth_error
+from ..models import AlongColumn, Prior, along_column
+
+#: Degrees of polynomials that are tried, by the number of columns that vary: smooth kernels and rough ones.
+DEGREES = {1: (1, 2, 3, 4, 6, 8), 2: (1, 2, 3, 4, 6, 8), 3: (1, 2, 3, 4, 5, 6), 4: (1, 2, 3, 4), 5: (1, 2, 3, 4)}
+FEW_DEGREES = (1, 2, 3)
+ROUGH_DEGREES = (1, 2, 3)
+
+#: The error of an interpolation along a line is looked up at this many places where a kernel is rough.
+LINE_PLACES = 4001
+
+#: A region in more moving columns than this is not tried: a single patch would need too many nodes.
+MOST_COLUMNS = 6
+
+#: An axis with more nodes than this is not tried.
+MOST_ON_A_LINE = 20_000
+
+
+class Boxed(NamedTuple):
+    """Boxes, one a row."""
+
+    lower: Array
+    upper: Array
+
+    def __len__(self) -> int:  # type: ignore[override]
+        return len(self.lower)
+
+    def where(self, keep: Mask | Index) -> Boxed:
+        return Boxed(self.lower[keep], self.upper[keep])
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Interpolation along one column of a box: ``count`` equal patches of this degree, and the error on each."""
+
+    degree: int
+    count: int
+    error: float
+
+    @property
+    def total(self) -> int:
+        """How many nodes there are in all; neighbours share those between them."""
+        return self.degree * self.count + 1
+
+    def places(self) -> Array:
+        """All nodes, from 0 to 1."""
+        own = (interpolation_nodes(self.degree)[:-1] + 1.0) / 2.0
+        return np.append(np.add.outer(np.arange(self.count), own).ravel() / self.count, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The nodes of congruent boxes: an axis for each column that varies."""
+
+    columns: Index
+    axes: tuple[Axis, ...]
+
+    @property
+    def error(self) -> float:
+        """ρ: column after column is interpolated; what was wrong before is amplified by the weights."""
+        total, amplified = 0.0, 1.0
+        for axis in sorted(self.axes, key=lambda one: -one.error):
+            total += amplified * axis.error
+            amplified *= lebesgue(axis.degree)
+        return total
+
+    @property
+    def amplification(self) -> float:
+        """By how much errors at the nodes may grow between them."""
+        return float(np.prod([lebesgue(axis.degree) for axis in self.axes]))
+
+    @property
+    def size(self) -> int:
+        """How many nodes a box has."""
+        return int(np.prod([axis.total for axis in self.axes]))
+
+    @property
+    def patches(self) -> int:
+        return int(np.prod([axis.count for axis in self.axes]))
+
+    @property
+    def patch_size(self) -> int:
+        """How many nodes a patch has."""
+        return int(np.prod([axis.degree + 1 for axis in self.axes]))
+
+    def nodes(self, boxes: Boxed) -> Array:
+        """All nodes of each box: boxes × nodes × columns."""
+        grid = np.stack(np.meshgrid(*(axis.places() for axis in self.axes), indexing="ij"), axis=-1)
+        return inside_boxes(boxes, self.columns, grid.reshape(-1, len(self.axes)))
+
+    def patch_nodes(self) -> Array:
+        """The nodes of a patch, as shares of its extent in the columns that vary."""
+        own = [(interpolation_nodes(axis.degree) + 1.0) / 2.0 for axis in self.axes]
+        return np.stack(np.meshgrid(*own, indexing="ij"), axis=-1).reshape(-1, len(self.axes))
+
+    def members(self) -> Index:
+        """The numbers of the nodes of each patch: patches × nodes."""
+        ends = [axis.total for axis in self.axes]
+        own = [axis.degree * np.arange(axis.count)[:, None] + np.arange(axis.degree + 1) for axis in self.axes]
+        found = []
+        for patch in product(*(range(axis.count) for axis in self.axes)):
+            places = np.meshgrid(*(own[i][number] for i, number in enumerate(patch)), indexing="ij")
+            found.append(np.ravel_multi_index([one.ravel() for one in places], ends))
+        return np.array(found, dtype=np.intp)
+
+    def split(self, boxes: Boxed) -> Boxed:
+        """The patches of each box, boxes × patches of them in a row."""
+        counts = [axis.count for axis in self.axes]
+        corner = np.stack(np.meshgrid(*(np.arange(count) for count in counts), indexing="ij"), axis=-1)
+        corner = corner.reshape(-1, len(counts))
+        first, last = corner / counts, (corner + 1) / counts
+        return Boxed(
+            inside_boxes(boxes, self.columns, first).reshape(-1, boxes.lower.shape[1]),
+            inside_boxes(boxes, self.columns, last).reshape(-1, boxes.lower.shape[1]),
+        )
+
+
+def inside_boxes(boxes: Boxed, columns: Index, shares: Array) -> Array:
+    """The places of each box at these shares of the way from its lower to its upper end, in the moving columns."""
+    points = np.repeat(boxes.lower[:, None, :], len(shares), axis=1)
+    low, high = boxes.lower[:, None, columns], boxes.upper[:, None, columns]
+    # a weighted mean hits both ends exactly
+    points[:, :, columns] = low * (1.0 - shares) + high * shares
+    return points
+
+
+class Interpolation:
+    """How f of one reader is interpolated on boxes of given sizes."""
+
+    def __init__(self, prior: Prior, numbered: bool) -> None:
+        self.prior, self.numbered = prior, numbered
+
+    def grid(self, boxes: Boxed, closeness: float) -> Grid | None:
+        """A grid for congruent ``boxes`` with ρ at most ``closeness``; None where the kernel is not known."""
+        columns = np.flatnonzero(np.any(boxes.upper > boxes.lower, axis=0))
+        if columns.size > MOST_COLUMNS:
+            return None
+        each = closeness / float(np.sum(lebesgue(4) ** np.arange(columns.size)))
+        axes = [self._axis(boxes, int(column), each, columns.size) for column in columns]
+        found = [axis for axis in axes if axis is not None]
+        return Grid(columns, tuple(found)) if len(found) == columns.size else None
+
+    def along(self, boxes: Boxed, column: int) -> AlongColumn | None:
+        """How smooth f is along ``column`` in any of the boxes."""
+        return self._along(self.prior.kernel, boxes, column)
+
+    def _along(self, kernel: Kernel, boxes: Boxed, column: int) -> AlongColumn | None:
+        lower, upper = boxes.lower.min(axis=0), boxes.upper.max(axis=0)
+        if not self.numbered:
+            return along_column(kernel, column, None, lower, upper)
+        return along_column(kernel, column, int(lower[-1]), lower[:-1], upper[:-1])
+
+    def variance_degree(self, kernel: Kernel, boxes: Boxed, columns: Index) -> int:
+        """The degree in each column of the polynomial that the variance under ``kernel`` is; too large if unknown."""
+        found = [self._along(kernel, boxes, int(column)) for column in columns]
+        return max((MOST_ON_A_LINE if one is None else one.variance_degree for one in found), default=0)
+
+    def is_stationary(self, boxes: Boxed, columns: Index) -> bool:
+        """Whether covariances inside a box depend on differences in these columns only, and are those of any box."""
+        found = [self.along(boxes, int(column)) for column in columns]
+        return all(one is not None and one.is_stationary for one in found)
+
+    def _axis(self, boxes: Boxed, column: int, error: float, moving: int) -> Axis | None:
+        along = self.along(boxes, column)
+        if along is None:
+            return None
+        length = float(np.max(boxes.upper[:, column] - boxes.lower[:, column]))
+        moved = self._misplaced(boxes, column, along)
+        degrees = DEGREES.get(moving, FEW_DEGREES)
+        least = -(-along.variance_degree // 2)
+        found = [_smooth_axis(along, degree, length, error) for degree in degrees if degree >= least]
+        found += [
+            self._rough_axis(boxes, column, along, degree, length, error) for degree in ROUGH_DEGREES if degree >= least
+        ]
+        known = [axis for axis in found if axis is not None]
+        if not known:
+            return None
+        best = min(known, key=lambda axis: (axis.total, axis.degree))
+        return replace(best, error=best.error + (1.0 + lebesgue(best.degree)) * moved)
+
+    def _misplaced(self, boxes: Boxed, column: int, along: AlongColumn) -> float:
+        """What rounding the places of nodes may change in f."""
+        reach = float(np.max(np.abs(np.stack([boxes.lower[:, column], boxes.upper[:, column]]))))
+        slope = along.derivative(1, 0.0)
+        deviation = along.derivative(0, 0.0)
+        return 4.0 * UNIT * reach * slope if np.isfinite(slope) else float(np.sqrt(8.0 * UNIT)) * deviation
+
+    def _rough_axis(
+        self, boxes: Boxed, column: int, along: AlongColumn, degree: int, length: float, error: float
+    ) -> Axis | None:
+        """Where f has few derivatives the error is looked up: along a line it is a function of one number."""
+        if np.isfinite(along.derivative(degree + 1, length / 2.0)) or not along.is_stationary_but_for(degree):
+            return None
+        orders = [order for order in range(1, 3) if np.isfinite(along.derivative(order, 0.0))]
+        count, rate = 1, len(orders) + 0.5
+        while True:
+            found = self._looked_up(boxes, column, along, degree, length / 2.0 / count)
+            if found <= error:
+                return Axis(degree, count, found)
+            count = max(count + 1, int(np.ceil(0.98 * count * (found / error) ** (1.0 / rate))))
+            if degree * count > MOST_ON_A_LINE:
+                return None
+
+    def _looked_up(self, boxes: Boxed, column: int, along: AlongColumn, degree: int, half: float) -> float:
+        """The largest ``std(f − p)`` on a line of this half-length; it is symmetric around the middle."""
+        places = np.linspace(0.0, 1.0, LINE_PLACES)
+        own = interpolation_nodes(degree)
+        line = np.repeat(boxes.lower[:1], LINE_PLACES + degree + 1, axis=0)
+        # all on one side of 0, where floats are dense
+        line[:, column] = half * (np.concatenate([places, own]) + 1.0)
+        cross = self.prior.covariance(line[:LINE_PLACES], line[LINE_PLACES:])
+        w = interpolation_weights(degree, places)
+        variance = self.prior.variance(line[:1])[0]
+        between = self.prior.covariance(line[LINE_PLACES:])
+        squared = self.prior.variance(line[:LINE_PLACES]) - 2.0 * np.sum(w * cross, axis=1)
+        squared += np.sum((w @ between) * w, axis=1)
+        rounding = 16.0 * UNIT * (1.0 + lebesgue(degree)) ** 2 * variance
+        found = float(np.sqrt(max(float(np.max(squared)), 0.0) + rounding))
+        # between two of the places: f and p are compared with their chords
+        step = 1.0 / (LINE_PLACES - 1)
+        bend = lebesgue(degree) * degree**2 * (degree**2 - 1) / 3.0
+        chord = step**2 / 8.0 * bend * float(np.sqrt(variance))
+        gap = half * step
+        rise = float(np.sqrt(2.0 * max(variance - float(self.prior.covariance(line[:1], line[1:2])[0, 0]), 0.0)))
+        options = [gap**2 / 8.0 * along.derivative(2, 0.0), gap / 2.0 * along.derivative(1, 0.0), 1.5 * rise]
+        return found + chord + min(options[: 2 if np.isfinite(options[1]) else 3])
+
+
+def _smooth_axis(along: AlongColumn, degree: int, length: float, error: float) -> Axis | None:
+    bound = along.derivative(degree + 1, length / 2.0)
+    if not np.isfinite(bound):
+        return None
+    whole = smooth_error(degree, length / 2.0, bound)
+    count = max(1, int(np.ceil((whole / error) ** (1.0 / (degree + 1)))))
+    if degree * count > MOST_ON_A_LINE:
+        return None
+    half = length / 2.0 / count
+    return Axis(degree, count, smooth_error(degree, half, along.derivative(degree + 1, half)))
