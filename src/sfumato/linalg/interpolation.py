@@ -56,8 +56,8 @@ def interpolation_weights(degree: int, places: Array) -> Array:
 class Quadratic:
     """Bernstein coefficients on ``count`` equal parts of [−1, 1] of ``w(x)ᵀ C w(x)``, as linear maps of C.
 
-    ``maps[part]`` takes the entries of C, (degree + 1)², to the 2·degree + 1 coefficients. ``growth`` is the largest sum
-    of absolute entries of a row: errors of C are amplified by no more.
+    ``maps[part]`` takes the entries of C, (degree + 1)², to the 2·degree + 1 coefficients. ``growth`` is the largest
+    sum of absolute entries of a row: errors of C are amplified by no more.
     """
 
     degree: int
@@ -78,7 +78,7 @@ def quadratic(degree: int, count: int) -> Quadratic:
         w = interpolation_weights(degree, places)
         values = w[:, :, None] * w[:, None, :]
         parts.append(to_bernstein @ values.reshape(most + 1, -1))
-    maps = np.stack(parts).astype(np.float64)
+    maps = np.stack(parts)
     return Quadratic(degree, count, maps, float(np.max(np.sum(np.abs(maps), axis=2))))
 
 
@@ -89,7 +89,7 @@ def values_to_bernstein(degree: int, count: int) -> Array:
     inner = interpolation_nodes(most)
     to_bernstein = _inverse(_bernstein(most, (inner + 1.0) / 2.0))
     places = [-1.0 + (2.0 * part + 1.0 + inner) / count for part in range(count)]
-    return np.stack([to_bernstein @ interpolation_weights(most, part) for part in places]).astype(np.float64)
+    return np.stack([to_bernstein @ interpolation_weights(most, part) for part in places])
 
 
 def _bernstein(degree: int, places: Array) -> Array:
@@ -100,17 +100,12 @@ def _bernstein(degree: int, places: Array) -> Array:
 
 
 def _inverse(matrix: Array) -> Array:
-    """The inverse, refined until its residual is round-off (Newton)."""
-    found = np.linalg.inv(matrix)
+    """The inverse, refined in the longest floats there are until its residual is round-off (Newton)."""
+    exact = matrix.astype(np.longdouble)
+    found = np.linalg.inv(matrix).astype(np.longdouble)
     for _ in range(2):
-        residual = np.asarray(np.eye(len(matrix)) - _product(matrix, found))
-        found = found + found @ residual
-    return np.asarray(found)
-
-
-def _product(a: Array, b: Array) -> Array:
-    """A product in the longest floats that there are."""
-    return np.asarray(np.asarray(a, dtype=np.longdouble) @ np.asarray(b, dtype=np.longdouble))
+        found = found + found @ (np.eye(len(matrix)) - exact @ found)
+    return np.asarray(found, dtype=np.float64)
 
 
 def halves(coefficients: Array, axis: int) -> tuple[Array, Array]:

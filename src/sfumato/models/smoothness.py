@@ -170,7 +170,7 @@ _NORMAL[0] = 1.0
 def _radial_moments(leaf: Leaf) -> Array | None:
     """E ω^{2j} along any column, for a lengthscale of 1."""
     if leaf.kind == "rbf":
-        return _NORMAL.copy()
+        return np.array(_NORMAL)
     if leaf.kind == "rational_quadratic":
         # a mixture of RBF kernels: a gamma distribution of 1/ℓ² with mean 1
         alpha = leaf.numbers[0]
@@ -256,7 +256,7 @@ def _polynomial(leaf: Leaf, column: int, lower: Array, upper: Array) -> Array:
     inner = offset + sum(reach[c] ** 2 for c in leaf.columns)
     if column not in leaf.columns:
         return np.array([inner ** (power / 2.0)])
-    # (a + b(x + y) + xy)^p for places at x and y from c: the norm of the j-th coefficient is the root of that of x^j y^j
+    # (a + b(x + y) + xy)^p at x and y from c: the norm of the j-th coefficient is the root of that of x^j y^j
     slope, sizes = float(reach[column]), []
     for order in range(power + 1):
         total = 0.0
@@ -264,7 +264,9 @@ def _polynomial(leaf: Leaf, column: int, lower: Array, upper: Array) -> Array:
             single = order - both
             rest = power - both - 2 * single
             if rest >= 0:
-                count = math.factorial(power) / math.factorial(both) / math.factorial(single) ** 2 / math.factorial(rest)
+                count = (
+                    math.factorial(power) / math.factorial(both) / math.factorial(single) ** 2 / math.factorial(rest)
+                )
                 total += count * slope ** (2 * single) * inner**rest
         sizes.append(math.sqrt(total))
     return np.array(sizes)

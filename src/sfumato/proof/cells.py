@@ -1,7 +1,7 @@
 """Cells: a polynomial on patches, bounded by its Bernstein coefficients on ever smaller parts.
 
-What is explained of a polynomial p(s) whose values at nodes have the explained covariance C is ``w(s)ᵀ C w(s)``, with the
-weights w(s) of the nodes: a polynomial in s. On a *cell*, a part of the patch, it lies between its Bernstein
+What is explained of a polynomial p(s) whose values at nodes have the explained covariance C is ``w(s)ᵀ C w(s)``, with
+the weights w(s) of the nodes: a polynomial in s. On a *cell*, a part of the patch, it lies between its Bernstein
 coefficients. Cells that are not proved are halved, which needs no further solve.
 """
 
@@ -15,7 +15,8 @@ import numpy as np
 
 from ..arrays import Array, Index, Mask
 from ..linalg import halves, quadratic, values_to_bernstein
-from .grids import Boxed, Grid
+from ..regions import Boxes
+from .grids import Grid
 
 #: Cells are halved up to this often; one that is not proved then is so close to its floor that a smaller ρ is needed.
 MOST_HALVINGS = 24
@@ -75,7 +76,8 @@ class Cells:
         columns = self.first.shape[1]
         values, places = [], []
         for corner in product((0, -1), repeat=columns):
-            values.append(self.coefficients[(slice(None), *corner)])
+            place: tuple[slice | int, ...] = (slice(None), *corner)
+            values.append(self.coefficients[place])
             places.append(np.where(np.array(corner) == 0, self.first, self.last))
         return np.stack(values, axis=1), np.stack(places, axis=1)
 
@@ -144,7 +146,7 @@ class Found:
 def prove_cells(
     cells: Cells,
     least: Array,
-    patches: Boxed,
+    patches: Boxes,
     columns: Index,
     contains: Callable[[Array], Mask] | None,
     meets: Callable[[Array, Array], Mask] | None,
@@ -184,7 +186,7 @@ def prove_cells(
     return Found(~short, places, spare)
 
 
-def _places(patches: Boxed, patch: Index, shares: Array, columns: Index) -> Array:
+def _places(patches: Boxes, patch: Index, shares: Array, columns: Index) -> Array:
     """Inputs at these shares (cells × places × columns) of their patches."""
     low, high = patches.lower[patch], patches.upper[patch]
     points = np.repeat(low[:, None, :], shares.shape[1], axis=1)
@@ -193,7 +195,7 @@ def _places(patches: Boxed, patch: Index, shares: Array, columns: Index) -> Arra
 
 
 def _keep_worst(
-    patch: Index, spare: Array, shares: Array, patches: Boxed, columns: Index, least: Array, places: Array
+    patch: Index, spare: Array, shares: Array, patches: Boxes, columns: Index, least: Array, places: Array
 ) -> None:
     """Note the corner with the least to spare of each patch, where it is worse than what is known."""
     corner = np.argmin(spare, axis=1)

@@ -1,22 +1,22 @@
 """Boxes of a region and the grids of nodes on them: how close f is to a polynomial there, by the prior alone.
 
-On a *patch*, a small box, f is compared with the polynomial p that agrees with it at a grid of nodes. ``ρ ≥ std(f(s) −
-p(s))`` at every s of the patch follows from how smooth f is along each column (models/smoothness.py); it does not depend
-on data, noise or any condition number.
+On a *patch*, a small box, f is compared with the polynomial p that agrees with it at a grid of nodes. That ρ is at
+least ``std(f(s) − p(s))`` at every s of the patch follows from how smooth f is along each column
+(models/smoothness.py); it does not depend on data, noise or any condition number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from gpytorch.kernels import Kernel
 
-from ..arrays import UNIT, Array, Index, Mask
+from ..arrays import UNIT, Array, Index
 from ..linalg import interpolation_nodes, interpolation_weights, lebesgue, smooth_error
 from ..models import AlongColumn, Prior, along_column
+from ..regions import Boxes
 
 #: Degrees of polynomials that are tried, by the number of columns that vary: smooth kernels and rough ones.
 DEGREES = {1: (1, 2, 3, 4, 6, 8), 2: (1, 2, 3, 4, 6, 8), 3: (1, 2, 3, 4, 5, 6), 4: (1, 2, 3, 4), 5: (1, 2, 3, 4)}
@@ -31,19 +31,6 @@ MOST_COLUMNS = 6
 
 #: An axis with more nodes than this is not tried.
 MOST_ON_A_LINE = 20_000
-
-
-class Boxed(NamedTuple):
-    """Boxes, one a row."""
-
-    lower: Array
-    upper: Array
-
-    def __len__(self) -> int:  # type: ignore[override]
-        return len(self.lower)
-
-    def where(self, keep: Mask | Index) -> Boxed:
-        return Boxed(self.lower[keep], self.upper[keep])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +87,14 @@ class Grid:
         """How many nodes a patch has."""
         return int(np.prod([axis.degree + 1 for axis in self.axes]))
 
-    def nodes(self, boxes: Boxed) -> Array:
+    def nodes(self, boxes: Boxes) -> Array:
         """All nodes of each box: boxes × nodes × columns."""
         grid = np.stack(np.meshgrid(*(axis.places() for axis in self.axes), indexing="ij"), axis=-1)
         return inside_boxes(boxes, self.columns, grid.reshape(-1, len(self.axes)))
 
-    def patch_nodes(self) -> Array:
-        """The nodes of a patch, as shares of its extent in the columns that vary."""
-        own = [(interpolation_nodes(axis.degree) + 1.0) / 2.0 for axis in self.axes]
+    def patch_nodes(self, times: int = 1) -> Array:
+        """The nodes of a patch, or of ``times`` the degrees, as shares of its extent in the columns that vary."""
+        own = [(interpolation_nodes(times * axis.degree) + 1.0) / 2.0 for axis in self.axes]
         return np.stack(np.meshgrid(*own, indexing="ij"), axis=-1).reshape(-1, len(self.axes))
 
     def members(self) -> Index:
@@ -120,19 +107,19 @@ class Grid:
             found.append(np.ravel_multi_index([one.ravel() for one in places], ends))
         return np.array(found, dtype=np.intp)
 
-    def split(self, boxes: Boxed) -> Boxed:
+    def split(self, boxes: Boxes) -> Boxes:
         """The patches of each box, boxes × patches of them in a row."""
         counts = [axis.count for axis in self.axes]
         corner = np.stack(np.meshgrid(*(np.arange(count) for count in counts), indexing="ij"), axis=-1)
         corner = corner.reshape(-1, len(counts))
         first, last = corner / counts, (corner + 1) / counts
-        return Boxed(
+        return Boxes(
             inside_boxes(boxes, self.columns, first).reshape(-1, boxes.lower.shape[1]),
             inside_boxes(boxes, self.columns, last).reshape(-1, boxes.lower.shape[1]),
         )
 
 
-def inside_boxes(boxes: Boxed, columns: Index, shares: Array) -> Array:
+def inside_boxes(boxes: Boxes, columns: Index, shares: Array) -> Array:
     """The places of each box at these shares of the way from its lower to its upper end, in the moving columns."""
     points = np.repeat(boxes.lower[:, None, :], len(shares), axis=1)
     low, high = boxes.lower[:, None, columns], boxes.upper[:, None, columns]
@@ -147,7 +134,7 @@ class Interpolation:
     def __init__(self, prior: Prior, numbered: bool) -> None:
         self.prior, self.numbered = prior, numbered
 
-    def grid(self, boxes: Boxed, closeness: float) -> Grid | None:
+    def grid(self, boxes: Boxes, closeness: float) -> Grid | None:
         """A grid for congruent ``boxes`` with ρ at most ``closeness``; None where the kernel is not known."""
         columns = np.flatnonzero(np.any(boxes.upper > boxes.lower, axis=0))
         if columns.size > MOST_COLUMNS:
@@ -157,27 +144,27 @@ class Interpolation:
         found = [axis for axis in axes if axis is not None]
         return Grid(columns, tuple(found)) if len(found) == columns.size else None
 
-    def along(self, boxes: Boxed, column: int) -> AlongColumn | None:
+    def along(self, boxes: Boxes, column: int) -> AlongColumn | None:
         """How smooth f is along ``column`` in any of the boxes."""
         return self._along(self.prior.kernel, boxes, column)
 
-    def _along(self, kernel: Kernel, boxes: Boxed, column: int) -> AlongColumn | None:
+    def _along(self, kernel: Kernel, boxes: Boxes, column: int) -> AlongColumn | None:
         lower, upper = boxes.lower.min(axis=0), boxes.upper.max(axis=0)
         if not self.numbered:
             return along_column(kernel, column, None, lower, upper)
         return along_column(kernel, column, int(lower[-1]), lower[:-1], upper[:-1])
 
-    def variance_degree(self, kernel: Kernel, boxes: Boxed, columns: Index) -> int:
+    def variance_degree(self, kernel: Kernel, boxes: Boxes, columns: Index) -> int:
         """The degree in each column of the polynomial that the variance under ``kernel`` is; too large if unknown."""
         found = [self._along(kernel, boxes, int(column)) for column in columns]
         return max((MOST_ON_A_LINE if one is None else one.variance_degree for one in found), default=0)
 
-    def is_stationary(self, boxes: Boxed, columns: Index) -> bool:
+    def is_stationary(self, boxes: Boxes, columns: Index) -> bool:
         """Whether covariances inside a box depend on differences in these columns only, and are those of any box."""
         found = [self.along(boxes, int(column)) for column in columns]
         return all(one is not None and one.is_stationary for one in found)
 
-    def _axis(self, boxes: Boxed, column: int, error: float, moving: int) -> Axis | None:
+    def _axis(self, boxes: Boxes, column: int, error: float, moving: int) -> Axis | None:
         along = self.along(boxes, column)
         if along is None:
             return None
@@ -195,7 +182,7 @@ class Interpolation:
         best = min(known, key=lambda axis: (axis.total, axis.degree))
         return replace(best, error=best.error + (1.0 + lebesgue(best.degree)) * moved)
 
-    def _misplaced(self, boxes: Boxed, column: int, along: AlongColumn) -> float:
+    def _misplaced(self, boxes: Boxes, column: int, along: AlongColumn) -> float:
         """What rounding the places of nodes may change in f."""
         reach = float(np.max(np.abs(np.stack([boxes.lower[:, column], boxes.upper[:, column]]))))
         slope = along.derivative(1, 0.0)
@@ -203,7 +190,7 @@ class Interpolation:
         return 4.0 * UNIT * reach * slope if np.isfinite(slope) else float(np.sqrt(8.0 * UNIT)) * deviation
 
     def _rough_axis(
-        self, boxes: Boxed, column: int, along: AlongColumn, degree: int, length: float, error: float
+        self, boxes: Boxes, column: int, along: AlongColumn, degree: int, length: float, error: float
     ) -> Axis | None:
         """Where f has few derivatives the error is looked up: along a line it is a function of one number."""
         if np.isfinite(along.derivative(degree + 1, length / 2.0)) or not along.is_stationary_but_for(degree):
@@ -218,7 +205,7 @@ class Interpolation:
             if degree * count > MOST_ON_A_LINE:
                 return None
 
-    def _looked_up(self, boxes: Boxed, column: int, along: AlongColumn, degree: int, half: float) -> float:
+    def _looked_up(self, boxes: Boxes, column: int, along: AlongColumn, degree: int, half: float) -> float:
         """The largest ``std(f − p)`` on a line of this half-length; it is symmetric around the middle."""
         places = np.linspace(0.0, 1.0, LINE_PLACES)
         own = interpolation_nodes(degree)

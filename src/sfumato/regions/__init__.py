@@ -4,6 +4,7 @@ It takes numbers, column names and text. It gives regions that say what they con
 to put them into words.
 """
 
+from .boxes import Boxes
 from .reading import Token, Tokens, parse_region, region_from_tree
 from .region import Intersection, Points, Region, Union, bound_points
 from .shapes import MOST_OUTPUTS, Ball, Box, Everywhere, OutputRegion

@@ -66,6 +66,13 @@ class Region(ABC):
         """
 
     @abstractmethod
+    def holds(self, lower: Array, upper: Array) -> Mask:
+        """Which of the boxes lie wholly in the region.
+
+        Guarantee: every input of these is one of the region (``contains``). Others may be as well.
+        """
+
+    @abstractmethod
     def contains(self, A: Array) -> Mask:
         """Which rows of ``A`` lie in the region (borders belong to it)."""
 
@@ -220,6 +227,9 @@ class Points(Region):
         values = self._bound_values()
         return Boxes(rows(lower, values.shape[1]), rows(upper, values.shape[1])).hold_any(values)
 
+    def holds(self, lower: Array, upper: Array) -> Mask:
+        return np.asarray(np.all(lower == upper, axis=1) & self.contains(lower), dtype=np.bool_)
+
     def lies_near(self, inputs: Inputs) -> bool:
         # Points are named one by one, so one a little beyond the data is meant; far beyond it is a wrong unit.
         lower, upper = _box_around(inputs)
@@ -309,6 +319,9 @@ class Union(Region):
 
     def meets(self, lower: Array, upper: Array) -> Mask:
         return np.asarray(np.any([member.meets(lower, upper) for member in self.members], axis=0), dtype=np.bool_)
+
+    def holds(self, lower: Array, upper: Array) -> Mask:
+        return np.asarray(np.any([member.holds(lower, upper) for member in self.members], axis=0), dtype=np.bool_)
 
     def lies_near(self, inputs: Inputs) -> bool:
         return any(member.lies_near(inputs) for member in self.members)
@@ -406,6 +419,9 @@ class Intersection(Region):
 
     def meets(self, lower: Array, upper: Array) -> Mask:
         return np.asarray(np.all([member.meets(lower, upper) for member in self.members], axis=0), dtype=np.bool_)
+
+    def holds(self, lower: Array, upper: Array) -> Mask:
+        return np.asarray(np.all([member.holds(lower, upper) for member in self.members], axis=0), dtype=np.bool_)
 
     def lies_near(self, inputs: Inputs) -> bool:
         return all(member.lies_near(inputs) for member in self.members)

@@ -135,6 +135,9 @@ class Box(Region):
         reached = (low <= rows(upper, dimension)) & (high >= rows(lower, dimension))
         return np.asarray(np.all(reached, axis=1), dtype=np.bool_)
 
+    def holds(self, lower: Array, upper: Array) -> Mask:
+        return np.asarray(self.contains(lower) & self.contains(upper), dtype=np.bool_)
+
     def contains(self, A: Array) -> Mask:
         binding = self._bound()
         values = rows(A, len(binding.names))[:, list(binding.positions)]
@@ -303,6 +306,12 @@ class Ball(Region):
         # No input of the box is nearer. Sums over columns may be taken in another order than in ``contains``.
         return self._within(nearest, self._slack() + centre.size)
 
+    def holds(self, lower: Array, upper: Array) -> Mask:
+        centre = self._bound_centre()
+        low, high = rows(lower, centre.size), rows(upper, centre.size)
+        farthest = np.where(np.abs(low - centre) > np.abs(high - centre), low, high)
+        return self._within(farthest, 0.0)
+
     def contains(self, A: Array) -> Mask:
         return self._within(rows(A, self._bound_centre().size), self._slack())
 
@@ -371,6 +380,9 @@ class Everywhere(Region):
         raise InputError("the region is everywhere, which no finite boxes hold; give a Box for a bounded part.")
 
     def meets(self, lower: Array, upper: Array) -> Mask:
+        return self.contains(lower)
+
+    def holds(self, lower: Array, upper: Array) -> Mask:
         return self.contains(lower)
 
     def contains(self, A: Array) -> Mask:
@@ -457,6 +469,13 @@ class OutputRegion(Region):
         for number, part in self.parts:
             about = (lower[:, -1] <= number) & (number <= upper[:, -1])
             found |= about & part.meets(lower[:, :-1], upper[:, :-1])
+        return found
+
+    def holds(self, lower: Array, upper: Array) -> Mask:
+        found = np.zeros(len(lower), dtype=np.bool_)
+        for number, part in self.parts:
+            about = (lower[:, -1] == number) & (number == upper[:, -1])
+            found |= about & part.holds(lower[:, :-1], upper[:, :-1])
         return found
 
     def lies_near(self, inputs: Inputs) -> bool:
