@@ -30,6 +30,17 @@ def kernel50(tree, a, b):
         return (mpmath.mpf(tree["offset"]) + mpmath.fsum(s * t for s, t in zip(a, b))) ** tree["power"]
     if kind == "cosine":
         return mpmath.cos(mpmath.pi * mpmath.norm([s - t for s, t in zip(a, b)]) / mpmath.mpf(tree["period_length"]))
+    if kind == "spectral_mixture":
+        value = mpmath.mpf(1)
+        for j, (s, t) in enumerate(zip(a, b)):
+            waves = zip(tree["mixture_weights"], tree["mixture_means"], tree["mixture_scales"])
+            value *= mpmath.fsum(
+                mpmath.mpf(w)
+                * mpmath.exp(-2 * (mpmath.pi * mpmath.mpf(v[j]) * (s - t)) ** 2)
+                * mpmath.cos(2 * mpmath.pi * mpmath.mpf(m[j]) * (s - t))
+                for w, m, v in waves
+            )
+        return value
     scales = _spread(tree["lengthscale"], a)
     if kind == "periodic":
         periods = _spread(tree["period_length"], a)

@@ -35,6 +35,12 @@ LEAVES = {
     "periodic": {"kind": "periodic", "lengthscale": 0.9, "period_length": 1.3},
     "periodic ard": {"kind": "periodic", "lengthscale": [0.9, 2.0], "period_length": [1.3, 0.7]},
     "cosine": {"kind": "cosine", "period_length": 1.9},
+    "spectral mixture": {
+        "kind": "spectral_mixture",
+        "mixture_weights": [0.7, 0.2, 1.1],
+        "mixture_means": [[0.9, 0.3], [0.0, 1.4], [2.1, 0.2]],
+        "mixture_scales": [[0.2, 0.5], [0.6, 0.1], [0.05, 0.3]],
+    },
     "linear": {"kind": "linear", "variance": [0.3, 2.0]},
     "line": {"kind": "linear", "variance": 0.3},
     "polynomial 1": {"kind": "polynomial", "power": 1, "offset": 0.7},
@@ -47,6 +53,11 @@ COMPOSED = {
     "scale of one column": {"kind": "scale", "variance": 2.5, "kernel": {**RBF, "active_dims": [1]}},
     "columns swapped": {**LEAVES["rbf"], "active_dims": [1, 0]},
     "one column twice": {"kind": "rbf", "lengthscale": [0.6, 1.3], "active_dims": [0, 0]},
+    "waves of one column twice": {**LEAVES["spectral mixture"], "active_dims": [0, 0]},
+    "waves times a line": {
+        "kind": "product",
+        "kernels": [{**LEAVES["spectral mixture"], "active_dims": [1, 0]}, LEAVES["linear"]],
+    },
     "columns of columns": {"kind": "sum", "active_dims": [1, 0], "kernels": [{**RBF, "active_dims": [0]}, RBF]},
     "sum": {"kind": "sum", "kernels": [RBF, LEAVES["linear"], LEAVES["constant"]]},
     "product": {"kind": "product", "kernels": [LEAVES["matern52"], LEAVES["linear"], LEAVES["periodic"]]},
@@ -112,6 +123,19 @@ def test_derivatives_are_exact_far_from_the_origin(kind):
         close(jet(tree, x, x, left, right), jet50(tree, x, x, left, right), 1e-12)
 
 
+@pytest.mark.parametrize("turns", [3.0, 1e4, 1e8])
+def test_waves_are_exact_after_many_turns(turns):
+    tree = {
+        "kind": "spectral_mixture",
+        "mixture_weights": [1.0, 0.5],
+        "mixture_means": [[0.71], [0.1]],
+        "mixture_scales": [[0.1 / turns], [1e-9]],
+    }
+    a, b = 5.0e6 + np.array([[0.0], [turns / 3.0], [turns * 1.1]]), 5.0e6 + np.array([[0.1], [turns]])
+    for left, right in [(None, None), (0, None), (None, 0), (0, 0)]:
+        close(jet(tree, a, b, left, right), jet50(tree, a, b, left, right), 1e-14)
+
+
 def test_a_whole_number_of_periods_away_is_the_same_place():
     tree = {"kind": "periodic", "lengthscale": 1.0, "period_length": 0.75}
     x = np.array([[0.0], [0.25]])
@@ -120,7 +144,7 @@ def test_a_whole_number_of_periods_away_is_the_same_place():
 
 
 @pytest.mark.parametrize("gap", [0.0, 1e-300, 1e-170, 1e-100, 1e-9])
-@pytest.mark.parametrize("kind", ["rbf", "matern32", "matern52", "rational quadratic", "cosine"])
+@pytest.mark.parametrize("kind", ["rbf", "matern32", "matern52", "rational quadratic", "cosine", "spectral mixture"])
 def test_nearly_equal_inputs_give_the_limit(kind, gap):
     a, b = np.array([[gap, 0.0]]), np.zeros((1, 2))
     close(jet(LEAVES[kind], a, b, 0, 0), jet50(LEAVES[kind], np.zeros((1, 2)), b, 0, 0), 1e-7)

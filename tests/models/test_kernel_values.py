@@ -16,6 +16,7 @@ from gpytorch.kernels import (
     RBFKernel,
     RQKernel,
     ScaleKernel,
+    SpectralMixtureKernel,
 )
 
 import sfumato as sf
@@ -32,6 +33,14 @@ def linear_and_rbf():
     return LinearKernel().double() + with_lengthscale(RBFKernel(), 1.0)
 
 
+def mixture():
+    kernel = SpectralMixtureKernel(num_mixtures=3, ard_num_dims=2).double()
+    rng = np.random.default_rng(4)
+    for name, size in (("weights", 3), ("means", (3, 1, 2)), ("scales", (3, 1, 2))):
+        setattr(kernel, f"mixture_{name}", torch.from_numpy(rng.uniform(0.2, 1.5, size)))
+    return kernel
+
+
 LEAVES = {
     "rbf": lambda: with_lengthscale(RBFKernel(ard_num_dims=2), [0.3, 0.4]),
     "matern12": lambda: with_lengthscale(MaternKernel(nu=0.5), 0.3),
@@ -40,6 +49,7 @@ LEAVES = {
     "rational quadratic": lambda: with_lengthscale(RQKernel(), 0.4),
     "periodic": lambda: PeriodicKernel().double(),
     "cosine": lambda: CosineKernel().double(),
+    "spectral mixture": lambda: mixture(),
     "polynomial": lambda: PolynomialKernel(2).double(),
     "linear": lambda: LinearKernel().double(),
     "constant": lambda: ConstantKernel().double(),
@@ -60,6 +70,14 @@ def test_values_are_those_of_gpytorch(kind):
     prior = sf.Prior(kernel=kernel)
     np.testing.assert_allclose(prior.covariance(A, B), expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(prior.variance(A), np.diag(prior.covariance(A)), rtol=1e-14)
+
+
+def test_a_spectral_mixture_is_made_for_one_number_of_columns():
+    X = np.random.default_rng(0).random((3, 3))
+    for columns in (1, 2):
+        kernel = SpectralMixtureKernel(num_mixtures=2, ard_num_dims=columns).double()
+        with pytest.raises(sf.InputError, match=rf"spectral mixture part of {columns} column.*inputs have 3 feature"):
+            sf.Prior(kernel=ScaleKernel(kernel)).covariance(X)
 
 
 @pytest.mark.parametrize("rows", [5, 20, 400])

@@ -21,6 +21,7 @@ from sfumato.models.trees import (
     KERNEL_KINDS,
     MAX_COLUMNS,
     MAX_DEPTH,
+    MAX_MIXTURES,
     MAX_NODES,
     build_kernel,
     build_mean,
@@ -38,6 +39,14 @@ def _set(kernel: gk.Kernel, **values: object) -> gk.Kernel:
     return kernel
 
 
+def _mixture(count: int, ard_num_dims: int = 3, **options: object) -> gk.Kernel:
+    kernel = gk.SpectralMixtureKernel(num_mixtures=count, ard_num_dims=ard_num_dims, **options)
+    rng = np.random.default_rng(count)
+    shape = (count, 1, ard_num_dims)
+    means, scales = rng.uniform(0.1, 0.9, shape), rng.uniform(0.1, 0.4, shape)
+    return _set(kernel, mixture_weights=rng.uniform(0.1, 2.0, count), mixture_means=means, mixture_scales=scales)
+
+
 KERNELS = {
     "rbf": lambda: _set(gk.RBFKernel(), lengthscale=0.37),
     "rbf ard": lambda: _set(gk.RBFKernel(ard_num_dims=3), lengthscale=[0.1, 1 / 3, 2e3]),
@@ -48,6 +57,9 @@ KERNELS = {
     "rational_quadratic": lambda: _set(gk.RQKernel(), lengthscale=0.9, alpha=1.7),
     "periodic": lambda: _set(gk.PeriodicKernel(), lengthscale=0.9, period_length=0.33),
     "periodic ard": lambda: _set(gk.PeriodicKernel(ard_num_dims=3), lengthscale=[0.9, 1, 2], period_length=[0.3, 4, 5]),
+    "spectral mixture": lambda: _mixture(3),
+    "spectral mixture of one wave": lambda: _mixture(1, ard_num_dims=1, active_dims=(1,)),
+    "spectral mixture of two columns": lambda: _mixture(2, ard_num_dims=2, active_dims=(2, 0)),
     "linear": lambda: _set(gk.LinearKernel(), variance=0.123),
     "linear ard": lambda: _set(gk.LinearKernel(ard_num_dims=3), variance=[0.1, 0.2, 0.3]),
     "polynomial": lambda: _set(gk.PolynomialKernel(power=3), offset=0.71),
@@ -126,6 +138,12 @@ def trees(draw, width=3, depth=3):
         tree["alpha"] = draw(POSITIVE)
     if kind == "periodic":
         tree["period_length"] = draw(column)
+    if kind == "spectral_mixture":
+        count = draw(st.integers(1, 3))
+        for name, numbers in (("means", st.just(0.0) | POSITIVE), ("scales", POSITIVE)):
+            row = st.lists(numbers, min_size=width, max_size=width)
+            tree[f"mixture_{name}"] = draw(st.lists(row, min_size=count, max_size=count))
+        tree["mixture_weights"] = draw(st.lists(POSITIVE, min_size=count, max_size=count))
     if kind == "linear":
         tree["variance"] = draw(column)
     if kind == "polynomial":
@@ -178,6 +196,13 @@ def _deep(levels: int, tree: dict = RBF):
     return tree
 
 
+WAVES = {
+    "kind": "spectral_mixture",
+    "mixture_weights": [1.0, 2.0],
+    "mixture_means": [[0.5, 0.0], [0.1, 0.2]],
+    "mixture_scales": [[0.5, 0.1], [0.1, 0.2]],
+}
+
 BAD_KERNELS = {
     "not an object": 3,
     "a list": [RBF],
@@ -207,6 +232,25 @@ BAD_KERNELS = {
     "power huge": {"kind": "polynomial", "power": 10**9, "offset": 1.0},
     "mixed ard": {"kind": "periodic", "lengthscale": [1.0, 1.0], "period_length": 1.0},
     "unequal ard": {"kind": "periodic", "lengthscale": [1.0, 1.0], "period_length": [1.0]},
+    "no waves": {**WAVES, "mixture_weights": [], "mixture_means": [], "mixture_scales": []},
+    "one number for all waves": {**WAVES, "mixture_weights": 1.0},
+    "fewer weights than waves": {**WAVES, "mixture_weights": [1.0]},
+    "more weights than waves": {**WAVES, "mixture_weights": [1.0] * 3},
+    "waves of different columns": {**WAVES, "mixture_means": [[0.5], [0.1, 0.2]]},
+    "fewer scales than means": {**WAVES, "mixture_scales": [[0.5], [0.1]]},
+    "waves without columns": {**WAVES, "mixture_scales": [0.5, 0.1]},
+    "waves too deep": {**WAVES, "mixture_scales": [[[0.5], 0.1], [0.1, 0.2]]},
+    "no weight": {**WAVES, "mixture_weights": [1.0, 0.0]},
+    "negative frequency": {**WAVES, "mixture_means": [[0.5, -0.1], [0.1, 0.2]]},
+    "wave of no width": {**WAVES, "mixture_scales": [[0.5, 0.1], [0.0, 0.2]]},
+    "infinite frequency": {**WAVES, "mixture_means": [[0.5, math.inf], [0.1, 0.2]]},
+    "too many waves": {
+        "kind": "spectral_mixture",
+        "mixture_weights": [1.0] * (MAX_MIXTURES + 1),
+        "mixture_means": [[0.5]] * (MAX_MIXTURES + 1),
+        "mixture_scales": [[0.5]] * (MAX_MIXTURES + 1),
+    },
+    "waves that do not match their columns": {**WAVES, "active_dims": [0, 1, 2]},
     "negative column": {**RBF, "active_dims": [-1]},
     "column too high": {**RBF, "active_dims": [MAX_COLUMNS + 1]},
     "column that is true": {**RBF, "active_dims": [True]},
@@ -242,8 +286,17 @@ def test_limits_themselves_are_allowed():
 
 @pytest.mark.parametrize(
     "tree",
-    [{"kind": "rbf", "lengthscale": [1.0, 2.0, 3.0]}, {**RBF, "active_dims": [2]}],
-    ids=["lengthscales", "active_dims"],
+    [
+        {"kind": "rbf", "lengthscale": [1.0, 2.0, 3.0]},
+        {**RBF, "active_dims": [2]},
+        {
+            "kind": "spectral_mixture",
+            "mixture_weights": [1.0],
+            "mixture_means": [[1.0, 2.0, 3.0]],
+            "mixture_scales": [[1.0, 2.0, 3.0]],
+        },
+    ],
+    ids=["lengthscales", "active_dims", "spectral mixture"],
 )
 def test_a_kernel_for_more_columns_than_there_are_is_a_format_error(tree):
     build_kernel(tree)
@@ -396,6 +449,9 @@ def test_words_name_the_columns():
     assert kernel_in_words(build_kernel(tree), ["t"]) == "RBF, lengthscale 0.05 (t); variance 3.9e-08"
     ard = {"kind": "matern", "nu": 1.5, "lengthscale": [4.0, 0.5], "active_dims": [2, 0]}
     assert kernel_in_words(build_kernel(ard), ["a", "b", "c"]) == "Matérn 3/2, lengthscales 4 (c), 0.5 (a)"
+    assert kernel_in_words(build_kernel(WAVES), ["a", "b"]) == (
+        "spectral mixture, weights 1 + 2, means 0.5 + 0.1 (a), 0 + 0.2 (b), scales 0.5 + 0.1 (a), 0.1 + 0.2 (b)"
+    )
     both = {"kind": "sum", "kernels": [{**ard}, {"kind": "constant", "constant": 2.0}]}
     assert kernel_in_words(build_kernel(both), ["a", "b", "c"]) == (
         "sum of (Matérn 3/2, lengthscales 4 (c), 0.5 (a)) and (constant 2)"

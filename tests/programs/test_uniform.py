@@ -109,16 +109,39 @@ def test_proportional_kernels_are_recognised_however_they_are_written():
 
 
 def test_a_proportional_tolerance_works_for_a_class_that_is_not_known_here():
-    kernel = gpytorch.kernels.SpectralMixtureKernel(num_mixtures=2).double()
+    kernel = gpytorch.kernels.PiecewisePolynomialKernel().double()
     tolerance = gpytorch.kernels.ScaleKernel(copy.deepcopy(kernel)).double()
     tolerance.outputscale = torch.tensor(0.2, dtype=torch.float64)
     X = spread(6, 1)
     result = uniform_gram(kernel, tolerance, X)
     np.testing.assert_allclose(result.matrix, Prior(kernel=kernel).covariance(X) / 0.2, rtol=1e-12)
     other = copy.deepcopy(tolerance)
-    other.base_kernel.mixture_means = other.base_kernel.mixture_means + 0.1
-    with pytest.raises(InputError, match=r"SpectralMixtureKernel, has parts whose spectral density is not known here"):
+    other.base_kernel.lengthscale = 0.1
+    with pytest.raises(InputError, match=r"Kernel, has parts whose spectral density is not known here"):
         uniform_gram(kernel, other, X)
+
+
+def test_spectral_mixtures_are_recognised_up_to_a_factor_and_the_order_of_their_parts():
+    weights, means, scales = [0.5, 1.5], [[0.3, 1.0], [0.7, 0.2]], [[0.1, 0.2], [0.3, 0.4]]
+
+    def waves(weights, means, scales, columns):
+        return {
+            "kind": "spectral_mixture",
+            "mixture_weights": weights,
+            "mixture_means": means,
+            "mixture_scales": scales,
+            "active_dims": columns,
+        }
+
+    def turned(rows):
+        return [row[::-1] for row in rows[::-1]]
+
+    K = waves(weights, means, scales, [0, 1])
+    H = waves([3.0 * w for w in weights[::-1]], turned(means), turned(scales), [1, 0])
+    X = spread(5, 2)
+    np.testing.assert_allclose(gram(K, H, X).matrix, Prior(kernel=build_kernel(K)).covariance(X) / 9.0, rtol=1e-12)
+    with pytest.raises(InputError, match=r"spectral mixture part on the columns .* no inversion is known"):
+        gram(K, waves(weights[::-1], means, scales, [0, 1]), X)
 
 
 class Powered(gpytorch.kernels.RBFKernel):

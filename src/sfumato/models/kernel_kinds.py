@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,9 +24,10 @@ from gpytorch.kernels import (
     PolynomialKernel,
     RBFKernel,
     RQKernel,
+    SpectralMixtureKernel,
 )
 
-from ..tree_checks import choice, whole
+from ..tree_checks import choice, number, positive, whole
 
 #: Inputs this many lengthscales away from a common origin still have round-off of a few units when scaled first.
 NEAR_LENGTHSCALES = 32.0
@@ -36,6 +38,9 @@ FEW_COLUMNS = 3
 #: The smoothness of Matérn kernels that GPyTorch has, and the largest power of a polynomial one in a file.
 SMOOTHNESS = (0.5, 1.5, 2.5)
 MAX_POWER = 100
+
+#: x · this − (x · this − x) has the first 26 bits of x.
+_HALF_OF_THE_BITS = 2.0**27 + 1.0
 
 EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"
 
@@ -75,13 +80,36 @@ class Pairs:
         return values.reshape(-1).expand(self.A.shape[1])
 
 
+#: What the numbers of a parameter may be listed over, and how GPyTorch is told how many there are.
+COLUMN, COMPONENT = "column", "component"
+COUNTS = {COLUMN: "ard_num_dims", COMPONENT: "num_mixtures"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel class, under GPyTorch's name.
+
+    It is a number, or numbers listed over its ``axes``; where that is the column alone, one number may stand for all.
+    ``unit``: where a column is stretched by a, the same kernel has this parameter times a to the power ``unit``: 1 for
+    lengths, −1 for frequencies, 0 for what has no unit. ``check`` is that of a number from a file.
+    """
+
+    name: str
+    axes: tuple[str, ...] = ()
+    unit: int = 0
+    check: Callable[[object, str], float] = positive
+
+    @property
+    def may_be_shared(self) -> bool:
+        """Whether one number may stand for all columns."""
+        return self.axes == (COLUMN,)
+
+
 @dataclass(frozen=True)
 class Kind:
     """What is known of one kernel class.
 
-    ``numbers`` are parameters that are one number, ``per_column`` those that may be one number a column, ``settings``
-    what is fixed when a kernel is made (with the check of a value from a file). ``lengths`` are the parameters that are
-    distances between inputs; they grow with the unit of a column.
+    ``settings`` are fixed when a kernel is made (with the check of a value from a file).
     """
 
     name: str
@@ -89,16 +117,19 @@ class Kind:
     kernel: type[Kernel]
     value: Callable[[Any, Pairs], torch.Tensor]
     derivative: Callable[[Any, Pairs, Side, Side], torch.Tensor]
-    numbers: tuple[str, ...] = ()
-    per_column: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
     settings: Mapping[str, Callable[[object, str], float]] = field(default_factory=dict)
-    lengths: tuple[str, ...] = ()
     stationary: bool = True
 
     @property
     def entries(self) -> tuple[str, ...]:
         """What a file says of such a kernel."""
-        return (*self.numbers, *self.per_column, *self.settings)
+        return (*(parameter.name for parameter in self.parameters), *self.settings)
+
+    @property
+    def of_fixed_columns(self) -> bool:
+        """Whether such a kernel is made for one number of columns."""
+        return any(COLUMN in parameter.axes and not parameter.may_be_shared for parameter in self.parameters)
 
 
 def scaled_squares(A: torch.Tensor, B: torch.Tensor, lengthscale: torch.Tensor) -> torch.Tensor:
@@ -285,25 +316,92 @@ def _polynomial_derivative(kernel: Any, pairs: Pairs, left: Side, right: Side) -
     return bend + power * (power - 1.0) * base.pow(power - 2.0) * from_left * from_right
 
 
+def _spectral_mixture(kernel: Any, pairs: Pairs) -> torch.Tensor:
+    """Π_j Σ_q w_q exp(−2π² v_qj² τ_j²) cos(2π μ_qj τ_j) with τ = a − b: sums come first, as in GPyTorch."""
+    values = pairs.constant(1.0)
+    for column in range(pairs.A.shape[1]):
+        values = values * _mixture(kernel, pairs, column, order=0)[0]
+    return values
+
+
+def _spectral_mixture_derivative(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
+    """By Leibniz' rule, one column after the other."""
+    value = pairs.constant(1.0)
+    by_left = by_right = both = pairs.constant(0.0)
+    for column in range(pairs.A.shape[1]):
+        level, slope, bend = _mixture(kernel, pairs, column, order=2)
+        on_left, on_right = float(column in (left or ())), float(column in (right or ()))
+        k_left, k_right, k_both = slope * on_left, slope * -on_right, bend * (-on_left * on_right)
+        both = both * level + by_left * k_right + by_right * k_left + value * k_both
+        by_left, by_right = by_left * level + value * k_left, by_right * level + value * k_right
+        value = value * level
+    if left is None or right is None:
+        return by_left if right is None else by_right
+    return both
+
+
+def _mixture(kernel: Any, pairs: Pairs, column: int, order: int) -> list[torch.Tensor]:
+    """Σ_q w_q exp(−2π² v_q² τ²) cos(2π μ_q τ) in one column, and its derivatives in τ up to ``order`` (0 or 2)."""
+    gap = pairs.gap(column)
+    turns_of = _turns(pairs, column)
+    found = [pairs.constant(0.0) for _ in range(order + 1)]
+    frequencies, widths = kernel.mixture_means[:, 0, column].tolist(), kernel.mixture_scales[:, 0, column].tolist()
+    for weight, frequency, width in zip(kernel.mixture_weights.tolist(), frequencies, widths, strict=True):
+        turn, rate = 2.0 * math.pi * frequency, 2.0 * math.pi * width
+        angle = turns_of(frequency).mul_(2.0 * math.pi)
+        envelope = (gap * rate).square_().div_(-2.0).exp_().mul_(weight)
+        wave = torch.cos(angle)
+        found[0].addcmul_(envelope, wave)
+        if order:
+            tilt, other = gap * (rate * rate), torch.sin(angle)
+            found[1].addcmul_(envelope, tilt * wave + turn * other, value=-1.0)
+            bend = (tilt * tilt - (rate * rate + turn * turn)) * wave + 2.0 * turn * tilt * other
+            found[2].addcmul_(envelope, bend)
+    return found
+
+
+def _turns(pairs: Pairs, column: int) -> Callable[[float], torch.Tensor]:
+    """What is left of (a − b) · frequency after whole turns, also after many of them.
+
+    Differences and products are taken exactly, as sums of two floats: round-off alone would turn a distant wave.
+    """
+    gap, left = pairs.gap(column), pairs.left(column)
+    back = gap - left
+    lost = (left - (gap - back)) - (pairs.right(column) + back)
+    shifted = gap * _HALF_OF_THE_BITS
+    gap_high = shifted - (shifted - gap)
+    gap_low = gap - gap_high
+
+    def turns(frequency: float) -> torch.Tensor:
+        high = frequency * _HALF_OF_THE_BITS - (frequency * _HALF_OF_THE_BITS - frequency)
+        low = frequency - high
+        product = gap * frequency
+        rest = (gap_high * high).sub_(product).add_(gap_high, alpha=low).add_(gap_low, alpha=high)
+        rest.add_(gap_low, alpha=low).add_(lost, alpha=frequency)
+        return product.sub_(torch.round(product)).add_(rest)
+
+    return turns
+
+
 def _no_slope(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
     return pairs.constant(0.0)
 
 
-_LENGTHSCALE: dict[str, Any] = {"per_column": ("lengthscale",), "lengths": ("lengthscale",)}
+_LENGTHSCALE = Parameter("lengthscale", (COLUMN,), unit=1)
 
 #: The kernels without parts, by their names in files.
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("rbf", "RBF", RBFKernel, _radial(_rbf), _radial_derivative(_rbf_slopes), **_LENGTHSCALE),
+        Kind("rbf", "RBF", RBFKernel, _radial(_rbf), _radial_derivative(_rbf_slopes), (_LENGTHSCALE,)),
         Kind(
             "matern",
             "Matérn",
             MaternKernel,
             _radial(_matern),
             _radial_derivative(_matern_slopes),
+            (_LENGTHSCALE,),
             settings={"nu": lambda value, what: choice(value, what, SMOOTHNESS)},
-            **_LENGTHSCALE,
         ),
         Kind(
             "rational_quadratic",
@@ -311,8 +409,7 @@ KINDS = {
             RQKernel,
             _radial(_rational_quadratic),
             _radial_derivative(_rational_quadratic_slopes),
-            numbers=("alpha",),
-            **_LENGTHSCALE,
+            (_LENGTHSCALE, Parameter("alpha")),
         ),
         Kind(
             "periodic",
@@ -320,8 +417,20 @@ KINDS = {
             PeriodicKernel,
             _near_origin,
             _periodic_derivative,
-            per_column=("lengthscale", "period_length"),
-            lengths=("period_length",),
+            (Parameter("lengthscale", (COLUMN,)), Parameter("period_length", (COLUMN,), unit=1)),
+        ),
+        Kind(
+            "spectral_mixture",
+            "spectral mixture",
+            SpectralMixtureKernel,
+            _spectral_mixture,
+            _spectral_mixture_derivative,
+            (
+                Parameter("mixture_weights", (COMPONENT,)),
+                # a component at frequency 0 is an RBF kernel
+                Parameter("mixture_means", (COMPONENT, COLUMN), unit=-1, check=partial(number, least=0.0)),
+                Parameter("mixture_scales", (COMPONENT, COLUMN), unit=-1),
+            ),
         ),
         Kind(
             "linear",
@@ -329,7 +438,7 @@ KINDS = {
             LinearKernel,
             by_gpytorch,
             _linear_derivative,
-            per_column=("variance",),
+            (Parameter("variance", (COLUMN,), unit=-2),),
             stationary=False,
         ),
         Kind(
@@ -338,7 +447,7 @@ KINDS = {
             PolynomialKernel,
             by_gpytorch,
             _polynomial_derivative,
-            numbers=("offset",),
+            (Parameter("offset"),),
             settings={"power": lambda value, what: whole(value, what, 1, MAX_POWER)},
             stationary=False,
         ),
@@ -348,10 +457,9 @@ KINDS = {
             CosineKernel,
             _near_origin,
             _radial_derivative(_cosine_slopes, scale="period_length"),
-            numbers=("period_length",),
-            lengths=("period_length",),
+            (Parameter("period_length", unit=1),),
         ),
-        Kind("constant", "constant", ConstantKernel, by_gpytorch, _no_slope, numbers=("constant",)),
+        Kind("constant", "constant", ConstantKernel, by_gpytorch, _no_slope, (Parameter("constant"),)),
     )
 }
 _BY_CLASS = {kind.kernel: kind for kind in KINDS.values()}

@@ -18,7 +18,7 @@ from gpytorch.kernels import Kernel, ScaleKernel
 from ..arrays import Array
 from ..errors import InputError
 from ..text import listed
-from .kernel_kinds import KINDS
+from .kernel_kinds import COLUMN, KINDS, Parameter
 from .outputs import OutputsKernel
 from .trees import Tree, describe_kernel, fold
 
@@ -53,6 +53,10 @@ class Leaf:
         return (self.kind, self.columns) == (other.kind, other.columns) and np.allclose(
             [*np.ravel(self.rows), *self.numbers], [*np.ravel(other.rows), *other.numbers], rtol=RELATIVE, atol=0.0
         )
+
+    @property
+    def stationary(self) -> bool:
+        return KINDS[self.kind].stationary
 
     def in_words(self) -> str:
         nu = f" {fraction(self.numbers[0])}" if self.kind == "matern" else ""
@@ -145,14 +149,38 @@ def _expand(tree: dict[str, Any], columns: Sequence[int]) -> list[ProductTerm]:
         return product
     if kind == "constant":
         return [ProductTerm(tree["constant"], ())]
+    if kind == "spectral_mixture":
+        return [_mixture(tree, columns)]
     return [ProductTerm(1.0, (_leaf(tree, columns),))]
 
 
+def _mixture(tree: dict[str, Any], columns: Sequence[int]) -> ProductTerm:
+    """A spectral mixture with weights that sum to one, its columns and components in a fixed order.
+
+    It is a product over its columns of sums, so a factor of the weights counts once for each column.
+    """
+    order = np.argsort(columns, kind="stable")
+    weights, means, scales = (np.array(tree[f"mixture_{key}"]) for key in ("weights", "means", "scales"))
+    means, scales, total = means[:, order], scales[:, order], float(weights.sum())
+    sorting = np.lexsort((weights, *scales.T, *means.T))
+    rows = np.hstack([means[sorting].T, scales[sorting].T])
+    leaf = Leaf(
+        "spectral_mixture",
+        tuple(int(columns[i]) for i in order),
+        tuple(tuple(row) for row in rows.tolist()),
+        tuple((weights[sorting] / total).tolist()),
+    )
+    return ProductTerm(total ** len(columns), (leaf,))
+
+
 def _leaf(tree: dict[str, Any], columns: Sequence[int]) -> Leaf:
-    per_column = KINDS[tree["kind"]].per_column
-    spread = [np.broadcast_to(np.asarray(tree[key], dtype=float).ravel(), len(columns)) for key in per_column]
-    rows = [tuple(float(values[i]) for values in spread) for i in range(len(columns))]
-    numbers = tuple(float(tree[k]) for k in sorted(tree) if k not in ("kind", "active_dims", *per_column))
+    spread = {
+        parameter.name: np.broadcast_to(np.asarray(tree[parameter.name], dtype=float).ravel(), len(columns))
+        for parameter in KINDS[tree["kind"]].parameters
+        if parameter.may_be_shared
+    }
+    rows = [tuple(float(values[i]) for values in spread.values()) for i in range(len(columns))]
+    numbers = tuple(float(tree[k]) for k in sorted(tree) if k not in ("kind", "active_dims", *spread))
     ordered = sorted(zip(columns, rows, strict=True))
     if tree["kind"] in RADIAL:
         return _radial(tree["kind"], [(c, row[0]) for c, row in ordered], numbers)
@@ -277,10 +305,26 @@ def _leaf_in_words(tree: Tree, names: list[str]) -> str:
         title += f" {round(2 * tree['nu'])}/2"
     if "power" in tree:
         title += f" of degree {tree['power']}"
-    parts = [_per_column(key.replace("_length", ""), tree[key], names) for key in kind.per_column]
-    parts += [f"{key.replace('_length', '')} {tree[key]:.4g}" for key in kind.numbers]
+    parts = [_parameter_in_words(parameter, tree[parameter.name], names) for parameter in kind.parameters]
     # a constant kernel has the name of its only number
-    return ", ".join(parts if kind.name in kind.numbers else [title, *parts])
+    return ", ".join(parts if kind.name in kind.entries else [title, *parts])
+
+
+def _parameter_in_words(parameter: Parameter, value: Any, names: list[str]) -> str:
+    key = parameter.name.replace("_length", "").replace("mixture_", "")
+    if not parameter.axes:
+        return f"{key} {value:.4g}"
+    if parameter.may_be_shared:
+        return _per_column(key, value, names)
+    if COLUMN not in parameter.axes:
+        return f"{key} {_components(value)}"
+    by_column = list(zip(*value, strict=True))
+    labelled = zip(by_column, _labels(names, len(by_column)), strict=True)
+    return f"{key} " + listed([f"{_components(numbers)} ({label})" for numbers, label in labelled], _MOST_LISTED)
+
+
+def _components(numbers: Sequence[float]) -> str:
+    return listed([f"{number:.4g}" for number in numbers], _MOST_LISTED, " + ")
 
 
 def _per_column(key: str, value: float | list[float], names: list[str]) -> str:
@@ -288,5 +332,9 @@ def _per_column(key: str, value: float | list[float], names: list[str]) -> str:
         value = value[0]
     if not isinstance(value, list):
         return f"{key} {value:.4g}" + (f" ({listed(names, _MOST_LISTED)})" if names else "")
-    labels = names if len(names) == len(value) else [f"column {i}" for i in range(len(value))]
-    return f"{key}s " + listed([f"{v:.4g} ({label})" for v, label in zip(value, labels, strict=True)], _MOST_LISTED)
+    labelled = zip(value, _labels(names, len(value)), strict=True)
+    return f"{key}s " + listed([f"{v:.4g} ({label})" for v, label in labelled], _MOST_LISTED)
+
+
+def _labels(names: list[str], count: int) -> list[str]:
+    return names if len(names) == count else [f"column {i}" for i in range(count)]

@@ -148,6 +148,12 @@ def _require_features(kernel: Kernel, features: int, given: int, picked: bool) -
                 "give inputs with the columns that the kernel was made for."
             )
         features = kernel.active_dims.numel()
+    known = kind_of_kernel(kernel)
+    if known is not None and known.of_fixed_columns and kernel.ard_num_dims != features:
+        raise InputError(
+            f"the kernel has a {known.title} part of {kernel.ard_num_dims} column(s), but the inputs have {given} "
+            "feature(s); make it with one mean and one scale for each feature (ard_num_dims)."
+        )
     if kernel.ard_num_dims not in (None, 1, features):
         raise InputError(
             f"the kernel has {kernel.ard_num_dims} lengthscales, but the inputs have {given} feature(s); "

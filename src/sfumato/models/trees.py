@@ -26,7 +26,7 @@ from ..errors import FormatError, InputError
 from ..regions import MOST_OUTPUTS
 from ..tree_checks import fields, items, kind_of, matrix, node, number, positive, whole
 from .functionals import MAX_POINTS, Average, Derivative, Functional, Value
-from .kernel_kinds import KINDS, kind_of_kernel
+from .kernel_kinds import COLUMN, COUNTS, KINDS, Parameter, kind_of_kernel
 from .outputs import OutputsKernel, OutputsMean, Term
 
 Tree = dict[str, Any]
@@ -35,6 +35,8 @@ Found = TypeVar("Found")
 MAX_DEPTH = 16
 MAX_NODES = 1_000
 MAX_COLUMNS = 10_000
+#: Values and derivatives go through the components of a spectral mixture one by one.
+MAX_MIXTURES = 256
 #: GPyTorch walks through a kernel of depth D about 2^D times; a file must not be able to keep us busy.
 MAX_WALKS = 2 ** (MAX_DEPTH + 1)
 MAX_TERMS = 64
@@ -128,11 +130,10 @@ def _describe_leaf(kernel: Kernel) -> Tree:
             tree[name] = check(int(value) if float(value).is_integer() else float(value), name)
         except FormatError as error:
             raise InputError(f"kernel has a {kind.title} part that a file cannot hold: {error}") from None
-    for name in kind.numbers:
-        tree[name] = float(getattr(kernel, name))
-    for name in kind.per_column:
-        values = [float(v) for v in getattr(kernel, name).reshape(-1)]
-        tree[name] = values[0] if kernel.ard_num_dims is None else values
+    for parameter in kind.parameters:
+        shared = parameter.may_be_shared and kernel.ard_num_dims is None
+        shape = [] if shared else [getattr(kernel, COUNTS[axis]) for axis in parameter.axes]
+        tree[parameter.name] = getattr(kernel, parameter.name).reshape(shape).tolist()
     return tree
 
 
@@ -205,23 +206,51 @@ class _Builder:
 
 def _build_leaf(name: str, entries: dict[str, object], columns: int | None) -> Kernel:
     kind = KINDS[name]
-    options: dict[str, Any] = {f"{parameter}_constraint": _as_is() for parameter in (*kind.numbers, *kind.per_column)}
+    options: dict[str, Any] = {f"{parameter.name}_constraint": _as_is() for parameter in kind.parameters}
     for setting, check in kind.settings.items():
         options[setting] = check(entries[setting], f"{setting} of the {name} kernel")
-    values = {key: [positive(entries[key], f"{key} of the {name} kernel")] for key in kind.numbers}
-    listed = [isinstance(entries[parameter], list) for parameter in kind.per_column]
-    if len(set(listed)) > 1:
-        raise FormatError(f"the {name} kernel must have one value a column for all of {', '.join(kind.per_column)}.")
-    for parameter in kind.per_column:
-        given, what = entries[parameter], f"{parameter} of the {name} kernel"
-        several = _one_a_column(given, what, columns, broadcast=True) if isinstance(given, list) else [given]
-        values[parameter] = [positive(value, what) for value in several]
-        if isinstance(given, list) and options.setdefault("ard_num_dims", len(given)) != len(given):
-            raise FormatError(f"the {name} kernel has {len(given)} values of {parameter}, not one for each column.")
+    counts: dict[str, int | None] = {}
+    values = {}
+    for parameter in kind.parameters:
+        given, what = entries[parameter.name], f"{parameter.name} of the {name} kernel"
+        if parameter.may_be_shared and not isinstance(given, list):
+            _require_count(counts, COLUMN, None, what)
+            values[parameter.name] = [parameter.check(given, what)]
+        else:
+            values[parameter.name] = _numbers(given, what, parameter, parameter.axes, counts, columns)
+    options |= {COUNTS[axis]: count for axis, count in counts.items() if count is not None}
     kernel = kind.kernel(**options).double()
-    for parameter, numbers in values.items():
-        setattr(kernel, parameter, _tensor(numbers).reshape(getattr(kernel, parameter).shape))
+    for key, numbers in values.items():
+        setattr(kernel, key, _tensor(numbers).reshape(getattr(kernel, key).shape))
     return kernel
+
+
+def _numbers(
+    given: object,
+    what: str,
+    parameter: Parameter,
+    axes: tuple[str, ...],
+    counts: dict[str, int | None],
+    columns: int | None,
+) -> list[float]:
+    """The numbers of a parameter that is listed over ``axes``, the last one first to change."""
+    if not axes:
+        return [parameter.check(given, what)]
+    axis, *rest = axes
+    if axis == COLUMN:
+        listed = _one_a_column(given, what, columns, broadcast=parameter.may_be_shared)
+    else:
+        listed = items(given, what, 1, MAX_MIXTURES)
+    _require_count(counts, axis, len(listed), what)
+    return [value for entry in listed for value in _numbers(entry, what, parameter, tuple(rest), counts, columns)]
+
+
+def _require_count(counts: dict[str, int | None], axis: str, count: int | None, what: str) -> None:
+    """All parameters of a kernel must have as many entries along an axis (None: one number for all columns)."""
+    known = counts.setdefault(axis, count)
+    if known != count:
+        said = ["one number for all" if n is None else f"{n} entries" for n in (count, known)]
+        raise FormatError(f"{what} has {said[0]} ({axis}), where another parameter has {said[1]}.")
 
 
 def _one_a_column(values: object, what: str, columns: int | None, broadcast: bool) -> list[object]:

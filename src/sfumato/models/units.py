@@ -17,7 +17,7 @@ from gpytorch.kernels import Kernel, ScaleKernel
 
 from ..arrays import Array
 from ..errors import InputError
-from .kernel_kinds import KINDS
+from .kernel_kinds import COLUMN, KINDS
 from .outputs import OutputsKernel, Term
 from .trees import Tree, build_kernel, describe_kernel, fold
 
@@ -65,17 +65,17 @@ def kernel_before(tree: Tree, scaling: ColumnMap, columns: int) -> Tree:
         if sources != list(range(columns)):
             before["active_dims"] = sources
         offsets, scales = np.array(scaling.offsets)[seen], np.abs(np.array(scaling.scales)[seen])
-        if kind.name == "linear" and not np.any(offsets):
-            return before | {"variance": _stretched(tree["variance"], scales**-2)}
-        one_number = set(kind.lengths) & set(kind.numbers)
-        if not kind.lengths or (one_number and np.ptp(scales) > 0):
+        stretched = [parameter for parameter in kind.parameters if parameter.unit]
+        alike = all(COLUMN in parameter.axes for parameter in stretched) or np.ptp(scales) == 0
+        if not stretched or not alike or (np.any(offsets) and not kind.stationary):
             raise InputError(
                 f"kernel has a {kind.name} part, which does not stay one when its columns are moved or stretched; use "
                 "another kernel."
             )
-        before |= {name: _stretched(tree[name], scales) for name in kind.lengths}
-        if any(isinstance(before[name], list) for name in kind.per_column):  # then all are one value a column
-            before |= {name: np.broadcast_to(before[name], len(seen)).tolist() for name in kind.per_column}
+        before |= {p.name: _stretched(tree[p.name], scales**p.unit) for p in stretched}
+        shared = [parameter.name for parameter in kind.parameters if parameter.may_be_shared]
+        if any(isinstance(before[name], list) for name in shared):  # then all are one value a column
+            before |= {name: np.broadcast_to(before[name], len(seen)).tolist() for name in shared}
         return before
 
     return fold(
@@ -87,11 +87,11 @@ def kernel_before(tree: Tree, scaling: ColumnMap, columns: int) -> Tree:
     )
 
 
-def _stretched(values: float | list[float], by: Array) -> float | list[float]:
-    """One value a column, or one value where all columns are stretched alike."""
+def _stretched(values: Any, by: Array) -> Any:
+    """One value a column (for each component, where there are some), or one value where all are stretched alike."""
     if isinstance(values, float) and np.all(by == by[0]):
         return values * float(by[0])
-    return [float(value) for value in np.broadcast_to(values, len(by)) * by]
+    return (np.asarray(values) * by).tolist()
 
 
 def mean_before(tree: Tree, scaling: ColumnMap, columns: int) -> Tree:

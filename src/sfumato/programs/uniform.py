@@ -120,9 +120,9 @@ def _require_stationary(terms: Sequence[ProductTerm], whose: str, names: Sequenc
                     f"discrete and has no density; {remedy}"
                 )
             if leaf.kind not in RADIAL:
+                why = "for which no inversion is known here" if leaf.stationary else "which is not stationary"
                 raise InputError(
-                    f"tolerance: {whose} has a {leaf.in_words()} part {_where(leaf.columns, names)}, which is not "
-                    f"stationary; {remedy}"
+                    f"tolerance: {whose} has a {leaf.in_words()} part {_where(leaf.columns, names)}, {why}; {remedy}"
                 )
             for column in leaf.columns:
                 if column in taken:
