@@ -13,7 +13,7 @@ from sfumato.arrays import Array
 from sfumato.data.inputs import MemoryInputs, as_inputs
 from sfumato.data.parts import Part
 from sfumato.data.stored import StoredInputs
-from sfumato.design.search import greedy_order
+from sfumato.design.sensitive import greedy_order
 
 ALPHA, NOISE, LENGTHSCALE = 0.3, 0.01, 0.1
 

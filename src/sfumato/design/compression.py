@@ -31,9 +31,10 @@ from ..proof import (
     summarise,
 )
 from ..regions import Everywhere
+from .loop import Margins, certified_design
 from .plan import COMPRESSED_ACCURACY, Asked, exact_plan
 from .problem import Exposure, Problem, Solution
-from .search import EPSILONS, GREEDY_LIMIT, MATRIX_CANDIDATES, AskedCover, Margins, certified_design, greedy_order
+from .sensitive import EPSILON, GREEDY_LIMIT, MATRIX_CANDIDATES, AskedCover, greedy_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +276,7 @@ class Compression:
             # sensitive inputs have to be centres, so there must be some that stand for the region well
             places = whole.region.probes(MATRIX_CANDIDATES, whole.inputs.sample)
             places = places[:: -(-len(places) // MATRIX_CANDIDATES)]
-            always = places[greedy_order(whole.prior, places, EPSILONS[2], GREEDY_LIMIT).order]
+            always = places[greedy_order(whole.prior, places, EPSILON, GREEDY_LIMIT).order]
         # for several priors sensitive inputs must be centres of each, also where they tell almost the same
         least = LEAST_SHARE if len(self.whole.priors) == 1 else 1e-3 * LEAST_SHARE
         rows, device = whole.inputs.sample, self.asked.device
@@ -302,7 +303,11 @@ class Compression:
         # what the features cost is not worth another attempt
         margins = Margins(joint=max(1e-9, 0.05 * self.accuracy), independent=INDEPENDENT)
         return certified_design(
-            back_end, self.cover, lambda design: examine_sums(design, summary), self.step.stage, margins
+            back_end,
+            self.cover,
+            lambda design, needed: examine_sums(design, summary, needed),
+            self.step.stage,
+            margins,
         )
 
     def _residual(self, summary: Summary) -> float:

@@ -24,8 +24,9 @@ from ..regions import Region
 from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
 from .arguments import asked_problem, asked_work, check_choice
 from .compression import Compression, check_compressible
+from .loop import certified_design
 from .plan import Method, Plan, decide
-from .search import AskedCover, certified_design
+from .sensitive import AskedCover
 from .units import dense_rows
 
 
@@ -275,7 +276,9 @@ def protect(
                 design, certificate = compression().design()
             else:
                 rows = dense_rows(replace(problem, plan=plan))
-                design, certificate = certified_design(rows, cover, lambda one: examine(one, plan.device), step.stage)
+                design, certificate = certified_design(
+                    rows, cover, lambda one, needed: examine(one, plan.device, needed), step.stage
+                )
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "

@@ -444,6 +444,16 @@ class Program:
         each = [_roughly_learnt(exposure, root / np.sqrt(tightening), view) for exposure, root, view in views]
         return np.asarray(np.max(each, axis=0))
 
+    def rough_cost(self, tightening: float) -> float:
+        """About what is minimised, for the same noise; the most of all readers'."""
+        costs = []
+        for exposure, root in zip(self.solver.exposures, self.roots, strict=True):
+            values, vectors = _whitened_spectrum(exposure, root / np.sqrt(tightening))
+            weighted = self.solver.closed_form.weighting.forward(root @ vectors)
+            own = np.sum(weighted**2, axis=0) / tightening
+            costs.append(float(np.sum(own[values > 1.0] * (1.0 - 1.0 / values[values > 1.0]))))
+        return max(costs)
+
 
 def _learnt(exposure: Exposure, noise: Noise, view: View) -> Array:
     """What is explained at the probes by data with this noise, as a share of what may be."""
@@ -467,12 +477,20 @@ def _roughly_learnt(exposure: Exposure, root: Array, view: View) -> Array:
     assert view.bare is not None
     assert exposure.data_root is not None
     device = exposure.device
-    whitened = _solve(as_tensor(exposure.data_root, device), as_tensor(root, device))
-    values, vectors = scipy.linalg.eigh(as_array(whitened.T @ whitened), check_finite=False)
+    values, vectors = _whitened_spectrum(exposure, root)
     keep = values > 1.0
+    whitened = _solve(as_tensor(exposure.data_root, device), as_tensor(root, device))
     directions = whitened @ as_tensor(vectors[:, keep] / np.sqrt(values[keep]), device)
     seen = as_array(directions.T @ as_tensor(view.block, device))
     return np.asarray((view.bare - (1.0 - 1.0 / values[keep]) @ seen**2) / view.budget)
+
+
+def _whitened_spectrum(exposure: Exposure, root: Array) -> tuple[Array, Array]:
+    """The eigenvalues and eigenvectors of UᵀA⁻¹U."""
+    assert exposure.data_root is not None
+    whitened = _solve(as_tensor(exposure.data_root, exposure.device), as_tensor(root, exposure.device))
+    values, vectors = scipy.linalg.eigh(as_array(whitened.T @ whitened), check_finite=False)
+    return values, vectors
 
 
 def _data_trace(exposure: Exposure, block: Array) -> float:

@@ -191,7 +191,7 @@ class Ledger:
         certificate = self._worst(promises)
         releases = self.releases
         for promise in self.promises():
-            kept, _ = promise.kept_by(releases)
+            kept = promise.kept_by(releases).certificate()
             if not kept.holds:
                 warnings.warn(
                     f"with this release a promise is broken: {kept.promise}. Readers get to {kept.floor_ratio:.4g} of "
@@ -228,7 +228,7 @@ class Ledger:
 
     def _worst(self, promises: Sequence[Promise]) -> Certificate:
         releases = self.releases
-        results = [promise.kept_by(releases)[0] for promise in promises]
+        results = [promise.kept_by(releases).certificate() for promise in promises]
         worst = min(results, key=lambda one: (one.holds, one.promised_ratio, -one.joint_ratio))
         return worst.with_findings(about_all(len(releases)))
 
@@ -242,7 +242,7 @@ class Ledger:
                 raise FormatError(f"{self.path} is no longer the ledger that this release was designed with.")
             together = (*self._records.revealed(chain), made)
             for promise in distinct_promises([promise for one in together for promise in promises_of(one)]):
-                certificate, _ = promise.kept_by(together)
+                certificate = promise.kept_by(together).certificate()
                 if not certificate.holds:
                     raise BudgetError(
                         "the ledger has other releases than when this one was designed, and together they would break "
@@ -357,7 +357,7 @@ class Remaining:
 
 def budget_of(promise: Promise, releases: Sequence[Revealed]) -> PromiseBudget:
     """What ``releases`` have left of ``promise``."""
-    certificate, _ = promise.kept_by(releases)
+    certificate = promise.kept_by(releases).certificate()
     region = promise.design.region
     points = region.points if region.points is not None else region.probes(PROBES, promise.design.inputs, batch=0)
     points = np.vstack([points, certificate.worst_input[None]])

@@ -22,10 +22,10 @@ from ..promise import (
     interpretations,
     rows_in_reach,
 )
-from ..proof import Certificate, findings_on_design
+from ..proof import Certificate, Examination, Pieces, findings_on_design
 from ..regions import OutputRegion, bound_points
 from .past import Commitment
-from .promises import Promise, about_all, check_composable, distinct_promises, promises_of
+from .promises import Promise, about_all, check_composable, distinct_promises, promises_of, worst_of
 
 #: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
 NOTHING = 1e-12
@@ -84,7 +84,7 @@ class NextRelease:
             for promise in earlier
             if promise.key not in keys
             and len(promise.layout.rows_of(following)[1])
-            and (tells_of(promise) or promise.kept_by(revealed)[0].holds)
+            and (tells_of(promise) or promise.kept_by(revealed).holds)
         ]
         region = new[0].design.region
         for promise in (*new[1:], *kept):
@@ -146,22 +146,24 @@ class NextRelease:
         left = [one.tolerance.least_left(_probes(one.promise, self.following)) for one in self.commitments]
         return f"At most {max(min(1.0, *left), 0.0):.2%} of the tolerance is left."
 
-    def examine(self, design: Design) -> tuple[Certificate, Array]:
+    def examine(self, design: Design, needed: Sequence[Pieces] | None) -> Examination:
         """The certificate of everything that is then published: of the new promise, if all others are kept too."""
         following = replace(self.following, design=design)
         together, made = (*self.revealed, following), promises_of(following)
         made = [replace(promise, earlier=self.promises[place].earlier) for place, promise in enumerate(made)]
         results = [promise.kept_by(together) for promise in (*made, *self.promises[len(made) :])]
-        main, short = results[0][0], [found for _, found in results]
         keys = {promise.key for promise in self.promises}
         results += [promise.kept_by(together) for promise in self.watched if promise.key not in keys]
-        worst = min((certificate for certificate, _ in results), key=lambda one: one.holds)
-        certificate = replace(main if worst.holds else worst, trace=design.noise.trace)
-        certificate = certificate.with_findings(
-            *([about_all(len(together))] if len(together) > 1 else []),
-            *(one for one in findings_on_design(design, certificate.spill) if one.code != "only-release"),
-        )
-        return certificate, np.vstack(short)
+        broken = [one for one in results if not one.holds]
+
+        def make() -> Certificate:
+            certificate = replace((broken or results)[0].certificate(), trace=design.noise.trace)
+            return certificate.with_findings(
+                *([about_all(len(together))] if len(together) > 1 else []),
+                *(one for one in findings_on_design(design, certificate.spill) if one.code != "only-release"),
+            )
+
+        return replace(worst_of(results), make=make)
 
 
 def commitments(promise: Promise, revealed: Sequence[Revealed], following: Revealed, share: float) -> list[Commitment]:

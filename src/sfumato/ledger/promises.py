@@ -21,7 +21,7 @@ from ..promise import (
     compose,
     interpretations,
 )
-from ..proof import Certificate, examine_together
+from ..proof import Examination, examine_together
 from ..regions import Box, Everywhere, Intersection, OutputRegion, Points, Region, Union
 from ..release import describe_prior, describe_tolerance
 
@@ -91,26 +91,40 @@ class Promise:
         takes = [number for number, part in self.asked.parts if part.points is None or region.points is not None]
         return OutputRegion(dict.fromkeys(takes or [0], region))
 
-    def kept_by(self, releases: Sequence[Revealed]) -> tuple[Certificate, Array]:
+    def kept_by(self, releases: Sequence[Revealed]) -> Examination:
         """Whether all of ``releases`` together keep it, and the inputs where they do not.
 
         Guarantee: the certificate is that of certificate.py, for all published values as one set of data, and the
         worst one where it matters whether rows were measured anew (``interpretations``).
         """
         results = [self._read_as(reading) for reading in interpretations(releases)]
-        worst = min(results, key=lambda one: (one[0].holds, one[0].promised_ratio))
-        joint = max(certificate.joint_ratio for certificate, _ in results)
-        return replace(worst[0], joint_ratio=joint), np.vstack([short for _, short in results])
+        return worst_of(results)
 
-    def _read_as(self, releases: Sequence[Revealed]) -> tuple[Certificate, Array]:
+    def _read_as(self, releases: Sequence[Revealed]) -> Examination:
         for merge in (True, False):
             composed = compose(self.prior, self.layout, releases, merge)
             if not len(composed):
                 raise InputError("the ledger has no release that this promise is about.")
             found = examine_together(self.design, composed, self.earlier)
-            if found[0].holds or np.isfinite(found[0].joint_ratio):
+            if found.holds or np.isfinite(found.joint_ratio):
                 break
         return found
+
+
+def worst_of(results: Sequence[Examination]) -> Examination:
+    """The worst of several examinations, with what falls short in any of them."""
+    worst = min(results, key=lambda one: (one.holds, one.promised_ratio))
+    joint = max(one.joint_ratio for one in results)
+    return replace(
+        worst,
+        joint_ratio=joint,
+        short=np.vstack([one.short for one in results]),
+        learnt=np.concatenate([one.learnt for one in results]),
+        most=max(one.most for one in results),
+        open=None,
+        is_searched=any(one.is_searched for one in results),
+        make=lambda: replace(worst.certificate(), joint_ratio=joint),
+    )
 
 
 def promises_of(release: Revealed) -> list[Promise]:

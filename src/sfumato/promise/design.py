@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from ..arrays import Array, Mask
-from ..data import Inputs
+from ..data import Inputs, among
 from ..models import Prior
 from ..noise import Noise
 from ..regions import Region
@@ -52,6 +52,7 @@ class Design:
     ``weights`` is C where the least ``Tr CΣ`` was asked for instead of the least ``Tr Σ``: a diagonal or a matrix.
     ``structure`` says among which noises Σ is the least, all of them or the diagonal ones. ``witness`` proves
     how little noise is possible (programs/demand.py), one matrix for each prior; the joint program needs none.
+    ``promised`` is for how many sensitive inputs the joint promise was made (left out: those that are given).
     """
 
     prior: Prior
@@ -66,6 +67,19 @@ class Design:
     structure: Structure = "full"
     others: tuple[Prior, ...] = ()
     witness: tuple[Array, ...] | None = None
+    promised: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.promised is None:
+            object.__setattr__(self, "promised", len(self.sensitive))
+
+    @property
+    def lists_all_it_promised(self) -> bool:
+        """Whether all inputs that a joint promise was made for are among the sensitive ones."""
+        named = self.region.points
+        if self.cover == "points" and named is not None and not np.all(among(named, self.sensitive)):
+            return False
+        return self.promised == len(self.sensitive)
 
     @property
     def priors(self) -> tuple[Prior, ...]:

@@ -4,11 +4,12 @@ It takes a published design and nothing else. It gives a certificate, the inputs
 bounds on the noise that the promise needs.
 """
 
-from .certificate import Certificate, certify, check_inputs, examine, examine_sums, examine_together
+from .certificate import Certificate, Examination, certify, examine, examine_sums, examine_together
 from .findings import SAME_FLOOR, findings_on_design, floor_range, free_columns, learnt_inside, look_alike, one_by_one
 from .optimality import objective
-from .probing import far_apart, places_between_rows, starts, walk
+from .region import Pieces
 from .roundoff import FACTORED, TOLERANCE
+from .search import inputs_to_look_at
 from .sums import (
     LEAST_SHARE,
     MOST_CENTRES,

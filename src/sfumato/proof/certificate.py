@@ -3,8 +3,8 @@
 Nothing here knows how Σ was found. What decides is one formula: a reader's standard deviation, from ``M = A + Σ``
 (knowledge.py, or sums.py for many rows), with round-off counted against the promise (roundoff.py). Shared with designs
 are the covariances themselves (the readers of ``promise``, features and sums), dense linear algebra (``linalg``), the
-matrix that a promise about every input needs (``programs.needed_everywhere``), and the ways to look for bad inputs
-(probing.py), at other inputs than a design has seen. Lower bounds on the noise (optimality.py) do not bear on whether
+matrix that a promise about every input needs (``programs.needed_everywhere``). Over a region the floor is proved
+(region.py); where that is not possible it is searched (search.py), and the certificate says so. Lower bounds on the noise (optimality.py) do not bear on whether
 the promise is kept. A test lists all of it (tests/proof/test_certificate.py).
 """
 
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -37,35 +38,30 @@ from .findings import (
     findings_on_check,
     findings_on_compression,
     findings_on_design,
+    findings_on_evidence,
     promise_in_words,
 )
 from .knowledge import ExactKnowledge, Knowledge, KnowledgeFromSums
 from .optimality import Optimality, compressed_optimality, optimality
-from .probing import places_between_rows, starts, walk
+from .region import Pieces, Proof, Prover, Reason, pieces_of
 from .roundoff import TOLERANCE
+from .search import inputs_to_look_at, worse_inputs
 from .sums import Summary, summary_of
-
-#: The check probes this batch of the region's inputs; designs probe other batches.
-FRESH_BATCH = 1
 
 #: A floor that came as a table must be listed as densely as this many inputs lie that are spread evenly; inputs that
 #: differ by no more than this share of their extent are the same.
 LISTED, SAME_INPUT = 1000, 1e-6
 
-#: How many inputs of the region are probed: of one column so many for each output; else at least, at most, and as many
-#: as ``PROBES_TIMES_ROWS`` over the number of rows, so that a check takes about as long for any number of rows.
-PROBES_IN_ONE_COLUMN, PROBES, PROBES_TIMES_ROWS = 4001, (2048, 8192), 2_500_000
+#: Of the worst inputs that a proof saw, so many are looked at exactly, to name the worst.
+LOOKED_AT = 64
 
-#: From how many rows places between rows are looked for, and how many walks look for worse ones: at least and at most,
-#: and as many as ``WALKS`` over the number of rows; the fewest where what is found is only reported.
-MOST_STARTS, FEW_STARTS = 1024, 128
-WALKERS, WALKS = (8, 256), 100_000
-
-#: How many steps a walk takes; fewer where what is found is only reported.
-LONG, SHORT = 40, 12
+#: Rows that are promised jointly must be determined by the sensitive inputs to this share of their standard deviation.
+DETERMINED = 1e-4
 
 #: How many rows are looked at together, and how many of the worst of them all are kept.
 ROWS_AT_ONCE, MOST_MISSED = 1 << 14, 64
+
+Evidence: TypeAlias = Literal["proved", "searched"]
 
 _STRUCTURES = {"full": "correlated noise", "diagonal": "independent noise on every row"}
 
@@ -83,6 +79,9 @@ class Certificate:
     ``promise``        what is promised, in words, and ``prior``: to readers with which prior or priors
     ``guarantee``      "joint" or "pointwise", and ``structure``: "full" or "diagonal" noise
     ``holds``          the promise is kept where it was made
+    ``evidence``       "proved": at every input for which it was made (docs/proof.md); "searched": a part of the region
+                       could not be proved, and nothing was found there
+    ``proved_share``   how much of the region is proved
     ``joint_ratio``    λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), at most 1, except that
                        ``guarantee="pointwise"`` does not promise it
     ``floor_ratio``    the least std(f(s)|W) / floor(s) over the whole region: at least 1, except that
@@ -95,7 +94,7 @@ class Certificate:
     ``spill``          the share of the noise that falls on rows outside the region
     ``compression``    how much of the noise compression costs at most, as a share (0: not compressed)
     ``sensitive``      how many sensitive inputs the noise was designed for
-    ``checked``        at how many inputs the floor was checked
+    ``checked``        at how many inputs what readers know was computed
     ``allowance``      the round-off that was subtracted from M
     ``outputs``        the names of the outputs, where several are one process; the last column of an input is their
                        number
@@ -109,6 +108,8 @@ class Certificate:
     structure: str
     cover: str
     holds: bool
+    evidence: Evidence
+    proved_share: float
     joint_ratio: float
     floor_ratio: float
     promised_ratio: float
@@ -142,6 +143,15 @@ class Certificate:
         outputs = Outputs.several(self.outputs) if self.outputs else ONE_OUTPUT
         return outputs.place_in_words(self.columns, self.worst_input)
 
+    @property
+    def evidence_in_words(self) -> str:
+        """What the promise rests on."""
+        if not self.holds:
+            return "none: the promise is broken, or could not be checked"
+        if self.evidence == "proved":
+            return "proved at every input for which it was made"
+        return f"searched: {self.proved_share:.1%} of the region is proved, in the rest nothing was found"
+
     def rows(self) -> list[tuple[str, str]]:
         """The certificate as label and value, for tables."""
         floor = f"{self.floor_ratio:.9g} (at least 1)"
@@ -154,6 +164,7 @@ class Certificate:
             ("promise", self.promise),
             ("to readers with the", self.prior),
             ("holds", "yes" if self.holds else "NO"),
+            ("evidence", self.evidence_in_words),
             ("guarantee, noise", f"{self.guarantee}, {_STRUCTURES.get(self.structure, self.structure)}"),
             ("joint ratio", joint),
             ("floor ratio over the region", floor),
@@ -186,36 +197,74 @@ class Certificate:
         return "\n".join(f"{label:<{width}}  {value}" for label, value in rows)
 
 
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """What was found out about a design: whether its promise holds, and where it falls short.
+
+    ``short`` are inputs of the region where it does, with ``learnt``: what readers learn there as a share of what they
+    may; ``most`` is the most that they were seen to learn anywhere. ``open`` are the parts of the region, for each
+    reader, that are not proved, and ``is_searched`` says that some of it cannot be. The certificate, with lower bounds
+    on the noise, is made when it is asked for.
+    """
+
+    holds: bool
+    joint_ratio: float
+    promised_ratio: float
+    short: Array
+    learnt: Array
+    most: float
+    open: tuple[Pieces, ...] | None
+    is_searched: bool
+    make: Callable[[], Certificate]
+
+    def certificate(self) -> Certificate:
+        return self.make()
+
+
 def certify(
     design: Design, engine: Engine | None = None, device: str | None = None, done: Done | None = None
 ) -> Certificate:
     """Check the promise of ``design`` from its published objects alone."""
     if design.noise.compressed:
-        return examine_sums(design, summary_of(design, engine or Here(), device, done or (lambda rows: None)))[0]
-    return examine(design, device)[0]
+        found = examine_sums(design, summary_of(design, engine or Here(), device, done or (lambda rows: None)))
+        return found.certificate()
+    return examine(design, device).certificate()
 
 
-def examine(design: Design, device: str | None = None) -> tuple[Certificate, Array]:
-    """The certificate, and the inputs that were found below their floor."""
+def examine(design: Design, device: str | None = None, needed: Sequence[Pieces] | None = None) -> Examination:
+    """What can be said of the promise of ``design``.
+
+    ``needed`` is the part of the region, for each prior, that is not proved without noise: noise
+    only adds to what readers do not know, so the rest need not be looked at again.
+    """
     knowledge = [ExactKnowledge(design, Reader(prior), design.noise, device) for prior in design.priors]
-    check, spill = _Check.of(design, knowledge), _spill(design, design.noise.variance())
-    return check.certificate(optimality(design, knowledge), spill, findings_on_design(design, spill))
+
+    def make(check: _Check) -> Certificate:
+        spill = _spill(design, design.noise.variance())
+        return check.certificate(optimality(design, knowledge), spill, findings_on_design(design, spill))
+
+    return _Check.of(design, knowledge, needed).examination(make)
 
 
-def examine_sums(design: Design, summary: Summary) -> tuple[Certificate, Array]:
+def examine_sums(design: Design, summary: Summary, needed: Sequence[Pieces] | None = None) -> Examination:
     """The same for noise that is a random function, from sums over any number of rows (sums.py)."""
     readers = [Reader(prior) for prior in design.priors]
-    check = _Check.of(design, [KnowledgeFromSums(design, one, summary, place) for place, one in enumerate(readers)])
-    if check.may_look_elsewhere:
+    knowledge = [KnowledgeFromSums(design, one, summary, place) for place, one in enumerate(readers)]
+    check = _Check.of(design, knowledge, needed)
+    if not check.is_finite and check.proved_share < 1.0:
         # inputs are looked for around a sample of the rows; none of the others may be forgotten
         check = check.with_points(_worst_of_all_rows(design, check.ratios_at))
-    least, cost = compressed_optimality(design, summary, check.joint_ratio)
-    spill = _spill(design, design.noise.variance_at(design.representatives.values))
-    findings = (*findings_on_compression(design, summary, cost), *findings_on_design(design, spill))
-    return check.certificate(least, spill, findings, cost)
+
+    def make(check: _Check) -> Certificate:
+        least, cost = compressed_optimality(design, summary, check.joint_ratio)
+        spill = _spill(design, design.noise.variance_at(design.representatives.values))
+        findings = (*findings_on_compression(design, summary, cost), *findings_on_design(design, spill))
+        return check.certificate(least, spill, findings, cost)
+
+    return check.examination(make)
 
 
-def examine_together(design: Design, composition: Composition, also: Sequence[Array] = ()) -> tuple[Certificate, Array]:
+def examine_together(design: Design, composition: Composition, also: Sequence[Array] = ()) -> Examination:
     """The same for all that several releases tell together: do they keep the promise of ``design``?
 
     ``also`` are other sensitive inputs that the same joint promise was made for. Each release had as little noise as
@@ -233,35 +282,80 @@ def examine_together(design: Design, composition: Composition, also: Sequence[Ar
     )
     reader, error = Reader(composition.prior), composition.error
     check = _Check.of(together, [ExactKnowledge(together, reader, error)])
-    if design.guarantee == "joint":
-        others = [ExactKnowledge(replace(together, sensitive=one), reader, error).joint_ratio() for one in also]
-        check = replace(check, joint_ratio=max(check.joint_ratio, *others, 0.0))
-    return check.certificate(Optimality(composition.trace, 0.0, np.nan), _spill(together, error.noise_variance()), ())
+    if design.guarantee == "joint" and also:
+        each = [replace(together, sensitive=one, promised=len(one)) for one in also]
+        others = [ExactKnowledge(one, reader, error).joint_ratio() for one in each]
+        check = replace(check, joint_ratio=max(check.joint_ratio, *others))
+
+    def make(check: _Check) -> Certificate:
+        least = Optimality(composition.trace, 0.0, np.nan)
+        return check.certificate(least, _spill(together, error.noise_variance()), ())
+
+    return check.examination(make)
+
+
+def _is_finite(design: Design) -> bool:
+    """Whether the promise is made at finitely many inputs, or by a formula that needs none."""
+    finite = design.region.points is not None or design.tolerance.listed_at is not None
+    return finite or design.cover in ("rows", "everywhere")
 
 
 @dataclass(frozen=True, eq=False)
 class _Check:
-    """What readers of a design know at ``points``; ``ratios`` are the least of them to the floor."""
+    """What readers of a design know at ``points``; ``ratios`` are the least of them to the floor.
+
+    ``proofs`` say for each reader what is proved of the region; there are none where the promise is finite.
+    """
 
     design: Design
     knowledge: Sequence[Knowledge]
     joint_ratio: float
     points: Array
     ratios: Array
+    proofs: tuple[Proof, ...] = ()
 
     @classmethod
-    def of(cls, design: Design, knowledge: Sequence[Knowledge]) -> _Check:
-        points = check_inputs(design)
-        check = cls(design, knowledge, max(one.joint_ratio() for one in knowledge), points[:0], np.zeros(0))
-        check = check.with_points(points)
-        if not check.may_look_elsewhere:
+    def of(cls, design: Design, knowledge: Sequence[Knowledge], needed: Sequence[Pieces] | None = None) -> _Check:
+        nothing = design.inputs.sample.values[:0]
+        joint = max(_joint_ratio(design, one) for one in knowledge)
+        check = cls(design, knowledge, joint, nothing, np.zeros(0))
+        if not check.is_finite:
+            check = check._proved(needed)
+        if check.proofs and check.reasons in ((), ("short",)) or (len(check.points) and check.floor_ratio < 1 - TOLERANCE):
+            # proved; or close to the floor, or below it, at inputs that were seen
             return check
-        return check.with_points(_walk_downhill(design, check.points, check.ratios, check.ratios_at))
+        listed = design.tolerance.listed_at
+        check = check.with_points(inputs_to_look_at(design) if listed is None else listed)
+        if design.region.points is not None or listed is not None:
+            return check
+        return check.with_points(worse_inputs(design, check.points, check.ratios, check.ratios_at))
+
+    def _proved(self, needed: Sequence[Pieces] | None) -> _Check:
+        """With what can be proved of the region, and what readers know at the worst inputs that were seen."""
+        whole = pieces_of(self.design) if needed is None else None
+        if needed is None and whole is None:
+            return self
+        pieces = [whole] * len(self.knowledge) if needed is None else needed
+        proofs = tuple(
+            Prover(self.design, one).prove(own) for one, own in zip(self.knowledge, pieces, strict=True) if own is not None
+        )
+        places = np.vstack([proof.worst(LOOKED_AT) for proof in proofs])
+        if not len(places):
+            # all of it is proved without noise
+            places = self.design.sensitive
+        inside = places[self.design.region.contains(places)]
+        return replace(self, proofs=proofs).with_points(np.unique(inside, axis=0) if len(inside) else places)
 
     @property
-    def may_look_elsewhere(self) -> bool:
-        """Whether there are inputs besides those of a finite region, or of the table of a floor."""
-        return self.design.region.points is None and self.design.tolerance.listed_at is None
+    def is_finite(self) -> bool:
+        return _is_finite(self.design)
+
+    @property
+    def proved_share(self) -> float:
+        """How much of the region is proved for all readers."""
+        if self.is_finite:
+            return 1.0 if self.design.tolerance.listed_at is None or self.design.region.points is not None else 0.0
+        return max(0.0, 1.0 - sum(1.0 - proof.share for proof in self.proofs)) if self.proofs else 0.0
 
     def ratios_at(self, points: Array) -> Array:
         return np.asarray(np.min([one.floor_ratios(points) for one in self.knowledge], axis=0))
@@ -272,31 +366,67 @@ class _Check:
         ratios = np.concatenate([self.ratios, self.ratios_at(points)])
         return replace(self, points=np.vstack([self.points, points]), ratios=ratios)
 
+    @cached_property
+    def floor_ratio(self) -> float:
+        return float(np.min(self.ratios))
+
+    @cached_property
+    def promised_ratio(self) -> float:
+        """The least ratio where the floor is promised."""
+        return _least_at_rows(self.design, self.ratios_at) if self.design.cover == "rows" else self.floor_ratio
+
+    @cached_property
+    def listed(self) -> bool:
+        return _floor_is_listed(self.design)
+
+    @property
+    def holds(self) -> bool:
+        # nobody can look at every input there is: everywhere, the formula is the proof
+        needs_joint = self.design.guarantee == "joint" or self.design.cover == "everywhere"
+        joint_kept = not needs_joint or self.joint_ratio <= 1 + TOLERANCE
+        return bool(joint_kept and self.promised_ratio >= 1 - TOLERANCE and self.listed)
+
+    def examination(self, make: Callable[[_Check], Certificate]) -> Examination:
+        below = np.flatnonzero(self.ratios < 1 - TOLERANCE)
+        seen = self.points[below]
+        told = np.max([one.learnt(seen) for one in self.knowledge], axis=0) if below.size else np.zeros(0)
+        return Examination(
+            self.holds,
+            self.joint_ratio,
+            self.promised_ratio,
+            np.vstack([seen, *(proof.short for proof in self.proofs)]),
+            np.concatenate([told, *(proof.learnt for proof in self.proofs)]),
+            float(np.max([one.learnt(self.points) for one in self.knowledge], initial=0.0)),
+            tuple(proof.open for proof in self.proofs) or None,
+            not self.is_finite and self.reasons != ("short",) and self.proved_share < 1.0,
+            lambda: make(self),
+        )
+
+    @cached_property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why a part of the region is not proved."""
+        return tuple(dict.fromkeys(reason for proof in self.proofs for reason in proof.reasons))
+
     def certificate(
         self, least: Optimality, spill: float, findings: Iterable[Finding], cost: float = 0.0
-    ) -> tuple[Certificate, Array]:
+    ) -> Certificate:
         design, points, knowledge = self.design, self.points, self.knowledge
         worst = int(np.argmin(self.ratios))
-        floor_ratio = promised_ratio = float(self.ratios[worst])
-        if design.cover == "rows":
-            promised_ratio = _least_at_rows(design, self.ratios_at)
-        # nobody can look at every input there is: everywhere, the formula is the proof
-        needs_joint = design.guarantee == "joint" or design.cover == "everywhere"
-        joint_kept = not needs_joint or self.joint_ratio <= 1 + TOLERANCE
-        listed = _floor_is_listed(design)
         place = points[worst : worst + 1]
         closest = min(knowledge, key=lambda one: float(one.floor_ratios(place)[0]))
-        names, outputs = design.inputs.names, design.inputs.outputs
+        names, outputs, share = design.inputs.names, design.inputs.outputs, self.proved_share
         certificate = Certificate(
             promise=promise_in_words(design, points),
             prior="; or the ".join(prior.in_words(names, outputs) for prior in design.priors),
             guarantee=design.guarantee,
             structure=design.structure,
             cover=design.cover,
-            holds=bool(joint_kept and promised_ratio >= 1 - TOLERANCE and listed),
+            holds=self.holds,
+            evidence="proved" if self.holds and share == 1.0 else "searched",
+            proved_share=share,
             joint_ratio=self.joint_ratio,
-            floor_ratio=floor_ratio,
-            promised_ratio=promised_ratio,
+            floor_ratio=self.floor_ratio,
+            promised_ratio=self.promised_ratio,
             worst_input=np.array(points[worst]),
             worst_std=float(closest.deviations(place)[0]),
             worst_floor=float(closest.floors(place)[0]),
@@ -306,19 +436,29 @@ class _Check:
             spill=spill,
             compression=cost,
             sensitive=len(design.inputs) if design.cover == "everywhere" else int(design.sensitive.shape[0]),
-            checked=len(points),
+            checked=len(points) + sum(proof.nodes for proof in self.proofs),
             allowance=max(one.allowance for one in knowledge),
             columns=names,
             outputs=outputs.names if outputs.numbered else (),
             findings=(),
         )
-        certificate = certificate.with_findings(
-            *([] if listed else [_FLOOR_NOT_LISTED]),
-            *([] if certificate.holds else [finding_on_promise(promised_ratio, self.joint_ratio)]),
-            *findings_on_check(design, knowledge, points, points[worst], floor_ratio, self.joint_ratio),
+        return certificate.with_findings(
+            *([] if self.listed else [_FLOOR_NOT_LISTED]),
+            *([] if certificate.holds else [finding_on_promise(self.promised_ratio, self.joint_ratio)]),
+            *findings_on_evidence(design, certificate.holds, share, self.reasons),
+            *findings_on_check(design, knowledge, points, points[worst], self.floor_ratio, self.joint_ratio),
             *findings,
         )
-        return certificate, np.asarray(points[self.ratios < 1 - TOLERANCE])
+
+
+def _joint_ratio(design: Design, reader: Knowledge) -> float:
+    """The joint ratio over all inputs for which the joint promise was made; infinite where these are not all listed."""
+    if design.guarantee == "joint" and not design.lists_all_it_promised:
+        return float("inf")
+    rows = design.rows_inside() if design.guarantee == "joint" and design.cover == "rows" else design.sensitive[:0]
+    if len(rows) and reader.undetermined(np.unique(rows, axis=0)) > DETERMINED:
+        return float("inf")
+    return reader.joint_ratio()
 
 
 def _rows_of_region(design: Design, moved: bool) -> Iterator[Array]:
@@ -345,53 +485,6 @@ def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float
     """The least ratio at the rows of the data inside the region; 0 where there is none."""
     least = [float(np.min(ratios_at(rows))) for rows in _rows_of_region(design, moved=False)]
     return min(least, default=0.0)
-
-
-def check_inputs(design: Design) -> Array:
-    """The inputs at which the floor is checked before the search for the worst one."""
-    listed = design.tolerance.listed_at
-    return _dense_inputs(design) if listed is None else listed
-
-
-def _dense_inputs(design: Design) -> Array:
-    """The points of a finite region; else a dense set of the region, the inputs of it next to the rows, and between."""
-    if design.region.points is not None:
-        return design.region.points
-    rows = design.representatives
-    count = int(np.clip(PROBES_TIMES_ROWS // len(rows), *PROBES))
-    if rows.features == 1:
-        count = PROBES_IN_ONE_COLUMN * len(rows.outputs)
-    dense = design.region.probes(count, rows, batch=FRESH_BATCH)
-    if design.inputs.features == 1:
-        return np.vstack([dense, design.rows_in_reach()])
-    most = MOST_STARTS if _promises_region(design) else FEW_STARTS
-    if design.noise.compressed:
-        most = FEW_STARTS
-    between = [places_between_rows(prior, rows, design.region, most) for prior in design.priors]
-    return np.vstack([dense, design.rows_in_reach(), *between])
-
-
-def _promises_region(design: Design) -> bool:
-    return design.region.points is None and design.cover != "rows"
-
-
-def _walk_downhill(design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array]) -> Array:
-    """Walk from the worst inputs to worse ones inside the region; the places where the walks end."""
-    moving = np.flatnonzero(design.region.varying_columns(design.inputs.dimension))
-    if moving.size == 0 or not np.any(np.ptp(points[:, moving], axis=0) > 0):
-        return points[:0]
-    promised = _promises_region(design)
-    many = int(np.clip(WALKS // len(design.representatives), *WALKERS)) if promised else WALKERS[0]
-    low = np.flatnonzero(ratios <= max(1.1, 1.1 * float(np.min(ratios))))
-    here = points[low[starts(design.prior, points[low], -ratios[low], many)]]
-    return walk(
-        lambda places: -ratios_at(places),
-        design.prior,
-        design.representatives,
-        design.region,
-        here,
-        LONG if promised else SHORT,
-    )
 
 
 def _spill(design: Design, variance: Array) -> float:
@@ -426,7 +519,7 @@ def _floor_is_listed(design: Design) -> bool:
     columns = np.flatnonzero(region.varying_columns(rows.dimension))
     if not columns.size:
         return _lies_near(inside, table, SAME_INPUT)
-    anywhere = region.probes(LISTED, rows, batch=FRESH_BATCH)[:, columns]
+    anywhere = region.probes(LISTED, rows, batch=1)[:, columns]
     spacing = 2.0 * LISTED ** (-1.0 / columns.size)
     return _lies_near(inside, table, SAME_INPUT) and _lies_near(anywhere, table[:, columns], spacing)
 

@@ -20,6 +20,7 @@ from ..models import OutputsKernel, Prior, kernel_jet
 from ..promise import Design, Finding, OutputTolerance, Revealed
 from ..text import listed
 from .knowledge import Knowledge
+from .region import Reason
 from .roundoff import TOLERANCE
 from .sums import Summary
 
@@ -58,6 +59,31 @@ def finding_on_promise(promised_ratio: float, joint_ratio: float) -> Finding:
         f"The promise does not hold: readers get to {promised_ratio:.6g} of the floor where it was promised (at least "
         f"1 is needed), and learn {joint_ratio:.6g} of what they may about some weighted average.",
         _PROTECT_AGAIN,
+    )
+
+
+_WHY_OPEN = {
+    "short": "inputs come so close to the floor that nothing could be proved around them",
+    "floor": "the floor is known at some inputs only, not between them",
+    "kernel": "the kernel, or one of its parts, is none whose smoothness is known",
+    "columns": "too many columns vary at once",
+    "work": "proving the rest would have taken too long",
+    "singular": "the covariance of the published values is singular to working precision",
+}
+
+
+def findings_on_evidence(design: Design, holds: bool, share: float, reasons: Sequence[Reason]) -> Iterator[Finding]:
+    """What the promise rests on where it is not proved; ``reasons`` say why not."""
+    if not holds or share == 1.0:
+        return
+    why = "; ".join(_WHY_OPEN[reason] for reason in reasons) or "its floor, or its combinations, cannot be listed"
+    yield Finding(
+        "searched",
+        "medium",
+        f"The promise is searched, not proved: {share:.1%} of the region is proved, and in the rest an input that was "
+        f"not looked at may be known better. The reason: {why}.",
+        "Use a smaller region, a smoother kernel that is known (RBF, Matérn 5/2), or fewer columns without bounds; "
+        'evidence="proved" (--evidence proved) refuses what is not proved.',
     )
 
 

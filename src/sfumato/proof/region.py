@@ -76,13 +76,14 @@ class Proof:
     Guarantee: at every input of the region that lies in none of the boxes ``open`` the reader's standard deviation is
     at least the floor, round-off counted. ``short`` are inputs where it is less, or where so little is left that
     nothing was proved, with ``learnt``: what is explained there as a share of what may be. ``places`` are the worst
-    inputs that were seen in each patch. ``nodes`` says how many inputs were solved for, ``reasons`` why a part is open.
+    inputs that were seen in each patch, ``seen`` what is explained there. ``nodes`` says how many inputs were solved for, ``reasons`` why a part is open.
     """
 
     open: Pieces
     short: Array
     learnt: Array
     places: Array
+    seen: Array
     patches: Boxes
     nodes: int
     reasons: tuple[Reason, ...] = ()
@@ -91,6 +92,11 @@ class Proof:
     def share(self) -> float:
         """How much of the region is proved."""
         return max(0.0, float(1.0 - np.sum(self.open.shares))) if len(self.open) else 1.0
+
+    def worst(self, count: int) -> Array:
+        """Up to ``count`` of the inputs that were seen, the worst of all patches."""
+        order = np.argsort(-self.seen, kind="stable")[:count]
+        return np.asarray(np.vstack([self.places[order], self.short[:count]]))
 
 
 def pieces_of(design: Design) -> Pieces | None:
@@ -133,7 +139,7 @@ class Prover:
         self.nodes = 0
         self.open: list[Pieces] = []
         self.short: list[tuple[Array, Array]] = []
-        self.seen: list[tuple[Array, Boxes]] = []
+        self.seen: list[tuple[Array, Array, Boxes]] = []
         self.reasons: list[Reason] = []
 
     def prove(self, pieces: Pieces) -> Proof:
@@ -154,10 +160,11 @@ class Prover:
             Pieces.joined([pieces[:0], *self.open]),
             np.vstack([nothing, *(places for places, _ in self.short)]),
             np.concatenate([np.zeros(0), *(learnt for _, learnt in self.short)]),
-            np.vstack([nothing, *(places for places, _ in self.seen)]),
+            np.vstack([nothing, *(places for places, _, _ in self.seen)]),
+            np.concatenate([np.zeros(0), *(learnt for _, learnt, _ in self.seen)]),
             Boxes(
-                np.vstack([nothing, *(boxes.lower for _, boxes in self.seen)]),
-                np.vstack([nothing, *(boxes.upper for _, boxes in self.seen)]),
+                np.vstack([nothing, *(boxes.lower for _, _, boxes in self.seen)]),
+                np.vstack([nothing, *(boxes.upper for _, _, boxes in self.seen)]),
             ),
             self.nodes,
             tuple(dict.fromkeys(self.reasons)),
@@ -171,7 +178,7 @@ class Prover:
         """Boxes of one input each: nothing lies between."""
         places = points.boxes.lower
         failed = np.flatnonzero(self.knowledge.floor_ratios(places) < 1.0)
-        self.seen.append((places, points.boxes))
+        self.seen.append((places, self.knowledge.learnt(places), points.boxes))
         if failed.size:
             self._leave(points[failed], "short")
             self.short.append((places[failed], self.knowledge.learnt(places[failed])))
@@ -194,7 +201,7 @@ class Prover:
         again: list[Pieces] = []
         for patches in self._patches(group, grid):
             seen = self._look(patches)
-            self.seen.append((seen.places, seen.pieces.boxes))
+            self.seen.append((seen.places, seen.learnt, seen.pieces.boxes))
             ends = ~seen.proved & ((seen.least > 1.0) | last)
             if np.any(ends):
                 end = np.flatnonzero(ends)

@@ -28,7 +28,7 @@ from ..promise import (
     TabulatedFloor,
     Tolerance,
 )
-from ..proof import check_inputs
+from ..proof import inputs_to_look_at
 from ..regions import MOST_OUTPUTS, Everywhere, Region, region_from_tree
 from .container import Shapes, Tensors
 
@@ -94,7 +94,7 @@ def describe_prior(prior: Prior) -> dict[str, Any]:
 
 def describe_tolerance(design: Design) -> tuple[dict[str, Any], Tensors]:
     """The tree and the arrays of the tolerance of ``design``."""
-    tolerance = design.tolerance.tabulated(lambda: np.concatenate([design.sensitive, check_inputs(design)]))
+    tolerance = design.tolerance.tabulated(lambda: np.concatenate([design.sensitive, inputs_to_look_at(design)]))
     return tolerance.to_tree(), tolerance.arrays()
 
 

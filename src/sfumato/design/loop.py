@@ -1,0 +1,332 @@
+"""From a region to a noise, in a loop with the proof: design for some sensitive inputs, prove, mend what falls short.
+
+A finite set S₀ of sensitive inputs protects less than the region around it. So the tolerance at S₀ is tightened,
+Δ′ = t Δ with t ≤ 1, as far as the proof needs it; counterexamples that would need much are added to S₀. Where each value
+is promised by itself, counterexamples are added until there are none. What needs no noise gets none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import GuaranteeError, InputError
+from ..noise import no_noise
+from ..promise import Cover, Design
+from ..proof import TOLERANCE, Certificate, Examination, Pieces
+from ..regions import Everywhere
+from .problem import BackEnd, Program, Solution, Solver
+from .sensitive import AskedCover, Candidates, Say
+
+#: A search gives up after this many designs; those that end well take a few.
+MOST_DESIGNS = 60
+
+#: A tightening is loosened again where readers are this share of the tolerance away from it.
+TO_SPARE = 2e-3
+
+#: Tightening may raise the trace by about this share at a time; inputs that would need more are added to the cover.
+#: A greedy cover fills the region already, so it is tightened instead.
+AFFORDABLE_RISE = {"greedy": 0.1, "exchange": 0.01}
+
+#: Sensitive inputs whose tolerance would have to be tightened below this share do not represent their region.
+TIGHTEST = 0.3
+
+#: Cutting planes start from at most ``FIRST_MOST`` inputs, which determine the others to this share of their
+#: standard deviation. While inputs are added, noise is computed to ``COARSE_GAP``.
+FIRST_EPSILON, FIRST_MOST, COARSE_GAP = 0.3, 64, 1e-3
+
+#: The share of the tolerance that is kept back where each value is promised by itself, for what a proof needs; and
+#: where a region can only be searched, for inputs that were not looked at.
+KEPT_BACK, KEPT_BACK_UNSEEN = 2e-4, 2e-3
+
+#: A pointwise design for a region is not compared with the joint one if there are more rows and the gap is smaller.
+ROWS_COMPARED, WORTH_COMPARING = 500, 2e-4
+
+#: How often finitely many inputs are designed for with larger margins.
+MOST_ATTEMPTS = 8
+
+#: What the certificate finds out about a design; the pieces are those parts of the region that need noise.
+Examine: TypeAlias = Callable[[Design, Sequence[Pieces] | None], Examination]
+
+
+class NoCover(InputError):  # noqa: N818
+    """No sensitive inputs were found that stand for the region."""
+
+
+@dataclass(frozen=True)
+class Margins:
+    """How much more than the bare promise is aimed at, so that round-off falls on the safe side.
+
+    ``joint``: the tolerance is held tighter by this share at the sensitive inputs. ``independent``: sensitive values
+    that the others determine to this share of their variance are left out.
+    """
+
+    joint: float = 1e-9
+    independent: float = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """A design, what was found out about it, and its solution and tightening."""
+
+    design: Design
+    seen: Examination
+    solution: Solution
+    tightening: float
+
+    @property
+    def passes(self) -> bool:
+        """Whether the promise holds, and nothing is left open that a tighter design could prove."""
+        return self.seen.holds and not len(self.seen.short)
+
+
+def certified_design(
+    back_end: BackEnd, cover: AskedCover, examine: Examine, say: Say, margins: Margins | None = None
+) -> tuple[Design, Certificate]:
+    """The design with the least noise that was found, and its certificate; it fails only where none was found."""
+    margins = margins or Margins()
+    attempt = _Loop(back_end, cover, examine, say, margins).run()
+    certificate = attempt.seen.certificate()
+    if back_end.problem.joint:
+        return attempt.design, certificate
+    return _no_more_than_joint(back_end, cover, examine, say, margins, attempt.design, certificate)
+
+
+class _Loop:
+    """The loop for one problem."""
+
+    def __init__(self, back_end: BackEnd, cover: AskedCover, examine: Examine, say: Say, margins: Margins) -> None:
+        self.back_end, self.cover, self.say, self.margins = back_end, cover, say, margins
+        self.solver = Solver(back_end)
+        self.problem = back_end.problem
+        self._examine = examine
+        self.needed: Sequence[Pieces] | None = None
+
+    def run(self) -> Attempt:
+        problem = self.problem
+        if isinstance(problem.region, Everywhere):
+            self.say("noise for every input")
+            return self._widening("everywhere", problem.inputs.values[:0], self.solver.program_everywhere())
+        if problem.region.points is not None:
+            return self._for_points("points", problem.region.points)
+        if self.cover == "rows":
+            if problem.rows_inside.shape[0] == 0:
+                place = problem.region.in_words(problem.inputs.names)
+                raise InputError(f"cover is 'rows', but no row of the data has {place}; use cover=\"auto\".")
+            return self._for_points("rows", problem.rows_inside)
+        return self._for_region()
+
+    def _attempt(self, cover: Cover, sensitive: Array, solution: Solution, tightening: float) -> Attempt:
+        design = self.back_end.published(cover, sensitive, solution)
+        self.say(f"proving the promise, {len(sensitive)} sensitive inputs")
+        return Attempt(design, self._examine(design, self.needed), solution, tightening)
+
+    # ---------------------------------------------------------------- finitely many inputs
+
+    def _for_points(self, cover: Cover, points: Array) -> Attempt:
+        sensitive = np.unique(self.back_end.admissible(points) + 0.0, axis=0)
+        if cover == "rows" and self.problem.joint:
+            # of rows that the others determine nothing more is promised jointly, and the certificate says so
+            sensitive = self._independent(sensitive)
+        try:
+            return self._widening(cover, sensitive, self.solver.program(sensitive))
+        except (np.linalg.LinAlgError, GuaranteeError) as error:
+            if not self.problem.joint or len(sensitive) < 2:
+                raise
+            raise InputError(
+                f"region has {len(sensitive)} points that are too close together to be promised jointly: the kernel "
+                "cannot tell some combination of them from 0 in double precision. Give fewer points, further apart, a "
+                'box around them, or guarantee="pointwise".'
+            ) from error
+
+    def _independent(self, points: Array) -> Array:
+        from .sensitive import independent_points
+
+        return independent_points(self.solver, points, self.margins.independent)
+
+    def _widening(self, cover: Cover, sensitive: Array, program: Program) -> Attempt:
+        """The noise for these inputs, with margins that grow until the promise holds."""
+        margin = self.margins.joint
+        for _ in range(MOST_ATTEMPTS):
+            attempt = self._attempt(cover, sensitive, program.solve(1.0 - margin), 1.0 - margin)
+            seen = attempt.seen
+            if seen.holds:
+                return attempt
+            over = [seen.joint_ratio - 1.0] if self.problem.joint or cover == "everywhere" else []
+            over += [float(np.max(seen.learnt, initial=1.0)) - 1.0]
+            if not np.all(np.isfinite(over)):
+                if self.problem.joint and cover == "points":
+                    raise GuaranteeError("the joint promise cannot be checked at these inputs.")
+                return attempt
+            margin = min(max(4.0 * margin, margin + 1.5 * max(over)), 0.5)
+        return attempt
+
+    # ---------------------------------------------------------------- a region
+
+    def _for_region(self) -> Attempt:
+        self.say("looking over the region")
+        size = self.solver.exposures[0].size
+        bare = self._without_noise(size)
+        if bare is not None and bare.passes:
+            return bare
+        searched = bare is not None and bare.seen.is_searched
+        kept_back = KEPT_BACK_UNSEEN if searched else KEPT_BACK
+        candidates = Candidates(self.solver, 1.0 - kept_back, self.margins.independent, self.say)
+        if not self.problem.joint:
+            return self._cut(candidates, 1.0 - kept_back)
+        return self._settle(candidates, 1.0 - kept_back if searched else 1.0 - self.margins.joint)
+
+    def _without_noise(self, size: int) -> Attempt | None:
+        """What the data tell without noise; what is proved then stays proved."""
+        start = self.problem.region.probes(1, self.problem.inputs)[:1]
+        place = self.back_end.admissible(start)[:1]
+        attempt = self._attempt(self._kind(), place, Solution(no_noise(size)), 1.0)
+        self.needed = attempt.seen.open
+        return attempt
+
+    def _kind(self) -> Cover:
+        return "exchange" if self.cover == "exchange" or not self.problem.joint else "greedy"
+
+    def _settle(self, candidates: Candidates, loosest: float) -> Attempt:
+        """The joint promise: tighten, or add what falls well short, until all is proved and little is to spare."""
+        cover, sensitive = candidates.stand_ins(self.cover)
+        program, best = self.solver.program(sensitive), None
+        t, high = self._first_tightening(program, candidates, loosest), loosest
+        solution: Solution | None = None
+        for _ in range(MOST_DESIGNS):
+            solution = program.solve(t, solution)
+            attempt = self._attempt(cover, sensitive, solution, t)
+            seen = attempt.seen
+            if attempt.passes:
+                best = attempt if best is None or t > best.tightening else best
+                looser = min(high, t * (1.0 + 0.8 * (1.0 / max(seen.most, 0.5) - 1.0)))
+                if looser <= t * (1.0 + TO_SPARE):
+                    return best
+                t = looser
+                continue
+            worst = max([float(np.max(seen.learnt, initial=0.0)), seen.joint_ratio])
+            if best is not None:
+                high = min(high, t)
+                t = 0.5 * (best.tightening + high)
+                if t <= best.tightening * (1.0 + TO_SPARE):
+                    return best
+                continue
+            if not np.isfinite(worst):
+                raise self._hopeless()
+            cheap = worst <= 1.0 + AFFORDABLE_RISE[cover] * self.solver.price_of_tightening(solution.noise)
+            short = seen.learnt > 1.0 + 0.2 * (worst - 1.0)
+            grown = sensitive
+            if not cheap and np.any(short):
+                grown = candidates.grown(sensitive, seen.short[short], seen.learnt[short])
+            if len(grown) > len(sensitive):
+                sensitive, high = grown, loosest
+                program = self.solver.program(sensitive)
+                t = min(loosest, t * 1.02)
+                solution = None
+                continue
+            high = min(high, t)
+            t = min(t * (1.0 - 1e-4), t / max(worst, 1.0) ** 1.02 - 1e-4 * t)
+            if t < TIGHTEST:
+                raise self._hopeless()
+        if best is None:
+            raise self._hopeless()
+        return best
+
+    def _first_tightening(self, program: Program, candidates: Candidates, loosest: float) -> float:
+        if not program.is_well_conditioned:
+            return loosest
+        most = float(np.max(program.roughly_learnt(1.0, candidates.probes)))
+        return min(loosest, 1.0 / most)
+
+    def _cut(self, candidates: Candidates, limit: float) -> Attempt:
+        """Cutting planes: the least noise for some inputs, then for those that fall short under it too, and so on."""
+        solver, cover = self.solver, self._kind()
+        sensitive = candidates.first_few(FIRST_EPSILON, FIRST_MOST)
+        solution: Solution | None = None
+        t, accuracy = limit, COARSE_GAP
+        for _ in range(MOST_DESIGNS):
+            solution = solver.program(sensitive).solve(t, solution, accuracy)
+            learnt = solver.learnt(solution.noise, candidates.probes)
+            short = learnt > limit + 0.5 * (1.0 - limit)
+            self.say(f"{len(sensitive)} sensitive inputs, {int(np.sum(short))} fall short")
+            if np.any(short):
+                grown = candidates.grown(sensitive, candidates.probes.points[short], learnt[short])
+                if len(grown) > len(sensitive):
+                    sensitive = grown
+                    continue
+                # round-off: what falls short is held already
+                t -= 2.0 * (float(np.max(learnt)) - limit)
+                continue
+            attempt = self._attempt(cover, sensitive, solution, t)
+            if not attempt.passes:
+                seen = attempt.seen
+                if not len(seen.short) or not np.all(np.isfinite(seen.learnt)):
+                    return attempt
+                worst = float(np.max(seen.learnt))
+                candidates.add(seen.short)
+                grown = candidates.grown(sensitive, seen.short, seen.learnt)
+                if len(grown) == len(sensitive) or worst < 1.0 + 0.5 * (1.0 - limit):
+                    t -= max(1e-5, 1.5 * (worst - 1.0))
+                sensitive = grown
+                continue
+            if accuracy > 0:
+                accuracy = 0.0
+                continue
+            return self._without_idle(attempt)
+        raise self._hopeless()
+
+    def _without_idle(self, attempt: Attempt) -> Attempt:
+        """Without the inputs that ask for nothing in the end."""
+        solution, design = attempt.solution, attempt.design
+        if solution.witness is None or len(self.back_end.given):
+            return attempt
+        pull = np.sum([np.einsum("ij,ij->j", part, part) for part in solution.witness], axis=0)
+        keep = pull > 1e-12 * max(float(np.max(pull)), np.finfo(float).tiny)
+        keep[int(np.argmax(pull))] = True
+        if np.all(keep):
+            return attempt
+        fewer = Solution(solution.noise, tuple(part[:, keep] for part in solution.witness))
+        return self._attempt(design.cover, design.sensitive[keep], fewer, attempt.tightening)
+
+    def _hopeless(self) -> NoCover:
+        return NoCover(
+            "region cannot be covered to the asked floor; give a smaller region, a weaker promise, or a prior with a "
+            "longer lengthscale."
+        )
+
+
+def _no_more_than_joint(
+    back_end: BackEnd,
+    cover: AskedCover,
+    examine: Examine,
+    say: Say,
+    margins: Margins,
+    design: Design,
+    certificate: Certificate,
+) -> tuple[Design, Certificate]:
+    """The noise of the joint promise instead, if it is less: it keeps the pointwise one too.
+
+    The least pointwise noise is never more than the least joint one, but what is found is only nearly the least.
+    """
+    problem = back_end.problem
+    quick = problem.region.points is not None or cover == "rows" or len(problem.inputs) <= ROWS_COMPARED
+    if certificate.holds and not quick and certificate.gap <= WORTH_COMPARING:
+        return design, certificate
+    jointly = back_end.jointly()
+    if jointly is None:
+        return design, certificate
+    say("comparing with the joint promise")
+    try:
+        joint = _Loop(jointly, cover, examine, say, margins).run().design
+    except (InputError, np.linalg.LinAlgError):
+        return design, certificate
+    solver = Solver(back_end)
+    if certificate.holds and solver.objective(joint.noise) >= solver.objective(design.noise):
+        return design, certificate
+    other = replace(design, noise=joint.noise)
+    seen = examine(other, None)
+    return (other, seen.certificate()) if seen.holds else (design, certificate)

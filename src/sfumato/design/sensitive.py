@@ -1,0 +1,210 @@
+"""Which inputs stand for a region: sensitive inputs that are few, and for which the promise costs little noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from ..arrays import Array
+from ..data import among
+from ..errors import InputError
+from ..linalg import Pivots, pivoted_cholesky
+from ..models import Prior
+from ..promise import rows_in_reach
+from .problem import Probes, Program, Solver
+
+AskedCover = Literal["auto", "greedy", "exchange", "rows"]
+Say = Callable[[str], None]
+
+#: Up to this many candidates it is quicker to compute their whole correlation matrix than its columns one by one.
+MATRIX_CANDIDATES = 2048
+
+#: Covers of this many inputs or fewer are found greedily by ``cover="auto"``; beyond that exchange is better.
+GREEDY_LIMIT = 128
+
+#: ``cover="greedy"`` gives up beyond this many.
+GREEDY_MOST = 512
+
+#: The ε of the greedy covers that are compared: a coarse one must be held tighter, a fine one asks for more.
+EPSILONS = (0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
+
+#: The ε that decides whether a region can be covered greedily; it is taken where covers cannot be compared quickly.
+EPSILON, FEW_ROWS = 0.05, 400
+
+#: How many inputs of the region are probed: of one column so many for each output; else at least, at most, and as many
+#: as ``PROBES_TIMES_ROWS`` over the number of rows.
+PROBES_IN_ONE_COLUMN, PROBES, PROBES_TIMES_ROWS = 1001, (2048, 8192), 8_000_000
+
+#: How many inputs that fall short are added to the sensitive ones at a time, and how often at most.
+ADDED_AT_ONCE, MOST_ADDITIONS = 32, 100
+
+#: Inputs that tell almost the same as another one (a correlation above this) are not added with it.
+ALMOST_THE_SAME = 0.9
+
+
+def independent_subset(delta: Array, threshold: float) -> list[int]:
+    """Which sensitive values to keep, in their own order, so that Δ restricted to them can be inverted.
+
+    A value is left to the others when its tolerance given theirs is below ``threshold`` times its own. Few and well
+    apart is best: a value that the others determine almost fully adds little protection, but noise to Δ⁻¹ and, under a
+    smooth kernel, to rows far away.
+    """
+    scale = np.sqrt(np.diag(delta))
+    normalised = delta / np.outer(scale, scale)
+    pivots = pivoted_cholesky(np.ones(delta.shape[0]), lambda i: normalised[:, i], threshold, delta.shape[0])
+    return sorted(int(i) for i in pivots.order)
+
+
+def independent_points(solver: Solver, points: Array, threshold: float) -> Array:
+    """``points`` without those whose tolerance follows from that of the others, for any reader."""
+    for exposure in solver.exposures:
+        tolerance = exposure.tolerance
+        own = np.flatnonzero(tolerance.applies_to(points))
+        if not own.size:
+            continue
+        kept = own[independent_subset(tolerance.matrix(exposure.unknown, points[own]), threshold)]
+        points = points[np.sort(np.concatenate([kept, np.setdiff1d(np.arange(len(points)), own)]))]
+    return points
+
+
+def greedy_order(prior: Prior, candidates: Array, epsilon: float, limit: int) -> Pivots:
+    """The greedy cover (MATH.md 3): always the candidate with the largest power function.
+
+    ``largest[k]`` is max p²(s)/K(s,s) over the candidates once k of them are picked; the smallest ε
+    is ``epsilon``. Any start of the order is the greedy cover for a larger ε.
+    """
+    scale = np.sqrt(prior.variance(candidates))
+    if len(candidates) <= MATRIX_CANDIDATES:
+        correlation = prior.covariance(candidates) / np.outer(scale, scale)
+        return pivoted_cholesky(np.ones(len(scale)), lambda i: correlation[:, i], epsilon**2, limit)
+
+    def column(i: int) -> Array:
+        return np.asarray(prior.covariance(candidates, candidates[i : i + 1])[:, 0] / (scale * scale[i]))
+
+    return pivoted_cholesky(np.ones(len(scale)), column, epsilon**2, limit)
+
+
+def far_apart(prior: Prior, points: Array, badness: Array, count: int) -> list[int]:
+    """Up to ``count`` of ``points``, the worst first, no two of them telling almost the same."""
+    chosen: list[int] = []
+    scale = np.sqrt(prior.variance(points))
+    nearest = np.zeros(points.shape[0])
+    for i in np.argsort(-badness, kind="stable"):
+        if len(chosen) == count:
+            break
+        if nearest[i] > ALMOST_THE_SAME:
+            continue
+        chosen.append(int(i))
+        correlation = prior.covariance(points, points[i : i + 1])[:, 0] / (scale * scale[i])
+        nearest = np.maximum(nearest, np.abs(correlation))
+    return chosen
+
+
+class Candidates:
+    """Inputs of a region from which sensitive ones are chosen, as each reader sees them.
+
+    ``limit`` is the share of what may be learnt that is aimed at, ``independent`` how little of a value the others may
+    leave for it to be kept.
+    """
+
+    def __init__(self, solver: Solver, limit: float, independent: float, say: Say) -> None:
+        self.solver, self.limit, self.threshold, self.say = solver, limit, independent, say
+        self.problem = problem = solver.problem
+        count = int(np.clip(PROBES_TIMES_ROWS // len(problem.inputs), *PROBES))
+        if problem.inputs.features == 1:
+            count = PROBES_IN_ONE_COLUMN * len(problem.inputs.outputs)
+        spread = problem.region.probes(count, problem.inputs)
+        self.points = np.vstack([spread, rows_in_reach(problem.region, problem.inputs)])
+        self.probes = solver.probes_in_need(self.points, limit)
+        if not len(self.probes):
+            self.probes = solver.probes(self.points)
+
+    def add(self, points: Array) -> None:
+        """Probe these inputs as well."""
+        self.probes = self.probes.joined(self.solver.probes(points))
+
+    def stand_ins(self, cover: AskedCover) -> tuple[Literal["greedy", "exchange"], Array]:
+        """The sensitive inputs to begin with, and how they were chosen."""
+        given = self.solver.back_end.given
+        if len(given) and all(np.any(one.tolerance.applies_to(given)) for one in self.solver.exposures):
+            return "exchange", given
+        if cover in ("auto", "greedy"):
+            self.say("choosing sensitive inputs")
+            found = self._greedy(insist=cover == "greedy")
+            if found is not None:
+                return "greedy", self._and_given(found)
+        return "exchange", self._and_given(self._exchange())
+
+    def grown(self, sensitive: Array, points: Array, learnt: Array) -> Array:
+        """``sensitive`` and those of ``points`` that fall short most, far apart from each other."""
+        chosen = points[far_apart(self.problem.prior, points, learnt, ADDED_AT_ONCE)]
+        if self.problem.joint:
+            return self._independent(np.vstack([sensitive, chosen]), EPSILONS[-1] ** 2)
+        both = self.solver.back_end.admissible(np.vstack([sensitive, chosen])) + 0.0
+        _, first = np.unique(both, axis=0, return_index=True)
+        return np.asarray(both[np.sort(first)])
+
+    def first_few(self, epsilon: float, most: int) -> Array:
+        """A coarse cover of the rows in the region, or of the region where there are none."""
+        inside = self.problem.rows_inside
+        start = self.solver.back_end.admissible(inside if len(inside) else self.points)
+        first = start[greedy_order(self.problem.prior, start[: 4 * MATRIX_CANDIDATES], epsilon, most).order]
+        given = self.solver.back_end.given
+        return np.vstack([given, first[~among(first, given)]])
+
+    def _and_given(self, sensitive: Array) -> Array:
+        """``sensitive`` and the inputs that must be among them."""
+        given = self.solver.back_end.given
+        if not len(given):
+            return sensitive
+        return self._independent(np.vstack([given, sensitive[~among(sensitive, given)]]))
+
+    def _independent(self, points: Array, threshold: float | None = None) -> Array:
+        return independent_points(self.solver, self.solver.back_end.admissible(points), threshold or self.threshold)
+
+    def _greedy(self, insist: bool) -> Array | None:
+        """The greedy cover with the ε that needs the least noise; None where it would need too many inputs."""
+        points = self.solver.back_end.admissible(self.points[:: -(-len(self.points) // MATRIX_CANDIDATES)])
+        pivots = greedy_order(self.problem.prior, points, EPSILONS[-1], GREEDY_MOST if insist else GREEDY_LIMIT)
+        reached = [epsilon for epsilon in EPSILONS if pivots.largest[-1] <= epsilon**2]
+        if not insist and EPSILON not in reached:
+            return None
+        if not reached:
+            raise InputError(
+                f"cover is 'greedy', which would need more than {GREEDY_MOST} sensitive inputs for this region and "
+                'kernel; use cover="exchange" or "auto".'
+            )
+        sizes = {epsilon: len(pivots.prefix(epsilon**2)) for epsilon in reached}
+        covers = {size: self._independent(points[pivots.order[:size]]) for size in sorted(set(sizes.values()))}
+        costs = {size: self._cost(self.solver.program(cover)) for size, cover in covers.items()}
+        if any(cost is None for cost in costs.values()):
+            return covers[sizes.get(EPSILON, sizes[reached[-1]])]
+        return covers[min(costs, key=lambda size: costs[size] or 0.0)]
+
+    def _cost(self, program: Program) -> float | None:
+        """About what the noise costs when the inputs of ``program`` are held as tight as the probes need it."""
+        if program.is_well_conditioned:
+            most = float(np.max(program.roughly_learnt(1.0, self.probes)))
+            return program.rough_cost(min(1.0, self.limit / most))
+        if len(self.problem.inputs) > FEW_ROWS:
+            return None
+        most = float(np.max(self.solver.learnt(program.solve(1.0).noise, self.probes)))
+        return self.solver.objective(program.solve(min(1.0, self.limit / most)).noise)
+
+    def _exchange(self) -> Array:
+        """Rows and inputs that together leave none short, by a rough noise that needs no n × n eigenproblem."""
+        sensitive = self._independent(self.first_few(EPSILON, GREEDY_LIMIT))
+        for _ in range(MOST_ADDITIONS):
+            program = self.solver.program(sensitive)
+            if not program.is_well_conditioned:
+                break
+            learnt = program.roughly_learnt(self.limit, self.probes)
+            short = learnt > self.limit
+            self.say(f"{len(sensitive)} sensitive inputs, {int(np.sum(short))} others fall short")
+            grown = self.grown(sensitive, self.probes.points[short], learnt[short]) if np.any(short) else sensitive
+            if len(grown) <= len(sensitive):
+                break
+            sensitive = grown
+        return sensitive

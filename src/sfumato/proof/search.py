@@ -1,0 +1,61 @@
+"""A search for inputs that fall short, where a proof is not possible: a dense set of the region, and walks from its worst.
+
+What is searched is not proved: an input between those that were looked at may be worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..arrays import Array
+from ..promise import Design
+
+#: How many inputs of the region are looked at: of one column so many for each output; else so many.
+IN_ONE_COLUMN, IN_SEVERAL = 4001, 4096
+
+#: A walk starts from each of so many of the worst inputs, and takes so many steps.
+WALKS, STEPS = 24, 40
+
+#: The first steps of walks are these shares of the extent of the data; a step that leads nowhere worse is shortened.
+FIRST_STEPS, SHORTER = (0.1, 0.01), 0.4
+
+
+def inputs_to_look_at(design: Design) -> Array:
+    """The points of a finite region; else a dense set of it, and its inputs next to the rows of the data."""
+    if design.region.points is not None:
+        return design.region.points
+    rows = design.representatives
+    count = IN_ONE_COLUMN * len(rows.outputs) if rows.features == 1 else IN_SEVERAL
+    return np.vstack([design.region.probes(count, rows, batch=1), design.rows_in_reach()])
+
+
+def worse_inputs(design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array]) -> Array:
+    """Where walks from the worst of ``points`` end, along the columns and inside the region."""
+    region, rows = design.region, design.representatives
+    moving = np.flatnonzero(region.varying_columns(rows.dimension))
+    extent = np.ptp(rows.values[:, moving], axis=0)
+    if not np.any(extent > 0):
+        return points[:0]
+    here = points[np.argsort(ratios, kind="stable")[:WALKS]]
+    step = np.repeat(FIRST_STEPS, len(here))
+    here = np.tile(here, (len(FIRST_STEPS), 1))
+    best = ratios_at(here)
+    for _ in range(STEPS):
+        trial = np.repeat(here[:, None, :], 2 * moving.size, axis=1)
+        for place, column in enumerate(moving):
+            trial[:, 2 * place, column] += step * extent[place]
+            trial[:, 2 * place + 1, column] -= step * extent[place]
+        flat = region.project(trial.reshape(-1, trial.shape[2]), rows)
+        inside = np.flatnonzero(region.contains(flat))
+        found = np.full(len(flat), np.inf)
+        found[inside] = ratios_at(flat[inside])
+        table = found.reshape(len(here), -1)
+        choice = np.argmin(table, axis=1)
+        lowest = table[np.arange(len(here)), choice]
+        better = lowest < best
+        here = np.where(better[:, None], flat.reshape(*trial.shape)[np.arange(len(here)), choice], here)
+        best = np.where(better, lowest, best)
+        step[~better] *= SHORTER
+    return here
