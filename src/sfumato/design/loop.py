@@ -1,8 +1,8 @@
 """From a region to a noise, in a loop with the proof: design for some sensitive inputs, prove, mend what falls short.
 
 A finite set S₀ of sensitive inputs protects less than the region around it. So the tolerance at S₀ is tightened,
-Δ′ = t Δ with t ≤ 1, as far as the proof needs it; counterexamples that would need much are added to S₀. Where each value
-is promised by itself, counterexamples are added until there are none. What needs no noise gets none.
+Δ′ = t Δ with t ≤ 1, as far as the proof needs it; counterexamples that would need much are added to S₀. Where each
+value is promised by itself, counterexamples are added until there are none. What needs no noise gets none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..arrays import Array
 from ..errors import GuaranteeError, InputError
 from ..noise import no_noise
 from ..promise import Cover, Design
-from ..proof import TOLERANCE, Certificate, Examination, Pieces
+from ..proof import Certificate, Examination, Pieces
 from ..regions import Everywhere
 from .problem import BackEnd, Program, Solution, Solver
 from .sensitive import AskedCover, Candidates, Say
@@ -239,8 +239,7 @@ class _Loop:
     def _first_tightening(self, program: Program, candidates: Candidates, loosest: float) -> float:
         if not program.is_well_conditioned:
             return loosest
-        most = float(np.max(program.roughly_learnt(1.0, candidates.probes)))
-        return min(loosest, 1.0 / most)
+        return min(loosest, candidates.rough_tightening(program))
 
     def _cut(self, candidates: Candidates, limit: float) -> Attempt:
         """Cutting planes: the least noise for some inputs, then for those that fall short under it too, and so on."""

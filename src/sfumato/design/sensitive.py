@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..linalg import Pivots, pivoted_cholesky
 from ..models import Prior
 from ..promise import rows_in_reach
-from .problem import Probes, Program, Solver
+from .problem import Program, Solver
 
 AskedCover = Literal["auto", "greedy", "exchange", "rows"]
 Say = Callable[[str], None]
@@ -39,6 +39,10 @@ PROBES_IN_ONE_COLUMN, PROBES, PROBES_TIMES_ROWS = 1001, (2048, 8192), 8_000_000
 
 #: How many inputs that fall short are added to the sensitive ones at a time, and how often at most.
 ADDED_AT_ONCE, MOST_ADDITIONS = 32, 100
+
+#: The tightening that a cover needs is found to this share, in at most so many steps, each a little longer than if what
+#: is learnt were proportional to it.
+CLOSE, MOST_STEPS, OVERSTEP = 2e-3, 6, 1.2
 
 #: Inputs that tell almost the same as another one (a correlation above this) are not added with it.
 ALMOST_THE_SAME = 0.9
@@ -185,13 +189,26 @@ class Candidates:
 
     def _cost(self, program: Program) -> float | None:
         """About what the noise costs when the inputs of ``program`` are held as tight as the probes need it."""
-        if program.is_well_conditioned:
-            most = float(np.max(program.roughly_learnt(1.0, self.probes)))
-            return program.rough_cost(min(1.0, self.limit / most))
-        if len(self.problem.inputs) > FEW_ROWS:
+        if len(self.problem.inputs) <= FEW_ROWS:
+            needed = self._tightening(lambda t: self.solver.learnt(program.solve(t).noise, self.probes))
+            return self.solver.objective(program.solve(needed).noise)
+        if not program.is_well_conditioned:
             return None
-        most = float(np.max(self.solver.learnt(program.solve(1.0).noise, self.probes)))
-        return self.solver.objective(program.solve(min(1.0, self.limit / most)).noise)
+        return program.rough_cost(self.rough_tightening(program))
+
+    def rough_tightening(self, program: Program) -> float:
+        """About how tight the inputs of a well-conditioned program must be held."""
+        return self._tightening(lambda t: program.roughly_learnt(t, self.probes))
+
+    def _tightening(self, learnt_at: Callable[[float], Array]) -> float:
+        """The t at which what is learnt at the probes is about what may be; it falls more slowly than t."""
+        t = 1.0
+        for _ in range(MOST_STEPS):
+            most = float(np.max(learnt_at(t)))
+            if most <= self.limit * (1.0 + CLOSE):
+                break
+            t *= (self.limit / most) ** OVERSTEP
+        return t
 
     def _exchange(self) -> Array:
         """Rows and inputs that together leave none short, by a rough noise that needs no n × n eigenproblem."""

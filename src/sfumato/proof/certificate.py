@@ -4,8 +4,9 @@ Nothing here knows how Σ was found. What decides is one formula: a reader's sta
 (knowledge.py, or sums.py for many rows), with round-off counted against the promise (roundoff.py). Shared with designs
 are the covariances themselves (the readers of ``promise``, features and sums), dense linear algebra (``linalg``), the
 matrix that a promise about every input needs (``programs.needed_everywhere``). Over a region the floor is proved
-(region.py); where that is not possible it is searched (search.py), and the certificate says so. Lower bounds on the noise (optimality.py) do not bear on whether
-the promise is kept. A test lists all of it (tests/proof/test_certificate.py).
+(region.py); where that is not possible it is searched (search.py), and the certificate says so. Lower bounds on the
+noise (optimality.py) do not bear on whether the promise is kept. A test lists all of it
+(tests/proof/test_certificate.py).
 """
 
 from __future__ import annotations
@@ -321,7 +322,9 @@ class _Check:
         check = cls(design, knowledge, joint, nothing, np.zeros(0))
         if not check.is_finite:
             check = check._proved(needed)
-        if check.proofs and check.reasons in ((), ("short",)) or (len(check.points) and check.floor_ratio < 1 - TOLERANCE):
+        if (check.proofs and check.reasons in ((), ("short",))) or (
+            len(check.points) and check.floor_ratio < 1 - TOLERANCE
+        ):
             # proved; or close to the floor, or below it, at inputs that were seen
             return check
         listed = design.tolerance.listed_at
@@ -337,7 +340,9 @@ class _Check:
             return self
         pieces = [whole] * len(self.knowledge) if needed is None else needed
         proofs = tuple(
-            Prover(self.design, one).prove(own) for one, own in zip(self.knowledge, pieces, strict=True) if own is not None
+            Prover(self.design, one).prove(own)
+            for one, own in zip(self.knowledge, pieces, strict=True)
+            if own is not None
         )
         places = np.vstack([proof.worst(LOOKED_AT) for proof in proofs])
         if not len(places):
@@ -369,6 +374,10 @@ class _Check:
     @cached_property
     def floor_ratio(self) -> float:
         return float(np.min(self.ratios))
+
+    @property
+    def is_seen_to_fail(self) -> bool:
+        return bool(np.any(self.ratios < 1 - TOLERANCE)) and self.design.cover != "rows"
 
     @cached_property
     def promised_ratio(self) -> float:

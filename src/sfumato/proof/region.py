@@ -76,7 +76,8 @@ class Proof:
     Guarantee: at every input of the region that lies in none of the boxes ``open`` the reader's standard deviation is
     at least the floor, round-off counted. ``short`` are inputs where it is less, or where so little is left that
     nothing was proved, with ``learnt``: what is explained there as a share of what may be. ``places`` are the worst
-    inputs that were seen in each patch, ``seen`` what is explained there. ``nodes`` says how many inputs were solved for, ``reasons`` why a part is open.
+    inputs that were seen in each patch, ``seen`` what is explained there. ``nodes`` says how many inputs were solved
+    for, ``reasons`` why a part is open.
     """
 
     open: Pieces
@@ -129,6 +130,25 @@ class _Seen:
     most: Array
 
 
+@dataclass(frozen=True, eq=False)
+class _Live:
+    """Pieces that are not proved yet, with the worst input of each that was seen and the most that is explained there.
+
+    That is 0 where nothing was seen yet.
+    """
+
+    pieces: Pieces
+    places: Array
+    most: Array
+
+    @classmethod
+    def of(cls, pieces: Pieces) -> _Live:
+        return cls(pieces, pieces.boxes.lower, np.zeros(len(pieces)))
+
+    def __getitem__(self, keep: Index) -> _Live:
+        return _Live(self.pieces[keep], self.places[keep], self.most[keep])
+
+
 class Prover:
     """Proves the floor of a design over the pieces of its region, for one reader."""
 
@@ -144,7 +164,7 @@ class Prover:
 
     def prove(self, pieces: Pieces) -> Proof:
         """What can be proved of ``pieces``."""
-        live = [pieces]
+        live = [_Live.of(pieces)]
         if self.knowledge.is_singular:
             self._leave(pieces, "singular")
             live = []
@@ -153,7 +173,9 @@ class Prover:
             live = [
                 kept
                 for group in _congruent(live, self.interpolation.numbered)
-                for kept in (self._at_points(group) if group.is_points else self._at(group, closeness, last))
+                for kept in (
+                    self._at_points(group.pieces) if group.pieces.is_points else self._at(group, closeness, last)
+                )
             ]
         nothing = np.zeros((0, self.design.inputs.dimension))
         return Proof(
@@ -174,7 +196,7 @@ class Prover:
         self.open.append(pieces)
         self.reasons.append(reason)
 
-    def _at_points(self, points: Pieces) -> list[Pieces]:
+    def _at_points(self, points: Pieces) -> list[_Live]:
         """Boxes of one input each: nothing lies between."""
         places = points.boxes.lower
         failed = np.flatnonzero(self.knowledge.floor_ratios(places) < 1.0)
@@ -184,8 +206,9 @@ class Prover:
             self.short.append((places[failed], self.knowledge.learnt(places[failed])))
         return []
 
-    def _at(self, group: Pieces, closeness: float, last: bool) -> list[Pieces]:
+    def _at(self, live: _Live, closeness: float, last: bool) -> list[_Live]:
         """Proves what can be proved of congruent boxes with a polynomial this close to f; what is to be tried again."""
+        group = live.pieces
         scale = self._scale(group.boxes)
         grid = None if scale is None else self.interpolation.grid(group.boxes, closeness * scale)
         if scale is None or grid is None or grid.patch_size > MOST_NODES:
@@ -194,11 +217,12 @@ class Prover:
         group, grid = self._small_enough(group, grid, closeness * scale)
         wanted = len(group) * grid.size
         if wanted > self.nodes_left:
-            self._leave(group, "work")
+            self._leave(live.pieces, "work")
+            self.short.append((live.places[live.most > 0.0], live.most[live.most > 0.0]))
             return []
         self.nodes += wanted
         self.nodes_left -= wanted
-        again: list[Pieces] = []
+        again: list[_Live] = []
         for patches in self._patches(group, grid):
             seen = self._look(patches)
             self.seen.append((seen.places, seen.learnt, seen.pieces.boxes))
@@ -211,7 +235,7 @@ class Prover:
                 self.short.append((seen.places[end], told[end]))
             rest = np.flatnonzero(~seen.proved & ~ends)
             if rest.size:
-                again.append(seen.pieces[rest])
+                again.append(_Live(seen.pieces[rest], seen.places[rest], seen.most[rest]))
         return again
 
     def _scale(self, boxes: Boxes) -> float | None:
@@ -328,16 +352,18 @@ class _Gap:
         return np.asarray(np.maximum(told + error, 0.0) ** 2)
 
 
-def _congruent(pieces: Sequence[Pieces], numbered: bool) -> Iterator[Pieces]:
+def _congruent(live: Sequence[_Live], numbered: bool) -> Iterator[_Live]:
     """Pieces of the same extents, about the same output, together."""
-    if not pieces:
+    if not live:
         return
-    every = Pieces.joined(pieces)
-    extents = every.boxes.upper - every.boxes.lower
-    scale = np.maximum(np.max(np.abs(np.vstack([every.boxes.lower, every.boxes.upper])), axis=0), 1e-300)
+    pieces = Pieces.joined([one.pieces for one in live])
+    every = _Live(pieces, np.vstack([one.places for one in live]), np.concatenate([one.most for one in live]))
+    boxes = pieces.boxes
+    extents = boxes.upper - boxes.lower
+    scale = np.maximum(np.max(np.abs(np.vstack([boxes.lower, boxes.upper])), axis=0), 1e-300)
     kinds = np.round(extents / scale, 12)
     if numbered:
-        kinds[:, -1] = every.boxes.lower[:, -1]
+        kinds[:, -1] = boxes.lower[:, -1]
     _, which = np.unique(kinds, axis=0, return_inverse=True)
     for kind in range(int(np.max(which)) + 1 if len(which) else 0):
         yield every[np.flatnonzero(which == kind)]

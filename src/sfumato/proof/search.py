@@ -1,4 +1,4 @@
-"""A search for inputs that fall short, where a proof is not possible: a dense set of the region, and walks from its worst.
+"""A search for inputs that fall short, where a proof is not possible: a dense set of inputs, walks from its worst.
 
 What is searched is not proved: an input between those that were looked at may be worse.
 """
