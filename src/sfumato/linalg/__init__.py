@@ -24,7 +24,7 @@ from .interpolation import (
     smooth_error,
     values_to_bernstein,
 )
-from .low_discrepancy import deal, fill_ball, fill_cube, fill_interval, halton
+from .low_discrepancy import deal, fill_ball, fill_cube, fill_interval
 from .pivots import Pivots, block_pivots, pivoted_cholesky
 from .positive_part import positive_part_by_sign, positive_part_factor, positive_part_there
 from .roots import Weighting, Whitening, parallel_sum_factor
