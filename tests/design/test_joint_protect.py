@@ -210,7 +210,7 @@ def test_damaged_outputs_are_refused(both, tmp_path, change, message):
     release = both.release({"r": np.sin(T), "v": np.cos(T)})
     release.save(tmp_path / "joint.sfumato")
     path = tmp_path / "joint.sfumato"
-    manifest, tensors = container.read_container(path, lambda *_: None)
+    manifest, tensors = container.read_container(path, lambda version, manifest, shapes: manifest)
     path.write_bytes(container.container(manifest | change, tensors))
     with pytest.raises(FormatError, match=message):
         sf.load(path)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sfumato.design.search import Margins, propose
 
 import oracles
 import sfumato as sf
 from kernels import matern, rbf
 from sfumato.data.inputs import as_inputs
 from sfumato.design.problem import DenseRows, Problem, Solver
-from sfumato.design.search import Margins, propose
 from sfumato.errors import InputError
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.promise.tolerance import FractionTolerance

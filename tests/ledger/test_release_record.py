@@ -262,5 +262,13 @@ def test_another_entry_is_no_record(record: Any) -> None:
 
 
 def test_another_version_is_named() -> None:
-    with pytest.raises(FormatError, match="version 2, but this sfumato reads version 1"):
-        record_design(record_for(design_for()) | {"version": 2})
+    with pytest.raises(FormatError, match="version 3, but this sfumato reads versions 1 and 2"):
+        record_design(record_for(design_for()) | {"version": 3})
+
+
+def test_a_record_of_version_1_promises_what_it_lists() -> None:
+    record = record_for(design_for())
+    old = {key: value for key, value in record["design"].items() if key != "promised"}
+    design = record_design(record | {"version": 1, "design": old})
+    assert design.promised == len(design.sensitive) == record["design"]["promised"]
+    assert design.lists_all_it_promised

@@ -53,7 +53,7 @@ def design_for(X: Any = T, alpha: float = 0.3, region: Any = None, scale: float 
 def claim(design: Design, holds: bool = True) -> Certificate:
     return Certificate(
         promise="a promise", prior="a prior", guarantee="joint", structure="full", cover=design.cover, holds=holds,
-        joint_ratio=0.9 if holds else 1.7, floor_ratio=1.1,
+        evidence="searched", proved_share=0.5, joint_ratio=0.9 if holds else 1.7, floor_ratio=1.1,
         promised_ratio=1.1 if holds else 0.8, worst_input=design.inputs.values[0], worst_std=1.0, worst_floor=1.1,
         trace=design.noise.trace, trace_lower=0.0, gap=0.0, spill=0.0, compression=0.0, sensitive=len(design.sensitive),
         checked=7,

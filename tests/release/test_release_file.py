@@ -77,8 +77,7 @@ def release_for(
     )
     claim = Certificate(
         promise="a promise", prior="a prior", guarantee="joint", structure="full", cover=cover, holds=True,
-        joint_ratio=0.9,
-        floor_ratio=np.inf, promised_ratio=1.1,
+        evidence="proved", proved_share=1.0, joint_ratio=0.9, floor_ratio=np.inf, promised_ratio=1.1,
         worst_input=inputs.values[0], worst_std=1.0, worst_floor=float(np.float64(0.1) * 3), trace=design.noise.trace,
         trace_lower=np.nan, gap=0.0, spill=0.0, compression=0.0, sensitive=len(sensitive), checked=7, allowance=0.0,
         columns=inputs.names, outputs=(), findings=FINDINGS,
@@ -248,13 +247,14 @@ def test_foreign_files_are_refused_and_not_run(path: Path, good: bytes) -> None:
 
 def test_another_version_is_named(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
-    assert f"'99', but this sfumato reads versions '4' and '{VERSION}'" in refused(
+    assert f"'99', but this sfumato reads versions '4', '5', '{VERSION}'" in refused(
         (container(manifest, tensors, version="99")), path
     )
 
 
 def test_a_file_of_version_4_opens_and_what_a_ledger_noted_in_it_still_counts(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
+    manifest = as_before(manifest)
     del manifest["certificate"]["findings"]
     manifest["certificate"]["notes"] = ["rows were weighted", "PROTECTED ONE BY ONE: the ledger has releases of 'r'"]
     text = json.dumps(manifest)
@@ -268,6 +268,22 @@ def test_a_file_of_version_4_opens_and_what_a_ledger_noted_in_it_still_counts(pa
     found = load(path).certify(progress=False)
     assert "protected-one-by-one" in [one.code for one in found.findings]
     assert "noted-by-version-4" not in [one.code for one in found.findings]
+
+
+def as_before(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest as version 5 had it."""
+    certificate = {k: v for k, v in manifest["certificate"].items() if k not in ("evidence", "proved_share")}
+    return {k: v for k, v in manifest.items() if k != "promised"} | {"certificate": certificate}
+
+
+def test_a_file_of_version_5_promises_what_it_lists_and_claims_no_proof(path: Path, good: bytes) -> None:
+    _, manifest, tensors = parts_of(good)
+    path.write_bytes(container(as_before(manifest), tensors, version="5"))
+    release = load(path)
+    assert (release.certificate.evidence, release.certificate.proved_share) == ("searched", 0.0)
+    assert release.design.promised == len(release.design.sensitive) == len(tensors["sensitive"])
+    assert "not that of its version" in refused(container(manifest, tensors, version="5"), path)
+    assert "lacks 'promised'" in refused(container(as_before(manifest), tensors), path)
 
 
 def test_every_truncation_is_refused(path: Path, good: bytes) -> None:

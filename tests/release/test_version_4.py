@@ -26,8 +26,12 @@ PLACES: dict[str, Any] = {
 }
 
 
-def close(found: Any, expected: Any) -> bool:
-    return np.allclose(np.asarray(found, dtype=float), np.array(expected, dtype=float), rtol=1e-6, equal_nan=True)
+#: What was the least of many inputs then is now the least that a proof looked at: these shares need not agree better.
+SEEN = {"floor_ratio": 5e-3, "promised_ratio": 5e-3}
+
+
+def close(found: Any, expected: Any, rtol: float = 1e-6) -> bool:
+    return np.allclose(np.asarray(found, dtype=float), np.array(expected, dtype=float), rtol=rtol, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", RELEASES)
@@ -40,7 +44,7 @@ def test_a_release_opens_certifies_and_predicts_as_before(name: str, tmp_path: P
     certificate = release.certify(progress=False)
     assert certificate.holds
     for part, value in expected["certificate"].items():
-        assert close(getattr(certificate, part), value), part
+        assert close(getattr(certificate, part), value, SEEN.get(part, 1e-6)), part
     for output, value in expected["predictions"].items():
         # m is an average, which has no inputs
         places = None if output == "m" else PLACES.get(name, [0.5, 1.5, 2.7])
@@ -61,7 +65,8 @@ def test_a_ledger_opens_knows_its_head_and_goes_on(name: str, tmp_path: Path) ->
     left = ledger.remaining()
     assert close([left.left, *left.promises[0].history], [expected["left"], *expected["history"]])
     certificate = ledger.certificate()
-    assert close([certificate.joint_ratio, certificate.floor_ratio], [expected["joint_ratio"], expected["floor_ratio"]])
+    assert close(certificate.joint_ratio, expected["joint_ratio"])
+    assert close(certificate.floor_ratio, expected["floor_ratio"], SEEN["floor_ratio"])
     last = ledger.releases[-1]
     prior, rows = last.design.prior, last.design.inputs.values[:, 0]
     ledger.protect(prior, rows, sf.Box(1, 2), alpha=0.5, share=0.4, output_name="r", progress=False).release(rows)

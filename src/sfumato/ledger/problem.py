@@ -175,7 +175,8 @@ def _with_sensitive(promise: Promise, known: Promise | None) -> Promise:
     """A new promise that was made before starts from the sensitive inputs it was made for then."""
     if known is None:
         return promise
-    design = replace(promise.design, sensitive=known.design.sensitive, cover=known.design.cover)
+    before = known.design
+    design = replace(promise.design, sensitive=before.sensitive, promised=before.promised, cover=before.cover)
     return replace(promise, design=design, earlier=known.earlier)
 
 

@@ -35,7 +35,7 @@ from ..release import (
 )
 from .chained_file import ROOT, Chain, ChainedFile, is_hash
 
-KIND, VERSION = "release", 1
+KIND, VERSION = "release", 2
 _LONGEST_TIME = 100
 _KEYS = ["arrays", "design", "kind", "name", "outputs_digest", "version", "when"]
 #: All arrays of a record take at most this many bytes (4 GiB).
@@ -74,7 +74,7 @@ class Records:
 
         def body(chain: Chain) -> dict[str, Any]:
             self._remember(chain)
-            if any(entry.body["record"] | {"when": when} == record for entry in chain.entries):
+            if any(_as_now(entry.body["record"]) | {"when": when} == record for entry in chain.entries):
                 raise _AlreadyThere
             check_chain(chain)
             return {"record": record, "remeasured": made.remeasured}
@@ -143,8 +143,9 @@ def _read(record: Any) -> Design:
     check.fields(record, "record", _KEYS)
     if record["kind"] != KIND:
         check.wrong("the kind of the record", record["kind"], repr(KIND))
+    record = _as_now(record)
     if record["version"] != VERSION:
-        raise FormatError(f"it has version {record['version']!r:.40}, but this sfumato reads version {VERSION}.")
+        raise FormatError(f"it has version {record['version']!r:.40}, but this sfumato reads versions 1 and {VERSION}.")
     check.text(record["name"], "its name", LONGEST_NAME, 1)
     check.text(record["when"], "its when", _LONGEST_TIME, 1)
     if not is_hash(record["outputs_digest"]):
@@ -160,6 +161,16 @@ def _read(record: Any) -> Design:
     check_shapes(tree, shapes, False)  # before any of them is unpacked
     tensors: Tensors = {key: decode_array(array) for key, array in arrays.items()}
     return build_design(tree, tensors, build_inputs(tensors["inputs"], tree["columns"], tree["output_names"]))
+
+
+def _as_now(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of version 1, which did not say that the joint promise is made for the inputs that it lists, as one of
+    this version."""
+    design, arrays = record["design"], record["arrays"]
+    if record["version"] != 1 or not isinstance(design, dict) or not isinstance(arrays, dict):
+        return record
+    promised = _shape(arrays["sensitive"])[0] if "sensitive" in arrays else 0
+    return record | {"version": VERSION, "design": design | {"promised": promised}}
 
 
 def encode_array(array: Array) -> dict[str, Any]:

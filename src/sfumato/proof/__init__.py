@@ -4,7 +4,7 @@ It takes a published design and nothing else. It gives a certificate, the inputs
 bounds on the noise that the promise needs.
 """
 
-from .certificate import Certificate, Examination, certify, examine, examine_sums, examine_together
+from .certificate import Certificate, Evidence, Examination, certify, examine, examine_sums, examine_together
 from .findings import SAME_FLOOR, findings_on_design, floor_range, free_columns, learnt_inside, look_alike, one_by_one
 from .optimality import objective
 from .region import Pieces

@@ -53,11 +53,12 @@ MOST_INPUTS = 64
 
 def finding_on_promise(promised_ratio: float, joint_ratio: float) -> Finding:
     """A promise that is broken."""
+    learnt = f"learn {joint_ratio:.6g} of what they may" if np.isfinite(joint_ratio) else "may learn anything"
     return Finding(
         "does-not-hold",
         "high",
         f"The promise does not hold: readers get to {promised_ratio:.6g} of the floor where it was promised (at least "
-        f"1 is needed), and learn {joint_ratio:.6g} of what they may about some weighted average.",
+        f"1 is needed), and {learnt} about some weighted average.",
         _PROTECT_AGAIN,
     )
 
@@ -97,6 +98,16 @@ def findings_on_check(
             "high",
             "The covariance of the published values is singular to working precision, so nothing can be certified.",
             _PROTECT_AGAIN,
+        )
+    if design.guarantee == "joint" and not design.lists_all_it_promised:
+        named = design.region.points if design.cover == "points" else None
+        count = design.promised if named is None else max(design.promised or 0, len(named))
+        yield Finding(
+            "sensitive-inputs-missing",
+            "high",
+            f"The joint promise was made for {count} sensitive inputs, but {len(design.sensitive)} are listed: they "
+            "are not all there, so it cannot be checked.",
+            "Ask its owner for the file that release.save wrote.",
         )
     bare = int(np.sum(np.any([reader.floors(points) <= 0 for reader in readers], axis=0)))
     if bare:
@@ -356,7 +367,7 @@ def promise_in_words(design: Design, points: Array) -> str:
     who = "no reader" if len(design.priors) == 1 else f"no reader, with any of the {len(design.priors)} priors,"
     promise = f"{who} can know f(s) better than {_floor_in_words(design, points)} {place}"
     if design.guarantee == "joint":
-        count = len(design.sensitive)
+        count = design.promised
         inputs = "at the sensitive input" if count == 1 else f"at the {count} sensitive inputs"
         several = "" if design.cover == "everywhere" else f" ({inputs})"
         promise += f", nor any weighted average of them{several} better than allowed"

@@ -23,9 +23,10 @@ from ..data import LARGEST_NUMBER
 from ..errors import FormatError, InputError
 
 FORMAT = "sfumato-release"
-VERSION = "5"
-#: Version 4 had other metadata, and texts where version 5 has findings; all else is the same.
-READABLE_VERSIONS = ("4", VERSION)
+VERSION = "6"
+#: Version 4 had other metadata, and texts for findings. Neither it nor version 5 says for how many sensitive inputs a
+#: promise was made, and what it rests on.
+READABLE_VERSIONS = ("4", "5", VERSION)
 #: A longer description is not read (16 MiB), nor are more bytes of arrays (64 GiB).
 LARGEST_HEADER, LARGEST_FILE = 16 << 20, 1 << 36
 
@@ -58,9 +59,13 @@ def digest_of(version: str, manifest: str, tensors: Tensors) -> str:
 
 
 def read_container(
-    path: str | os.PathLike[str], check_shapes: Callable[[dict[str, Any], Shapes], None]
+    path: str | os.PathLike[str], check_shapes: Callable[[str, dict[str, Any], Shapes], dict[str, Any]]
 ) -> tuple[dict[str, Any], Tensors]:
-    """The manifest and the arrays of a file; ``check_shapes`` may refuse before arrays are read."""
+    """The manifest and the arrays of a file.
+
+    ``check_shapes`` is told the version, and may refuse before arrays are read; it returns the manifest as the newest
+    version has it.
+    """
     with open(path, "rb") as opened:
         size, length = os.fstat(opened.fileno()).st_size, int.from_bytes(opened.read(8), "little")
     if size < 8 or not 2 <= length <= LARGEST_HEADER:
@@ -74,7 +79,9 @@ def read_container(
                     raise FormatError(f"the file's {name[:40]!r} is no array of float64 (F64), the only type it has.")
             if size > LARGEST_FILE:
                 raise FormatError(f"the file takes {size} bytes; at most {LARGEST_FILE} are read.")
-            check_shapes(manifest, {name: tuple(array.get_shape()) for name, array in slices.items()})
+            manifest = check_shapes(
+                version, manifest, {name: tuple(array.get_shape()) for name, array in slices.items()}
+            )
             tensors: Tensors = {name: file.get_tensor(name) for name in slices}
     except safetensors.SafetensorError as error:
         raise FormatError(f"the file was truncated or damaged, get it again ({str(error)[:200]}).") from error
@@ -96,7 +103,7 @@ def _described(metadata: dict[str, str] | None) -> tuple[str, dict[str, Any], st
     about = dict[str, Any](metadata) if before_version_5 else parsed(metadata[FORMAT], "description")
     version = about.get("version")
     if version not in READABLE_VERSIONS or before_version_5 != (version == "4"):
-        readable = " and ".join(map(repr, READABLE_VERSIONS))
+        readable = ", ".join(map(repr, READABLE_VERSIONS))
         raise FormatError(f"the file has version {version!r:.40}, but this sfumato reads versions {readable}.")
     if about.keys() - {"format"} != {"version", "manifest", "digest"}:
         raise FormatError("the file's metadata are not those of a sfumato release; it is damaged.")

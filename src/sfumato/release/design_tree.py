@@ -39,7 +39,7 @@ SMALLEST_WEIGHT = 1e-100
 #: The entries of the tree of a design.
 DESIGN_KEYS = (
     *("columns", "cover", "guarantee", "others", "output_names"),
-    *("prior", "region", "shift", "structure", "tolerance"),
+    *("prior", "promised", "region", "shift", "structure", "tolerance"),
 )
 
 #: What the tree of each kind of tolerance has in it.
@@ -57,6 +57,9 @@ MOST_CENTRES = 4096
 
 #: A file may have this many priors; each of them costs a reader an n × n problem.
 MOST_PRIORS = 64
+
+#: A joint promise about more sensitive inputs than this is none that anybody can check.
+MOST_SENSITIVE = 10**9
 
 #: The shapes that arrays must have; None is any length.
 Expected: TypeAlias = dict[str, tuple[int | None, ...]]
@@ -79,6 +82,7 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
         "others": [describe_prior(prior) for prior in design.others],
         "output_names": list(design.inputs.outputs) if design.inputs.outputs.numbered else None,
         "prior": describe_prior(design.prior),
+        "promised": design.promised,
         "region": design.region.to_tree(),
         "shift": design.noise.shift,
         "structure": design.structure,
@@ -197,6 +201,7 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
         structure=manifest["structure"],
         others=priors[1:],
         witness=None if witness is None else tuple(witness),
+        promised=check.whole(manifest["promised"], "the number of sensitive inputs", 0, MOST_SENSITIVE),
     )
     for prior in priors:
         counted = prior.kernel.count if isinstance(prior.kernel, OutputsKernel) else None

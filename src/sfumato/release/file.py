@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from importlib import metadata
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -28,8 +28,8 @@ from ..files import replacing
 from ..noise import of_prior
 from ..progress import Progress, progress
 from ..promise import SEVERITIES, Design, Finding
-from ..proof import Certificate
-from .container import Shapes, Tensors, container, read_container
+from ..proof import Certificate, Evidence
+from .container import VERSION, Shapes, Tensors, container, read_container
 from .design_tree import (
     DESIGN_KEYS,
     LONGEST_NAME,
@@ -153,14 +153,20 @@ def read_release(path: str | os.PathLike[str], rows: StoredInputs | None = None)
         raise FormatError(f"the parts of the file do not fit together, or are too large: {error}") from error
 
 
-def _check_shapes(manifest: dict[str, Any], shapes: Shapes) -> None:
-    """The arrays must be those that the manifest names, in shapes that belong together (None: any length)."""
+def _check_shapes(version: str, manifest: dict[str, Any], shapes: Shapes) -> dict[str, Any]:
+    """The manifest, as the newest version has it.
+
+    The arrays must be those that it names, in shapes that belong together (None: any length).
+    """
+    if version != VERSION:
+        manifest = _from_before(manifest, shapes)
     check.fields(manifest, "manifest", _MANIFEST_KEYS, ["row_files"])
     if "row_files" in manifest:
         stored = sum(file.rows for file in _row_files(manifest)), len(manifest["columns"])
         check_shapes(manifest, shapes, False, stored)
     else:
         check_shapes(manifest, shapes, True)
+    return manifest
 
 
 def _row_files(manifest: dict[str, Any]) -> list[RowFile]:
@@ -203,11 +209,10 @@ def _rows(manifest: dict[str, Any], tensors: Tensors, folder: Path, known: Store
 
 def _certificate(tree: Any, dimension: int) -> Certificate:
     """The certificate as the owner claims it."""
-    if isinstance(tree, dict) and "notes" in tree:
-        tree = _from_version_4(tree)
     check.fields(tree, "certificate", [part.name for part in fields(Certificate)])
     read: dict[str, Callable[[Any], Any]] = {
         "float": _claim,
+        "Evidence": _evidence,
         "Array": lambda value: np.array([_claim(number) for number in value]),
         "tuple[Finding, ...]": lambda value: tuple(_finding(entry) for entry in value),
         "tuple[str, ...]": lambda value: check.texts(value, "a list of the certificate", _LONGEST_TEXT),
@@ -223,6 +228,12 @@ def _certificate(tree: Any, dimension: int) -> Certificate:
     return Certificate(**values)
 
 
+def _evidence(value: Any) -> str:
+    if value not in get_args(Evidence):
+        check.wrong("the certificate's evidence", value, f"one of {', '.join(get_args(Evidence))}")
+    return str(value)
+
+
 def _finding(tree: Any) -> Finding:
     check.fields(tree, "finding", [part.name for part in fields(Finding)])
     check.texts([*tree.values()], "a finding", _LONGEST_TEXT)
@@ -233,6 +244,20 @@ def _finding(tree: Any) -> Finding:
 
 #: How version 4 began a note that a ledger alone could write; it was the code of that note.
 _ONE_BY_ONE = "PROTECTED ONE BY ONE"
+
+
+def _from_before(manifest: dict[str, Any], shapes: Shapes) -> dict[str, Any]:
+    """The manifest of a file of version 4 or 5: the promise is made for the inputs that it lists, and was searched."""
+    certificate = manifest.get("certificate")
+    if not isinstance(certificate, dict) or "promised" in manifest:
+        raise FormatError("the file's manifest is not that of its version; it is damaged.")
+    if "notes" in certificate:
+        certificate = _from_version_4(certificate)
+    sensitive = shapes.get("sensitive", (0,))[0]
+    return manifest | {
+        "promised": sensitive,
+        "certificate": certificate | {"evidence": "searched", "proved_share": 0.0},
+    }
 
 
 def _from_version_4(tree: dict[str, Any]) -> dict[str, Any]:

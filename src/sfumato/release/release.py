@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -62,12 +62,22 @@ _KNOWN_SEED = Finding(
     "Release again without unsafe_seed; do not publish this one.",
 )
 
-_FALSE_CLAIM = Finding(
-    "claims-more-than-proved",
-    "high",
-    "The release says that its certificate holds; computed again from the same release it does not.",
-    "Ask where it comes from; it was damaged or made by something else.",
-)
+
+def _false_claims(claimed: Certificate, found: Certificate) -> Iterator[Finding]:
+    """What a release says of itself and what is not ``found`` when it is computed again."""
+    code, remedy = "claims-more-than-proved", "Ask where it comes from; it was damaged or made by something else."
+    if claimed.holds and not found.holds:
+        text = "The release says that its certificate holds; computed again from the same release it does not."
+        yield Finding(code, "high", text, remedy)
+    elif claimed.evidence == "proved" != found.evidence:
+        text = "The release says that its promise is proved; computed again from the same release it could not be."
+        yield Finding(code, "medium", text, remedy)
+    if found.guarantee == "joint" and claimed.sensitive > found.sensitive:
+        text = (
+            f"The release says that its joint promise is about {claimed.sensitive} sensitive inputs; computed again "
+            f"from the same release it is about {found.sensitive}."
+        )
+        yield Finding(code, "high", text, remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +178,7 @@ class Release(WithDesign):
             found = certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)))
         claimed = self.certificate
         return found.with_findings(
-            *([_FALSE_CLAIM] if claimed.holds and not found.holds else []),
+            *_false_claims(claimed, found),
             *worse_than_found(claimed.findings, found.findings),
         )
 

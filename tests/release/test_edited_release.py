@@ -1,0 +1,116 @@
+"""A proved file that was edited certifies nothing that it does not keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gpytorch.kernels import MaternKernel
+
+import sfumato as sf
+from sfumato.release.container import container, read_container
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.0, 3.0, (60, 2))
+
+
+@pytest.fixture(scope="module")
+def proved(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Manifest and arrays of a release whose promise is proved over a square."""
+    kernel = MaternKernel(nu=2.5).double()
+    kernel.lengthscale = 0.6
+    mechanism = sf.protect(sf.Prior(kernel, noise=0.01), X, sf.Box([1, 1], [2, 2]), alpha=0.3, progress=False)
+    assert mechanism.certificate.evidence == "proved"
+    path = tmp_path_factory.mktemp("proved") / "proved.sfumato"
+    mechanism.release(np.sin(X[:, 0])).save(path)
+    return read_container(path, lambda version, manifest, shapes: manifest)
+
+
+def certified(path: Path, manifest: dict[str, Any], tensors: dict[str, Any]) -> sf.Certificate:
+    """What ``certify`` says of the file after its owner, or somebody else, has made it anew."""
+    path.write_bytes(container(manifest, tensors))
+    return sf.load(path).certify(progress=False)
+
+
+def high(certificate: sf.Certificate) -> set[str]:
+    return {one.code for one in certificate.findings if one.severity == "high"}
+
+
+def test_the_file_alone_proves_the_promise_again(tmp_path: Path, proved: Any) -> None:
+    found = certified(tmp_path / "same", *proved)
+    assert (found.holds, found.evidence, found.proved_share, found.verdict) == (True, "proved", 1.0, "publish")
+
+
+@pytest.mark.parametrize("share", [0.99, 0.9])
+def test_less_noise_is_found_out(tmp_path: Path, proved: Any, share: float) -> None:
+    manifest, tensors = proved
+    less = tensors | {"noise_factor": tensors["noise_factor"] * np.sqrt(share)}
+    found = certified(tmp_path / "less", manifest, less)
+    assert not found.holds
+    assert high(found) >= {"does-not-hold", "claims-more-than-proved"}
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+def test_a_proof_that_is_only_claimed_is_found_out(tmp_path: Path) -> None:
+    x = np.linspace(0.0, 3.0, 20)
+    prior = sf.Prior(MaternKernel(nu=2.5).double(), noise=0.01)
+    mechanism = sf.protect(prior, x, sf.Box(1, 2), floor=lambda at: 0.7 + 0.1 * at[:, 0] / 3.0, progress=False)
+    assert (mechanism.certificate.holds, mechanism.certificate.evidence) == (True, "searched")
+    mechanism.release(x).save(tmp_path / "searched")
+    manifest, tensors = read_container(tmp_path / "searched", lambda version, manifest, shapes: manifest)
+    claim = manifest["certificate"] | {"evidence": "proved", "proved_share": 1.0, "findings": []}
+    found = certified(tmp_path / "claimed", manifest | {"certificate": claim}, tensors)
+    assert (found.holds, found.evidence, found.verdict) == (True, "searched", "publish with care")
+    assert {one.code for one in found.findings if one.severity == "medium"} >= {"searched", "claims-more-than-proved"}
+
+
+def test_a_larger_region_is_found_out(tmp_path: Path, proved: Any) -> None:
+    manifest, tensors = proved
+    larger = manifest | {"region": manifest["region"] | {"upper": [2.1, 2.0]}}
+    found = certified(tmp_path / "larger", larger, tensors)
+    assert not found.holds
+    assert found.worst_input[0] > 2.0
+
+
+@pytest.mark.parametrize("edit", ["cut", "doubled", "moved out of the region"])
+def test_a_list_of_sensitive_inputs_that_was_cut_certifies_nothing(tmp_path: Path, proved: Any, edit: str) -> None:
+    manifest, tensors = proved
+    few, whole = tensors["sensitive"][:-1], len(tensors["sensitive"])
+    instead = {"cut": few[:0], "doubled": few[:1], "moved out of the region": np.array([[50.0, 50.0]])}[edit]
+    found = certified(tmp_path / "cut", manifest, tensors | {"sensitive": np.vstack([few, instead])})
+    assert not found.holds
+    assert found.joint_ratio == np.inf
+    assert ("sensitive-inputs-missing" in high(found)) == (edit == "cut")
+    assert f"at the {whole} sensitive inputs" in found.promise
+
+
+def test_a_smaller_list_promises_what_it_lists_and_says_that_more_was_claimed(tmp_path: Path, proved: Any) -> None:
+    manifest, tensors = proved
+    few, whole = tensors["sensitive"][:-3], len(tensors["sensitive"])
+    found = certified(tmp_path / "fewer", manifest | {"promised": len(few)}, tensors | {"sensitive": few})
+    assert f"at the {len(few)} sensitive inputs" in found.promise
+    assert high(found) == {"claims-more-than-proved"}
+    assert f"about {whole} sensitive inputs" in " ".join(one.text for one in found.findings)
+    honest = {**manifest["certificate"], "sensitive": len(few)}
+    found = certified(
+        tmp_path / "honest", {**manifest, "promised": len(few), "certificate": honest}, tensors | {"sensitive": few}
+    )
+    assert (found.evidence, found.verdict) == ("proved", "publish")
+    assert f"at the {len(few)} sensitive inputs" in found.promise
+
+
+def test_a_named_point_that_is_left_out_certifies_nothing(tmp_path: Path) -> None:
+    kernel = MaternKernel(nu=2.5).double()
+    mechanism = sf.protect(
+        sf.Prior(kernel, noise=0.01), X, sf.Points([[1.0, 1.0], [2.0, 2.0]]), alpha=0.3, progress=False
+    )
+    assert mechanism.certificate.evidence == "proved"
+    mechanism.release(X[:, 0]).save(tmp_path / "points")
+    manifest, tensors = read_container(tmp_path / "points", lambda version, manifest, shapes: manifest)
+    one = tensors | {"sensitive": tensors["sensitive"][:1]}
+    for promised in (1, 2):
+        found = certified(tmp_path / "one", manifest | {"promised": promised}, one)
+        assert not found.holds
+        assert "sensitive-inputs-missing" in high(found)
