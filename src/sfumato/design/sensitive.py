@@ -27,11 +27,12 @@ GREEDY_LIMIT = 128
 #: ``cover="greedy"`` gives up beyond this many.
 GREEDY_MOST = 512
 
-#: The ε of the greedy covers that are compared: a coarse one must be held tighter, a fine one asks for more.
-EPSILONS = (0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
+#: Greedy covers between these ε are compared, of so many sizes: a coarse one must be held tighter, a fine one asks for
+#: more. The best of them by a rough noise are compared by their own, where there are few rows.
+COARSEST, FINEST, SIZES, COMPARED, FEW_ROWS = 0.3, 0.01, 20, 4, 400
 
 #: The ε that decides whether a region can be covered greedily; it is taken where covers cannot be compared quickly.
-EPSILON, FEW_ROWS = 0.05, 400
+EPSILON = 0.05
 
 #: How many inputs of the region are probed: of one column so many for each output; else at least, at most, and as many
 #: as ``PROBES_TIMES_ROWS`` over the number of rows.
@@ -145,7 +146,7 @@ class Candidates:
         """``sensitive`` and those of ``points`` that fall short most, far apart from each other."""
         chosen = points[far_apart(self.problem.prior, points, learnt, ADDED_AT_ONCE)]
         if self.problem.joint:
-            return self._independent(np.vstack([sensitive, chosen]), EPSILONS[-1] ** 2)
+            return self._independent(np.vstack([sensitive, chosen]), FINEST**2)
         both = self.solver.back_end.admissible(np.vstack([sensitive, chosen])) + 0.0
         _, first = np.unique(both, axis=0, return_index=True)
         return np.asarray(both[np.sort(first)])
@@ -169,32 +170,37 @@ class Candidates:
         return independent_points(self.solver, self.solver.back_end.admissible(points), threshold or self.threshold)
 
     def _greedy(self, insist: bool) -> Array | None:
-        """The greedy cover with the ε that needs the least noise; None where it would need too many inputs."""
-        points = self.solver.back_end.admissible(self.points[:: -(-len(self.points) // MATRIX_CANDIDATES)])
-        pivots = greedy_order(self.problem.prior, points, EPSILONS[-1], GREEDY_MOST if insist else GREEDY_LIMIT)
-        reached = [epsilon for epsilon in EPSILONS if pivots.largest[-1] <= epsilon**2]
-        if not insist and EPSILON not in reached:
-            return None
-        if not reached:
+        """The greedy cover, of any size, that needs the least noise; None where it would need too many inputs."""
+        # evenly spread: what is thinned out of a denser set is not
+        spread = self.problem.region.probes(MATRIX_CANDIDATES, self.problem.inputs)
+        points = self.solver.back_end.admissible(spread)
+        pivots = greedy_order(self.problem.prior, points, FINEST, GREEDY_MOST if insist else GREEDY_LIMIT)
+        if pivots.largest[-1] > (COARSEST if insist else EPSILON) ** 2:
+            if not insist:
+                return None
             raise InputError(
                 f"cover is 'greedy', which would need more than {GREEDY_MOST} sensitive inputs for this region and "
                 'kernel; use cover="exchange" or "auto".'
             )
-        sizes = {epsilon: len(pivots.prefix(epsilon**2)) for epsilon in reached}
-        covers = {size: self._independent(points[pivots.order[:size]]) for size in sorted(set(sizes.values()))}
-        costs = {size: self._cost(self.solver.program(cover)) for size, cover in covers.items()}
-        if any(cost is None for cost in costs.values()):
-            return covers[sizes.get(EPSILON, sizes[reached[-1]])]
-        return covers[min(costs, key=lambda size: costs[size] or 0.0)]
+        smallest, largest = len(pivots.prefix(COARSEST**2)), len(pivots.order)
+        sizes = np.unique(np.round(np.geomspace(smallest, largest, SIZES)).astype(int))
+        covers = {int(size): self._independent(points[pivots.order[:size]]) for size in sizes}
+        programs = {size: self.solver.program(cover) for size, cover in covers.items()}
+        few = len(self.problem.inputs) <= FEW_ROWS
+        if next(iter(programs.values())).is_well_conditioned:
+            costs = {size: program.rough_cost(self.rough_tightening(program)) for size, program in programs.items()}
+            best = sorted(costs, key=lambda size: costs[size])[: COMPARED if few else 1]
+        else:
+            best = list(covers)[:: -(-len(covers) // COMPARED)] if few else [len(pivots.prefix(EPSILON**2))]
+            covers |= {size: self._independent(points[pivots.order[:size]]) for size in best}
+        if len(best) == 1:
+            return covers[best[0]]
+        return covers[min(best, key=lambda size: self._cost(self.solver.program(covers[size])))]
 
-    def _cost(self, program: Program) -> float | None:
-        """About what the noise costs when the inputs of ``program`` are held as tight as the probes need it."""
-        if len(self.problem.inputs) <= FEW_ROWS:
-            needed = self._tightening(lambda t: self.solver.learnt(program.solve(t).noise, self.probes))
-            return self.solver.objective(program.solve(needed).noise)
-        if not program.is_well_conditioned:
-            return None
-        return program.rough_cost(self.rough_tightening(program))
+    def _cost(self, program: Program) -> float:
+        """What the noise costs when the inputs of ``program`` are held as tight as the probes need it."""
+        needed = self._tightening(lambda t: self.solver.learnt(program.solve(t).noise, self.probes))
+        return self.solver.objective(program.solve(needed).noise)
 
     def rough_tightening(self, program: Program) -> float:
         """About how tight the inputs of a well-conditioned program must be held."""

@@ -36,7 +36,7 @@ NUMBERS_AT_ONCE, COEFFICIENTS_AT_ONCE = 20_000_000, 8_000_000
 MOST_NODES, MOST_BOXES = 4096, 200_000
 
 #: A proof may solve with M for as many columns as it has rows, this often; and for at least as many columns.
-MOST_SOLVES, LEAST_SOLVES = 100, 200_000
+MOST_SOLVES, LEAST_SOLVES = 100, 500_000
 
 
 #: Why a part of a region is not proved: inputs fall short, the floor or the kernel is not known between inputs, too
