@@ -4,10 +4,20 @@ It takes a published design and nothing else. It gives a certificate, the inputs
 bounds on the noise that the promise needs.
 """
 
-from .certificate import Certificate, Evidence, Examination, certify, examine, examine_sums, examine_together
+from .certificate import (
+    Certificate,
+    Evidence,
+    Examination,
+    certify,
+    examine,
+    examine_sums,
+    examine_together,
+    knowledge_of,
+)
 from .findings import SAME_FLOOR, findings_on_design, floor_range, free_columns, learnt_inside, look_alike, one_by_one
+from .knowledge import Knowledge
 from .optimality import objective
-from .region import Pieces
+from .region import Looked, Pieces, Proof, Prover, pieces_of
 from .roundoff import FACTORED, TOLERANCE
 from .search import inputs_to_look_at
 from .sums import (

@@ -232,6 +232,15 @@ def certify(
     return examine(design, device).certificate()
 
 
+def knowledge_of(design: Design) -> list[Knowledge]:
+    """What a reader knows from ``design``, for each of its priors."""
+    readers = [Reader(prior) for prior in design.priors]
+    if not design.noise.compressed:
+        return [ExactKnowledge(design, reader, design.noise) for reader in readers]
+    summary = summary_of(design, Here(), None, lambda rows: None)
+    return [KnowledgeFromSums(design, reader, summary, place) for place, reader in enumerate(readers)]
+
+
 def examine(design: Design, device: str | None = None, needed: Sequence[Pieces] | None = None) -> Examination:
     """What can be said of the promise of ``design``.
 

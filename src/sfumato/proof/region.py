@@ -70,22 +70,36 @@ class Pieces:
 
 
 @dataclass(frozen=True, eq=False)
+class Looked:
+    """Some patches with one grid (None: single inputs), and what was found out about them.
+
+    ``places`` are the worst inputs that were seen in each, ``learnt`` what is explained there as a share of what may
+    be, ``most`` the same from above. What is not ``proved`` is among patches that were looked at later, or left open.
+    """
+
+    patches: Boxes
+    grid: Grid | None
+    proved: Mask
+    places: Array
+    learnt: Array
+    most: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Proof:
     """What could be proved of the floor over a region.
 
     Guarantee: at every input of the region that lies in none of the boxes ``open`` the reader's standard deviation is
     at least the floor, round-off counted. ``short`` are inputs where it is less, or where so little is left that
-    nothing was proved, with ``learnt``: what is explained there as a share of what may be. ``places`` are the worst
-    inputs that were seen in each patch, ``seen`` what is explained there. ``nodes`` says how many inputs were solved
-    for, ``reasons`` why a part is open.
+    nothing was proved, with ``learnt``: what is explained there as a share of what may be. ``looked`` are the patches,
+    in the order in which they were looked at. ``nodes`` says how many inputs were solved for, ``reasons`` why a part
+    is open.
     """
 
     open: Pieces
     short: Array
     learnt: Array
-    places: Array
-    seen: Array
-    patches: Boxes
+    looked: tuple[Looked, ...]
     nodes: int
     reasons: tuple[Reason, ...] = ()
 
@@ -96,8 +110,11 @@ class Proof:
 
     def worst(self, count: int) -> Array:
         """Up to ``count`` of the inputs that were seen, the worst of all patches."""
-        order = np.argsort(-self.seen, kind="stable")[:count]
-        return np.asarray(np.vstack([self.places[order], self.short[:count]]))
+        if not self.looked:
+            return self.short[:count]
+        places = np.vstack([one.places for one in self.looked])
+        order = np.argsort(-np.concatenate([one.learnt for one in self.looked]), kind="stable")[:count]
+        return np.asarray(np.vstack([places[order], self.short[:count]]))
 
 
 def pieces_of(design: Design) -> Pieces | None:
@@ -159,7 +176,7 @@ class Prover:
         self.nodes = 0
         self.open: list[Pieces] = []
         self.short: list[tuple[Array, Array]] = []
-        self.seen: list[tuple[Array, Array, Boxes]] = []
+        self.looked: list[Looked] = []
         self.reasons: list[Reason] = []
 
     def prove(self, pieces: Pieces) -> Proof:
@@ -182,12 +199,7 @@ class Prover:
             Pieces.joined([pieces[:0], *self.open]),
             np.vstack([nothing, *(places for places, _ in self.short)]),
             np.concatenate([np.zeros(0), *(learnt for _, learnt in self.short)]),
-            np.vstack([nothing, *(places for places, _, _ in self.seen)]),
-            np.concatenate([np.zeros(0), *(learnt for _, learnt, _ in self.seen)]),
-            Boxes(
-                np.vstack([nothing, *(boxes.lower for _, _, boxes in self.seen)]),
-                np.vstack([nothing, *(boxes.upper for _, _, boxes in self.seen)]),
-            ),
+            tuple(self.looked),
             self.nodes,
             tuple(dict.fromkeys(self.reasons)),
         )
@@ -199,11 +211,12 @@ class Prover:
     def _at_points(self, points: Pieces) -> list[_Live]:
         """Boxes of one input each: nothing lies between."""
         places = points.boxes.lower
-        failed = np.flatnonzero(self.knowledge.floor_ratios(places) < 1.0)
-        self.seen.append((places, self.knowledge.learnt(places), points.boxes))
+        kept, learnt = self.knowledge.floor_ratios(places) >= 1.0, self.knowledge.learnt(places)
+        self.looked.append(Looked(points.boxes, None, kept, places, learnt, learnt))
+        failed = np.flatnonzero(~kept)
         if failed.size:
             self._leave(points[failed], "short")
-            self.short.append((places[failed], self.knowledge.learnt(places[failed])))
+            self.short.append((places[failed], learnt[failed]))
         return []
 
     def _at(self, live: _Live, closeness: float, last: bool) -> list[_Live]:
@@ -225,7 +238,7 @@ class Prover:
         again: list[_Live] = []
         for patches in self._patches(group, grid):
             seen = self._look(patches)
-            self.seen.append((seen.places, seen.learnt, seen.pieces.boxes))
+            self.looked.append(Looked(seen.pieces.boxes, grid, seen.proved, seen.places, seen.learnt, seen.most))
             ends = ~seen.proved & ((seen.least > 1.0) | last)
             if np.any(ends):
                 end = np.flatnonzero(ends)

@@ -115,6 +115,7 @@ def colour_bar(ax: Axes, drawn: Any, label: str) -> None:
     bar = ax.figure.colorbar(drawn, cax=ax.inset_axes((1.03, 0.0, 0.045, 1.0)))
     bar.set_label(label)
     bar.ax.yaxis.set_major_locator(MaxNLocator(7))
+    bar.ax.yaxis.set_major_formatter(ScalarFormatter(useOffset=False))
     bar.outline.set_visible(False)
 
 
