@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from sfumato.design.search import greedy_order
 
 import sfumato as sf
 from sfumato.data.inputs import as_inputs
+from sfumato.design.sensitive import greedy_order
 from sfumato.linalg.subspace import FeasibleSubspace, SubspaceResult
 from sfumato.linalg.tensors import as_array, as_tensor
 from sfumato.programs.joint import explaining_root
