@@ -195,7 +195,7 @@ class _Loop:
         """The joint promise: tighten, or add what falls well short, until all is proved and little is to spare."""
         cover, sensitive = candidates.stand_ins(self.cover)
         program, best = self.solver.program(sensitive), None
-        t, high = self._first_tightening(program, candidates, loosest), loosest
+        t, high = min(loosest, candidates.tightening(program)), loosest
         solution: Solution | None = None
         for _ in range(MOST_DESIGNS):
             solution = program.solve(t, solution)
@@ -235,11 +235,6 @@ class _Loop:
         if best is None:
             raise self._hopeless()
         return best
-
-    def _first_tightening(self, program: Program, candidates: Candidates, loosest: float) -> float:
-        if not program.is_well_conditioned:
-            return loosest
-        return min(loosest, candidates.rough_tightening(program))
 
     def _cut(self, candidates: Candidates, limit: float) -> Attempt:
         """Cutting planes: the least noise for some inputs, then for those that fall short under it too, and so on."""

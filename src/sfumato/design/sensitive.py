@@ -172,7 +172,8 @@ class Candidates:
     def _greedy(self, insist: bool) -> Array | None:
         """The greedy cover, of any size, that needs the least noise; None where it would need too many inputs."""
         # evenly spread: what is thinned out of a denser set is not
-        spread = self.problem.region.probes(MATRIX_CANDIDATES, self.problem.inputs)
+        count = MATRIX_CANDIDATES if self.problem.inputs.features > 1 else PROBES_IN_ONE_COLUMN
+        spread = self.problem.region.probes(count, self.problem.inputs)
         points = self.solver.back_end.admissible(spread)
         pivots = greedy_order(self.problem.prior, points, FINEST, GREEDY_MOST if insist else GREEDY_LIMIT)
         if pivots.largest[-1] > (COARSEST if insist else EPSILON) ** 2:
@@ -199,11 +200,16 @@ class Candidates:
 
     def _cost(self, program: Program) -> float:
         """What the noise costs when the inputs of ``program`` are held as tight as the probes need it."""
-        needed = self._tightening(lambda t: self.solver.learnt(program.solve(t).noise, self.probes))
-        return self.solver.objective(program.solve(needed).noise)
+        return self.solver.objective(program.solve(self.tightening(program)).noise)
+
+    def tightening(self, program: Program) -> float:
+        """About how tight the inputs of ``program`` must be held, as far as that can be said quickly."""
+        if len(self.problem.inputs) <= FEW_ROWS:
+            return self._tightening(lambda t: self.solver.learnt(program.solve(t).noise, self.probes))
+        return self.rough_tightening(program) if program.is_well_conditioned else 1.0
 
     def rough_tightening(self, program: Program) -> float:
-        """About how tight the inputs of a well-conditioned program must be held."""
+        """About how tight the inputs of a well-conditioned program must be held, by its rough noise."""
         return self._tightening(lambda t: program.roughly_learnt(t, self.probes))
 
     def _tightening(self, learnt_at: Callable[[float], Array]) -> float:
