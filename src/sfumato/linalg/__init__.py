@@ -16,6 +16,7 @@ from .hankel import (
     total_mass,
 )
 from .interpolation import (
+    BernsteinMaps,
     halves,
     interpolation_nodes,
     interpolation_weights,

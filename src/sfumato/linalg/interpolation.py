@@ -8,25 +8,58 @@ and the largest of its Bernstein coefficients on a box, and is equal to those at
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import UNIT, Array
+
+
+#: Polynomials are looked at in this many times as many places as their degree, to bound them everywhere.
+PLACES_A_DEGREE = 64
 
 
 @cache
 def interpolation_nodes(degree: int) -> Array:
-    """The ``degree`` + 1 nodes on [−1, 1], from left to right."""
+    """The ``degree`` + 1 nodes on [−1, 1], from left to right; the middle for a constant."""
+    if degree == 0:
+        return np.zeros(1)
     places = -np.cos(np.pi * np.arange(degree + 1) / degree)
     # symmetric to the last bit, so that neighbouring boxes share their nodes
     return np.asarray((places - places[::-1]) / 2.0)
 
 
+@cache
 def lebesgue(degree: int) -> float:
-    """A bound for the largest sum of the absolute weights of an interpolation (Ehlich and Zeller 1966)."""
-    return 1.0 if degree == 1 else 1.0 + 2.0 / math.pi * math.log(degree)
+    """A bound for the largest sum of the absolute weights of an interpolation."""
+    if degree < 2:
+        return 1.0
+    own = interpolation_nodes(degree)
+    # between two nodes the sum is a polynomial
+    ends = zip(own[: degree // 2 + 1], own[1:], strict=False)
+    return max(
+        _largest(lambda x: np.sum(np.abs(interpolation_weights(degree, x)), axis=1), degree, low, high)
+        for low, high in ends
+    )
+
+
+@cache
+def _node_product(degree: int) -> float:
+    """A bound for ``Π|x − x_j|`` on [−1, 1]."""
+    if degree % 2:
+        return 2.0 ** (1 - degree)
+    own = interpolation_nodes(degree)
+    return _largest(lambda x: np.abs(np.prod(np.subtract.outer(x, own), axis=1)), degree + 1, -1.0, 1.0)
+
+
+def _largest(of: Callable[[Array], Array], degree: int, low: float, high: float) -> float:
+    """A bound for a polynomial on an interval, from its values at some places (Ehlich and Zeller 1964)."""
+    count = PLACES_A_DEGREE * degree
+    places = np.cos(np.pi * (np.arange(count) + 0.5) / count)
+    values = of(low + (high - low) * (places + 1.0) / 2.0)
+    return float(np.max(values)) / math.cos(math.pi * degree / (2.0 * count)) * (1.0 + 1e-12)
 
 
 def smooth_error(degree: int, half: float, derivative: float) -> float:
@@ -36,7 +69,7 @@ def smooth_error(degree: int, half: float, derivative: float) -> float:
     holds for functions with values in any Hilbert space, so for standard deviations of random functions.
     """
     order = degree + 1
-    return derivative * half**order * 2.0 ** (1 - degree) / math.factorial(order)
+    return derivative * half**order * _node_product(degree) / math.factorial(order)
 
 
 def interpolation_weights(degree: int, places: Array) -> Array:
@@ -53,59 +86,86 @@ def interpolation_weights(degree: int, places: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
-    """Bernstein coefficients on ``count`` equal parts of [−1, 1] of ``w(x)ᵀ C w(x)``, as linear maps of C.
+class BernsteinMaps:
+    """Bernstein coefficients on equal parts of [−1, 1], as linear maps of what a polynomial is given by.
 
-    ``maps[part]`` takes the entries of C, (degree + 1)², to the 2·degree + 1 coefficients. ``growth`` is the largest
-    sum of absolute entries of a row: errors of C are amplified by no more.
+    ``maps[part]`` takes the given numbers to the coefficients. ``growth`` is a bound for the sum of absolute entries of
+    a row: errors of the numbers are amplified by no more. Entries are wrong by at most ``rounding`` of that.
     """
 
-    degree: int
-    count: int
     maps: Array
     growth: float
+    rounding: float
+
+    @property
+    def flat(self) -> Array:
+        """All parts below each other."""
+        return self.maps.reshape(-1, self.maps.shape[-1])
 
 
 @cache
-def quadratic(degree: int, count: int) -> Quadratic:
-    """The maps for interpolations of this degree and this many parts of [−1, 1]."""
-    most = 2 * degree
-    inner = interpolation_nodes(most)
-    to_bernstein = _inverse(_bernstein(most, (inner + 1.0) / 2.0))
-    parts = []
-    for part in range(count):
-        places = -1.0 + (2.0 * part + 1.0 + inner) / count
-        w = interpolation_weights(degree, places)
-        values = w[:, :, None] * w[:, None, :]
-        parts.append(to_bernstein @ values.reshape(most + 1, -1))
-    maps = np.stack(parts)
-    return Quadratic(degree, count, maps, float(np.max(np.sum(np.abs(maps), axis=2))))
+def quadratic(degree: int, count: int) -> BernsteinMaps:
+    """For ``w(x)ᵀ C w(x)`` with the weights w of an interpolation: the entries of C to 2·degree + 1 coefficients."""
+    product = _bernstein_product(degree)
+    signed, absolute = (
+        np.stack([np.einsum("kij,pi,qj->kpq", product, one, one) for one in own]) for own in _weights(degree, count)
+    )
+    growth = float(np.max(np.sum(absolute, axis=(2, 3))))
+    return BernsteinMaps(signed.reshape(count, 2 * degree + 1, -1), growth, 16.0 * degree * UNIT)
 
 
 @cache
-def values_to_bernstein(degree: int, count: int) -> Array:
-    """The same for a polynomial of degree 2·``degree`` from its values at the nodes of that degree."""
-    most = 2 * degree
-    inner = interpolation_nodes(most)
-    to_bernstein = _inverse(_bernstein(most, (inner + 1.0) / 2.0))
-    places = [-1.0 + (2.0 * part + 1.0 + inner) / count for part in range(count)]
-    return np.stack([to_bernstein @ interpolation_weights(most, part) for part in places])
+def values_to_bernstein(degree: int, count: int, raised: int) -> BernsteinMaps:
+    """For a polynomial with given values at nodes: to the coefficients of the degree ``raised`` that it has as well."""
+    signed, absolute = _weights(degree, count)
+    more = raised - degree
+    elevation = np.zeros((raised + 1, degree + 1))
+    for k in range(raised + 1):
+        for i in range(max(0, k - more), min(degree, k) + 1):
+            elevation[k, i] = math.comb(degree, i) * math.comb(more, k - i) / math.comb(raised, k)
+    growth = float(np.max(np.sum(elevation @ absolute.swapaxes(1, 2), axis=2)))
+    return BernsteinMaps(elevation @ signed.swapaxes(1, 2), growth, 16.0 * max(degree, 1) * UNIT)
 
 
-def _bernstein(degree: int, places: Array) -> Array:
-    """The Bernstein polynomials of this degree (columns) at ``places`` of [0, 1] (rows)."""
-    numbers = np.arange(degree + 1)
-    counts = np.array([math.comb(degree, k) for k in numbers], dtype=np.float64)
-    return np.asarray(counts * places[:, None] ** numbers * (1.0 - places[:, None]) ** (degree - numbers))
+@cache
+def _weights(degree: int, count: int) -> tuple[Array, Array]:
+    """The weights of nodes on parts of [−1, 1] in Bernstein coefficients (parts × nodes × coefficients).
+
+    They are products of linear functions, and are multiplied so. With them comes the same of the absolute values of
+    the factors' coefficients: round-off is a share of that, two roundings for each factor and two for each sum.
+    """
+    own = interpolation_nodes(degree)
+    ends = -1.0 + 2.0 * np.arange(count + 1) / count
+    signed = np.ones((count, degree + 1, 1))
+    absolute = np.ones((count, degree + 1, 1))
+    for other in range(1, degree + 1):
+        # node i is missing from its own product: it takes the last factor's place
+        skipped = np.where(np.arange(degree + 1) == other, own[0], own[other])
+        skipped = np.where(np.arange(degree + 1) == 0, own[other], skipped)
+        low = (ends[:-1, None] - skipped) / (own - skipped)
+        high = (ends[1:, None] - skipped) / (own - skipped)
+        signed, absolute = _times(signed, low, high), _times(absolute, np.abs(low), np.abs(high))
+    return signed, absolute
 
 
-def _inverse(matrix: Array) -> Array:
-    """The inverse, refined in the longest floats there are until its residual is round-off (Newton)."""
-    exact = matrix.astype(np.longdouble)
-    found = np.linalg.inv(matrix).astype(np.longdouble)
-    for _ in range(2):
-        found = found + found @ (np.eye(len(matrix)) - exact @ found)
-    return np.asarray(found, dtype=np.float64)
+def _times(coefficients: Array, low: Array, high: Array) -> Array:
+    """Bernstein coefficients of the product with linear functions that are ``low`` and ``high`` at the ends."""
+    order = coefficients.shape[-1]
+    raised = np.zeros((*coefficients.shape[:-1], order + 1))
+    rank = np.arange(1, order + 1) / order
+    raised[..., :-1] += coefficients * low[..., None] * rank[::-1]
+    raised[..., 1:] += coefficients * high[..., None] * rank
+    return raised
+
+
+@cache
+def _bernstein_product(degree: int) -> Array:
+    """The coefficients of a product (k) from those of its factors (i, j): all of them are positive."""
+    found = np.zeros((2 * degree + 1, degree + 1, degree + 1))
+    for i in range(degree + 1):
+        for j in range(degree + 1):
+            found[i + j, i, j] = math.comb(degree, i) * math.comb(degree, j) / math.comb(2 * degree, i + j)
+    return found
 
 
 def halves(coefficients: Array, axis: int) -> tuple[Array, Array]:

@@ -10,78 +10,101 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
-import scipy.special
 from gpytorch.kernels import Kernel
 
 from ..arrays import Array
 from ..errors import InputError
 from .functionals import Derivative, Value
-from .kernel_terms import Leaf, ProductTerm, kernel_terms
+from .kernel_terms import RADIAL, Leaf, ProductTerm, kernel_terms
 from .outputs import OutputsKernel
 from .trees import describe_kernel
 
 #: Derivatives up to this order are asked for.
 MOST_DERIVATIVES = 10
 
-#: Kernels whose functions are polynomials.
-POLYNOMIALS = ("linear", "polynomial")
-
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One independent part of f along a column: a stationary process times a polynomial.
+    """One independent part of f along a column: a stationary process times a polynomial that is independent of it.
 
     ``moments`` are the even spectral moments of the process, infinite where it has no such derivative. The polynomial
     is ``Σ_j c_j (x − c)^j`` around any place c of the box; ``coefficients`` are bounds of the norms of the c_j.
+    The process is uncorrelated with itself a step δ away by a share of at most ``rough·δ + bend·δ²/2``. ``still`` says
+    that nothing depends on where the box is, in any column.
     """
 
     moments: Array
     coefficients: tuple[float, ...] = (1.0,)
+    rough: float = 0.0
+    bend: float = 0.0
+    still: bool = True
 
     @property
     def degree(self) -> int | None:
         """Of the polynomial, where the part is nothing else; None else."""
         return len(self.coefficients) - 1 if np.all(self.moments[1:] == 0.0) else None
 
-    def derivative(self, order: int, half: float) -> float:
-        """A bound for the standard deviation of the derivative of this order, ``half`` around the place c."""
+    def derivative(self, order: int) -> float:
+        """A bound for the standard deviation of the derivative of this order at any place of the box."""
         total = 0.0
-        for power, size in enumerate(self.coefficients):
-            for taken in range(min(power, order) + 1):
-                own = math.comb(order, taken) * math.perm(power, taken) * half ** (power - taken)
-                total += size * own * math.sqrt(self.moments[order - taken])
+        for taken, size in enumerate(self.coefficients[: order + 1]):
+            moment = float(self.moments[order - taken])
+            if size > 0.0 and moment > 0.0:
+                total += math.perm(order, taken) * size * math.sqrt(moment)
         return total
+
+    def step(self, gap: float) -> float:
+        """A bound for the standard deviation of f(x) − f(x + δ) for any |δ| ≤ ``gap`` that stays in the box."""
+        most, moved = math.sqrt(float(self.moments[0])), 2.0 * gap * (self.rough + self.bend * gap / 2.0)
+        lifted = sum(size * gap**power for power, size in enumerate(self.coefficients) if power)
+        return most * (math.sqrt(moved) * self.coefficients[0] + lifted)
+
+    def times(self, other: Part) -> Part:
+        """The product with another part that is independent of it."""
+        return Part(
+            _of_sum(self.moments, other.moments),
+            tuple(np.convolve(self.coefficients, other.coefficients).tolist()),
+            self.rough + other.rough,
+            self.bend + other.bend,
+            self.still and other.still,
+        )
+
+    def scaled(self, variance: float) -> Part:
+        return replace(self, moments=variance * self.moments)
 
 
 @dataclass(frozen=True, eq=False)
 class AlongColumn:
-    """f along one column, everything else fixed: a sum of independent parts."""
+    """f along one column, everything else fixed: a sum of parts whose variances, and all others, add up at most."""
 
     parts: tuple[Part, ...]
 
-    def derivative(self, order: int, half: float) -> float:
-        """A bound for std(f^(order)) within ``half`` of any place of the box; infinite where f has none."""
+    def derivative(self, order: int) -> float:
+        """A bound for std(f^(order)) at any place of the box; infinite where f has none."""
         if order > MOST_DERIVATIVES:
             return math.inf
-        return math.sqrt(sum(part.derivative(order, half) ** 2 for part in self.parts))
+        return math.sqrt(sum(part.derivative(order) ** 2 for part in self.parts))
+
+    def step(self, gap: float) -> float:
+        """A bound for std(f(x) − f(x + δ)), |δ| ≤ ``gap``."""
+        return math.sqrt(sum(part.step(gap) ** 2 for part in self.parts))
 
     def is_stationary_but_for(self, degree: int) -> bool:
-        """Whether all that is not stationary is a polynomial of at most this degree."""
-        return all(
-            len(part.coefficients) == 1 or (part.degree is not None and part.degree <= degree) for part in self.parts
-        )
+        """Whether all that depends on where the box is are polynomials of at most this degree."""
+        return all(part.still or (part.degree is not None and part.degree <= degree) for part in self.parts)
 
     @property
     def is_stationary(self) -> bool:
-        return all(len(part.coefficients) == 1 for part in self.parts)
+        return all(part.still for part in self.parts)
 
     @property
     def variance_degree(self) -> int:
         """The degree of the polynomial that the variance of f is along the line."""
-        return 2 * max(len(part.coefficients) - 1 for part in self.parts)
+        return 2 * max((len(part.coefficients) - 1 for part in self.parts), default=0)
 
 
 def along_column(kernel: Kernel, column: int, output: int | None, lower: Array, upper: Array) -> AlongColumn | None:
@@ -89,190 +112,231 @@ def along_column(kernel: Kernel, column: int, output: int | None, lower: Array, 
 
     ``output`` is the number of the output that f is, where the kernel is one of several.
     """
+    line = _Line(column, np.maximum(np.abs(lower), np.abs(upper)))
     try:
         if isinstance(kernel, OutputsKernel):
-            return None if output is None else _along_of_output(kernel, column, output, lower, upper)
-        parts = [_part(term, column, None, lower, upper) for term in _terms(kernel, len(lower))]
+            parts = None if output is None else _of_output(kernel, output, line)
+        else:
+            parts = _of_kernel(kernel, None, line)
     except InputError:
         return None
-    return AlongColumn(tuple(part for part in parts if part is not None)) if None not in parts else None
+    return None if parts is None else AlongColumn(tuple(parts))
 
 
-def _terms(kernel: Kernel, columns: int) -> list[ProductTerm]:
-    return kernel_terms(describe_kernel(kernel), range(columns))
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """Along ``column``, in a box that reaches so far from 0 in each column."""
+
+    column: int
+    reach: Array
 
 
-def _along_of_output(kernel: OutputsKernel, column: int, output: int, lower: Array, upper: Array) -> AlongColumn | None:
+def _of_output(kernel: OutputsKernel, output: int, line: _Line) -> list[Part] | None:
     """An output is a sum over independent terms; of several entries of one term the norms add up."""
     found: list[Part] = []
     for term in kernel.terms:
-        own = [(place, part) for place, (number, part) in enumerate(term.entries) if number == output]
+        own = [(place, functional) for place, (number, functional) in enumerate(term.entries) if number == output]
         for place, functional in own:
             if not isinstance(functional, (Value, Derivative)):
                 return None
             by = functional.column if isinstance(functional, Derivative) else None
+            parts = _of_kernel(term.kernel, by, line)  # type: ignore[arg-type]
+            if parts is None:
+                return None
             weight = len(own) * float(np.sum(term.mixing[place] ** 2))
-            for one in _terms(term.kernel, len(lower)):
-                part = _part(one, column, by, lower, upper)  # type: ignore[arg-type]
-                if part is None:
-                    return None
-                found.append(Part(weight * part.moments, part.coefficients))
-    return AlongColumn(tuple(found))
+            found += [part.scaled(weight) for part in parts]
+    return found
 
 
-def _part(term: ProductTerm, column: int, by: int | None, lower: Array, upper: Array) -> Part | None:
-    """A product of kernels along ``column``; with ``by`` its derivative by that column."""
-    if any(len(set(leaf.columns)) < len(leaf.columns) for leaf in term.leaves):
-        return None
-    stationary = [leaf for leaf in term.leaves if leaf.kind not in POLYNOMIALS]
-    others = [leaf for leaf in term.leaves if leaf.kind in POLYNOMIALS]
-    along = [_moments(leaf, column) for leaf in stationary]
-    if any(one is None for one in along):
-        return None
-    known: list[Array] = [one for one in along if one is not None]
-    coefficients = np.ones(1)
-    for leaf in others:
-        coefficients = np.convolve(coefficients, _polynomial(leaf, column, lower, upper))
-    sizes = tuple(float(size) for size in coefficients)
-    if by is None:
-        return Part(term.weight * _of_sum(known), sizes)
-    if others:
-        return None
-    moments = np.zeros(MOST_DERIVATIVES + 1)
-    for place, leaf in enumerate(stationary):
-        mixed = _mixed_moments(leaf, column, by)
-        if mixed is None:
+def _of_kernel(kernel: Kernel, by: int | None, line: _Line) -> list[Part] | None:
+    """f, or with ``by`` its derivative by that column."""
+    found: list[Part] = []
+    for term in kernel_terms(describe_kernel(kernel), range(len(line.reach))):
+        if any(len(set(leaf.columns)) < len(leaf.columns) for leaf in term.leaves):
             return None
-        moments += _of_sum([*known[:place], mixed, *known[place + 1 :]])
-    return Part(term.weight * moments)
+        parts = _of_product(term, line) if by is None else _derivative_of_product(term, by, line)
+        if parts is None:
+            return None
+        found += [part.scaled(term.weight) for part in parts]
+    return found
 
 
-def _of_sum(moments: Sequence[Array]) -> Array:
-    """The even moments of a sum of independent frequencies with symmetric distributions."""
-    total = np.zeros(MOST_DERIVATIVES + 1)
-    total[0] = 1.0
-    for own in moments:
-        grown = np.zeros_like(total)
-        for order in range(len(total)):
-            for taken in range(order + 1):
-                if total[taken] > 0 and own[order - taken] > 0:
-                    grown[order] += math.comb(2 * order, 2 * taken) * total[taken] * own[order - taken]
-        total = grown
-    return total
+def _of_product(term: ProductTerm, line: _Line) -> list[Part] | None:
+    factors = [_factor(leaf, line) for leaf in term.leaves]
+    known = [one for one in factors if one is not None]
+    return [_product(known)] if len(known) == len(factors) else None
+
+
+def _derivative_of_product(term: ProductTerm, by: int, line: _Line) -> list[Part] | None:
+    """Leibniz' rule: a part for each factor that depends on ``by``."""
+    factors = [_factor(leaf, line) for leaf in term.leaves]
+    touched = [place for place, leaf in enumerate(term.leaves) if by in leaf.columns]
+    found: list[Part] = []
+    for place in touched:
+        others = [*factors[:place], _slope(term.leaves[place], by, line), *factors[place + 1 :]]
+        known = [one for one in others if one is not None]
+        if len(known) < len(others):
+            return None
+        found.append(_product(known))
+    if len(touched) < 2:
+        return found
+    if not all(term.leaves[place].stationary for place in touched):
+        return [part.scaled(len(touched)) for part in found]  # norms add up
+    if by != line.column:
+        return found  # frequencies in different columns are uncorrelated, by symmetry
+    # the derivative of one process along its own line; how rough it is follows from norms that add up
+    whole = _product([one for one in factors if one is not None])
+    sizes = [float(part.moments[0]) for part in found]
+    rough = len(found) * sum(size * part.rough for size, part in zip(sizes, found, strict=True)) / sum(sizes)
+    bend = len(found) * sum(size * part.bend for size, part in zip(sizes, found, strict=True)) / sum(sizes)
+    return [replace(whole, moments=_raised(whole.moments), rough=rough, bend=bend)]
+
+
+def _product(factors: Sequence[Part]) -> Part:
+    return reduce(Part.times, factors, _constant())
 
 
 _ORDERS = np.arange(MOST_DERIVATIVES + 2)
-#: The even moments of a standard normal frequency.
-_NORMAL = scipy.special.factorial2(2 * _ORDERS - 1, exact=False)
-_NORMAL[0] = 1.0
+#: The even moments of a standard normal frequency: products of odd numbers.
+_NORMAL = np.cumprod(np.append(1.0, 2.0 * _ORDERS[1:] - 1.0))
+#: How often even powers come up in an even power of a sum.
+_EVEN = np.array([[float(math.comb(2 * n, 2 * k)) for k in _ORDERS] for n in _ORDERS])
 
 
-def _radial_moments(leaf: Leaf) -> Array | None:
-    """E ω^{2j} along any column, for a lengthscale of 1."""
-    if leaf.kind == "rbf":
-        return np.array(_NORMAL)
-    if leaf.kind == "rational_quadratic":
-        # a mixture of RBF kernels: a gamma distribution of 1/ℓ² with mean 1
-        alpha = leaf.numbers[0]
-        rising = scipy.special.gammaln(alpha + _ORDERS) - scipy.special.gammaln(alpha) - _ORDERS * math.log(alpha)
-        return np.asarray(_NORMAL * np.exp(rising))
-    if leaf.kind == "matern":
-        moments = np.full(len(_ORDERS), math.inf)
-        known = {0.5: (1.0,), 1.5: (1.0, 3.0), 2.5: (1.0, 5.0 / 3.0, 25.0)}[leaf.numbers[0]]
-        moments[: len(known)] = known
-        return moments
-    return None
+def _constant(variance: float = 1.0) -> Part:
+    return Part(np.where(_ORDERS == 0, variance, 0.0))
+
+
+def _of_sum(first: Array, second: Array) -> Array:
+    """The even moments of a sum of two independent frequencies with symmetric distributions."""
+    total = np.zeros(len(_ORDERS))
+    for n in _ORDERS:
+        a, b = first[: n + 1], second[n::-1]
+        both = (a > 0.0) & (b > 0.0)
+        total[n] = np.sum(_EVEN[n, : n + 1][both] * a[both] * b[both])
+    return total
+
+
+def _factor(leaf: Leaf, line: _Line) -> Part | None:
+    """One factor of a product along the line; None where it is not known."""
+    if leaf.kind == "linear" or leaf.kind == "polynomial":
+        return replace(_constant(), coefficients=_coefficients(leaf, line), still=False)
+    if leaf.kind == "cosine" and len(leaf.columns) > 1:
+        return None  # it is no covariance in several columns
+    moments = _moments(leaf, line.column)
+    return None if moments is None else _process(moments, 1.0, leaf, line.column)
+
+
+def _slope(leaf: Leaf, by: int, line: _Line) -> Part | None:
+    """The derivative of one factor by ``by``, along the line."""
+    column = line.column
+    if leaf.kind == "linear":
+        return _constant(leaf.rows[leaf.columns.index(by)][0])
+    if leaf.kind == "polynomial":
+        return replace(_constant(), coefficients=_slope_of_polynomial(leaf, by, line), still=False)
+    own, along = _moments(leaf, by), _moments(leaf, column)
+    if own is None or along is None or not np.isfinite(own[1]):
+        return None
+    if column == by:
+        return _process(_raised(own), 2.0 * math.sqrt(3.0), leaf, column)
+    if leaf.kind in RADIAL and column in leaf.columns:
+        # frequencies have no preferred direction: E ω₁^{2j} ω₂² = E ω₁^{2j+2}/(2j + 1) for equal lengthscales
+        ratio = leaf.lengthscales[leaf.columns.index(column)] / leaf.lengthscales[leaf.columns.index(by)]
+        return _process(_raised(along) / (2.0 * _ORDERS + 1.0) * ratio**2, math.sqrt(3.0), leaf, column)
+    return _process(own[1] * along, 1.0, leaf, column)
+
+
+def _process(moments: Array, rough: float, leaf: Leaf, column: int) -> Part:
+    """A stationary process. One without a derivative (of Matérn kernels) is so ``rough`` for a lengthscale of 1."""
+    if np.isinf(moments[1]):
+        return Part(moments, rough=rough / leaf.lengthscales[leaf.columns.index(column)])
+    return Part(moments, bend=float(moments[1] / moments[0]))
+
+
+def _raised(moments: Array) -> Array:
+    """Those of the derivative; the last is not known."""
+    return np.append(moments[1:], math.inf)
 
 
 def _moments(leaf: Leaf, column: int) -> Array | None:
     """The even spectral moments of a stationary kernel along ``column``; None where they are not known."""
-    constant = np.zeros(MOST_DERIVATIVES + 1)
-    constant[0] = 1.0
     if column not in leaf.columns:
-        return constant
+        return _constant().moments
     row = leaf.rows[leaf.columns.index(column)] if leaf.rows else ()
-    orders = _ORDERS[:-1]
-    radial = _radial_moments(leaf)
-    if radial is not None:
-        return np.asarray(radial[:-1] / row[0] ** (2.0 * orders))
+    if leaf.kind == "rbf":
+        return np.asarray(_NORMAL / row[0] ** (2.0 * _ORDERS))
+    if leaf.kind == "rational_quadratic":
+        # a mixture of RBF kernels: 1/ℓ² has a gamma distribution of mean 1
+        rising = np.cumprod(np.append(1.0, 1.0 + _ORDERS[:-1] / leaf.numbers[0]))
+        return np.asarray(_NORMAL * rising / row[0] ** (2.0 * _ORDERS))
+    if leaf.kind == "matern":
+        known = {0.5: (1.0,), 1.5: (1.0, 3.0), 2.5: (1.0, 5.0 / 3.0, 25.0)}[leaf.numbers[0]]
+        moments = np.append(known, np.full(len(_ORDERS) - len(known), math.inf))
+        return np.asarray(moments / row[0] ** (2.0 * _ORDERS))
     if leaf.kind == "cosine":
-        return np.asarray((math.pi / leaf.numbers[0]) ** (2.0 * orders)) if len(leaf.columns) == 1 else None
+        return np.asarray((math.pi / leaf.numbers[0]) ** (2.0 * _ORDERS))
     if leaf.kind == "periodic":
         return _periodic_moments(*row)
+    if leaf.kind == "spectral_mixture":
+        return _mixture_moments(leaf.numbers, row)
     return None
 
 
 def _periodic_moments(lengthscale: float, period: float) -> Array:
-    """``exp(−2 sin²(πδ/p)/λ)`` is a sum of cosines with the weights of Bessel functions."""
-    argument = 1.0 / lengthscale
-    # beyond these frequencies the weights are below any that matters: they fall faster than a normal density
-    count = 40 + int(2.0 * argument + 12.0 * math.sqrt(argument) + 4 * MOST_DERIVATIVES)
-    numbers = np.arange(1, count + 1)
-    weights = 2.0 * scipy.special.ive(numbers, argument)
-    moments = [1.0]
-    for order in range(1, MOST_DERIVATIVES + 1):
-        moments.append(float(np.sum(weights * (2.0 * math.pi * numbers / period) ** (2.0 * order))) * (1 + 1e-12))
-    return np.array(moments)
+    """``exp((cos(2πδ/p) − 1)/λ)``: the frequency is 2π/p times the difference of two Poisson numbers of mean 1/(2λ).
+
+    All even cumulants of the difference are 1/λ.
+    """
+    moments = np.ones(len(_ORDERS))
+    for n in _ORDERS[1:]:
+        counts = [math.comb(2 * int(n) - 1, 2 * k - 1) for k in range(1, n + 1)]
+        moments[n] = np.dot(counts, moments[n - 1 :: -1][:n]) / lengthscale
+    return np.asarray(moments * (2.0 * math.pi / period) ** (2.0 * _ORDERS))
 
 
-def _mixed_moments(leaf: Leaf, column: int, by: int) -> Array | None:
-    """E ω_column^{2j} ω_by²: for the derivative by ``by`` along ``column``."""
-    if by not in leaf.columns:
-        return np.zeros(MOST_DERIVATIVES + 1)
-    if column == by:
-        longer = _moments_and_one(leaf, column)
-        return None if longer is None else longer[1:]
-    own, radial = _moments(leaf, by), _radial_moments(leaf)
-    if own is None:
-        return None
-    if column not in leaf.columns:
-        return np.asarray(own[1] * (_ORDERS[:-1] == 0))
-    if radial is None:
-        return None
-    # frequencies have no preferred direction: E ω₁^{2j} ω₂² = E ω₁^{2j+2}/(2j + 1)
-    scales = leaf.lengthscales
-    mine, its = scales[leaf.columns.index(column)], scales[leaf.columns.index(by)]
-    orders = _ORDERS[:-1]
-    return np.asarray(radial[1:] / (2.0 * orders + 1.0) / mine ** (2.0 * orders) / its**2)
+def _mixture_moments(weights: Sequence[float], row: Sequence[float]) -> Array:
+    """Frequencies are 2π times normal ones around ± a mean, one for each component."""
+    total = np.zeros(len(_ORDERS))
+    for weight, mean, scale in zip(weights, row[: len(weights)], row[len(weights) :], strict=True):
+        waves = (2.0 * math.pi * mean) ** (2.0 * _ORDERS)
+        total += weight * _of_sum(waves, _NORMAL * (2.0 * math.pi * scale) ** (2.0 * _ORDERS))
+    return total
 
 
-def _moments_and_one(leaf: Leaf, column: int) -> Array | None:
-    """The moments and one more, unknown (infinite) where only as many are known."""
-    radial = _radial_moments(leaf)
-    if radial is not None:
-        return np.asarray(radial / leaf.lengthscales[leaf.columns.index(column)] ** (2.0 * _ORDERS))
-    moments = _moments(leaf, column)
-    return None if moments is None else np.append(moments, math.inf)
-
-
-def _polynomial(leaf: Leaf, column: int, lower: Array, upper: Array) -> Array:
+def _coefficients(leaf: Leaf, line: _Line) -> tuple[float, ...]:
     """Bounds of the norms of the coefficients, around any place of the box, of what such a kernel's functions are."""
-    reach = np.maximum(np.abs(lower), np.abs(upper))
+    column, reach = line.column, line.reach
     if leaf.kind == "linear":
         scales = {c: row[0] for c, row in zip(leaf.columns, leaf.rows, strict=True)}
         size = math.sqrt(sum(scale * reach[c] ** 2 for c, scale in scales.items()))
-        return np.array([size, math.sqrt(scales[column])]) if column in scales else np.array([size])
-    offset, power = _polynomial_numbers(leaf)
-    inner = offset + sum(reach[c] ** 2 for c in leaf.columns)
-    if column not in leaf.columns:
-        return np.array([inner ** (power / 2.0)])
-    # (a + b(x + y) + xy)^p at x and y from c: the norm of the j-th coefficient is the root of that of x^j y^j
-    slope, sizes = float(reach[column]), []
+        return (size, math.sqrt(scales[column])) if column in scales else (size,)
+    offset, power = leaf.numbers  # sorted by name
+    return tuple(np.sqrt(_squares(offset, int(power), leaf.columns, line)).tolist())
+
+
+def _slope_of_polynomial(leaf: Leaf, by: int, line: _Line) -> tuple[float, ...]:
+    """The same for its derivative by ``by``."""
+    if by == line.column:
+        return tuple(order * size for order, size in enumerate(_coefficients(leaf, line)))[1:]
+    # the derivative of (c + x·y)^p by x_b and y_b is p (c + x·y)^{p−1} + p(p − 1) x_b y_b (c + x·y)^{p−2}
+    offset, power = leaf.numbers[0], int(leaf.numbers[1])
+    total = power * _squares(offset, power - 1, leaf.columns, line)
+    if power > 1:
+        less = _squares(offset, power - 2, leaf.columns, line)
+        total[: len(less)] += power * (power - 1) * line.reach[by] ** 2 * less
+    return tuple(np.sqrt(total).tolist())
+
+
+def _squares(offset: float, power: int, columns: Sequence[int], line: _Line) -> Array:
+    """The squared norms of the coefficients of the functions of (offset + x·y)^power along the line."""
+    inner = np.float64(offset + sum(line.reach[c] ** 2 for c in columns))
+    if line.column not in columns:
+        return np.array([inner**power])
+    # (a + b(s + t) + st)^p at x = c + s and y = c + t: the square for s^j is the coefficient of s^j t^j
+    slope, found = np.float64(line.reach[line.column]), np.zeros(power + 1)
     for order in range(power + 1):
-        total = 0.0
-        for both in range(order + 1):
-            single = order - both
-            rest = power - both - 2 * single
-            if rest >= 0:
-                count = (
-                    math.factorial(power) / math.factorial(both) / math.factorial(single) ** 2 / math.factorial(rest)
-                )
-                total += count * slope ** (2 * single) * inner**rest
-        sizes.append(math.sqrt(total))
-    return np.array(sizes)
-
-
-def _polynomial_numbers(leaf: Leaf) -> tuple[float, int]:
-    # sorted by name: offset, power
-    offset, power = leaf.numbers
-    return offset, int(power)
+        for single in range(min(order, power - order) + 1):
+            both, rest = order - single, power - order - single
+            ways = math.comb(power, both) * math.comb(power - both, single) * math.comb(power - both - single, single)
+            found[order] += float(ways) * slope ** (2 * single) * inner**rest
+    return found

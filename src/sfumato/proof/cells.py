@@ -7,14 +7,14 @@ coefficients. Cells that are not proved are halved, which needs no further solve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from ..arrays import Array, Index, Mask
-from ..linalg import halves, quadratic, values_to_bernstein
+from ..arrays import UNIT, Array, Index, Mask
+from ..linalg import BernsteinMaps, halves, quadratic, values_to_bernstein
 from ..regions import Boxes
 from .grids import Grid
 
@@ -46,6 +46,8 @@ class Cells:
     def halved(self) -> Cells:
         """Each cell in two, along the column in which g varies most."""
         columns = self.first.shape[1]
+        if not len(self):
+            return self
         spread = np.stack(
             [
                 np.max(np.abs(np.diff(self.coefficients, axis=1 + column)).reshape(len(self), -1), axis=1)
@@ -89,26 +91,50 @@ def first_cells(blocks: Array, grid: Grid) -> Cells:
     values = blocks.reshape(len(blocks), *shape, *shape)
     order = [0] + [axis for pair in ((1 + i, 1 + count + i) for i in range(count)) for axis in pair]
     values = values.transpose(order).reshape(len(blocks), *(size**2 for size in shape))
-    parts = parts_of(grid)
-    for place, (axis, own) in enumerate(zip(grid.axes, parts, strict=True)):
-        maps = quadratic(axis.degree, own).maps.reshape(own * (2 * axis.degree + 1), -1)
-        values = np.moveaxis(np.tensordot(values, maps, axes=(1 + place, 1)), -1, 1 + place)
-    return _as_cells(values, grid)
+    maps = [quadratic(axis.degree, own).flat for axis, own in zip(grid.axes, parts_of(grid), strict=True)]
+    return _as_cells(_mapped(values, maps), grid)
 
 
-def polynomial_cells(values: Array, grid: Grid) -> Cells:
-    """The same for polynomials with these values at the nodes of twice the degrees (patches × nodes)."""
-    values = values.reshape(len(values), *(2 * axis.degree + 1 for axis in grid.axes))
-    for place, (axis, own) in enumerate(zip(grid.axes, parts_of(grid), strict=True)):
-        maps = values_to_bernstein(axis.degree, own).reshape(own * (2 * axis.degree + 1), -1)
-        values = np.moveaxis(np.tensordot(values, maps, axes=(1 + place, 1)), -1, 1 + place)
-    return _as_cells(values, grid)
+def offset_cells(values: Array, degrees: Sequence[int], grid: Grid) -> Array:
+    """Coefficients, to be added to those of ``first_cells``, of polynomials with given values (patches × nodes).
+
+    ``degrees`` are theirs, one for each column, and the nodes are those of these degrees.
+    """
+    parts, patches = parts_of(grid), len(values)
+    if not any(degrees):
+        return np.repeat(values, int(np.prod(parts)), axis=0).reshape(-1, *([1] * len(parts)))
+    values = values.reshape(patches, *(degree + 1 for degree in degrees))
+    return _as_cells(_mapped(values, [maps.flat for maps in _offset_maps(degrees, grid)]), grid).coefficients
 
 
-def growth(grid: Grid) -> float:
-    """By how much errors in C may grow in the coefficients."""
-    parts = parts_of(grid)
-    return float(np.prod([quadratic(axis.degree, own).growth for axis, own in zip(grid.axes, parts, strict=True)]))
+def _offset_maps(degrees: Sequence[int], grid: Grid) -> list[BernsteinMaps]:
+    each = zip(degrees, grid.axes, parts_of(grid), strict=True)
+    return [values_to_bernstein(degree, own, 2 * axis.degree) for degree, axis, own in each]
+
+
+def _mapped(values: Array, maps: Sequence[Array]) -> Array:
+    """Each axis of ``values`` but the first, mapped."""
+    for place, one in enumerate(maps):
+        values = np.moveaxis(np.tensordot(values, one, axes=(1 + place, 1)), -1, 1 + place)
+    return values
+
+
+def round_off(grid: Grid, entries: float, degrees: Sequence[int]) -> float:
+    """How wrong coefficients, offsets among them, may be anywhere on cells, as a share of the largest variance.
+
+    ``entries`` is the round-off of the numbers that they come from.
+    """
+    maps = [quadratic(axis.degree, own) for axis, own in zip(grid.axes, parts_of(grid), strict=True)]
+    # sums over the entries of C, column after column; then means of neighbours, at every halving
+    summed = sum(len(one.maps[0][0]) for one in maps) * UNIT
+    halved = MOST_HALVINGS * max(2 * axis.degree for axis in grid.axes) * UNIT
+    total = _amplified(maps, entries + summed + halved)
+    return total + (_amplified(_offset_maps(degrees, grid), entries + summed + halved) if any(degrees) else entries)
+
+
+def _amplified(maps: Sequence[BernsteinMaps], rounding: float) -> float:
+    growth = float(np.prod([one.growth for one in maps]))
+    return growth * (rounding + sum(one.rounding for one in maps))
 
 
 def _as_cells(values: Array, grid: Grid) -> Cells:
@@ -160,25 +186,24 @@ def prove_cells(
     spare, places = np.full(count, np.inf), 0.5 * (patches.lower + patches.upper)
     live = cells
     for _ in range(MOST_HALVINGS + 1):
+        if not len(live):
+            return Found(~short, places, spare)
         bounds = live.coefficients.reshape(len(live), -1).min(axis=1)
         values, shares = live.corners()
         corner_spare = values - least[live.patch][:, None]
-        failing = corner_spare < 0.0
+        # what is no number is not proved
+        open_ = ~(bounds >= least[live.patch])
         if contains is not None:
-            looked = np.flatnonzero(np.any(failing, axis=1))
-            points = _places(patches, live.patch[looked], shares[looked], columns)
+            look = np.flatnonzero(open_ | (np.min(corner_spare, axis=1) < spare[live.patch]))
+            points = _places(patches, live.patch[look], shares[look], columns)
             inside = contains(points.reshape(-1, points.shape[-1])).reshape(points.shape[:2])
-            failing[looked] &= inside
-            corner_spare = np.where(failing | (corner_spare >= 0.0), corner_spare, np.inf)
+            corner_spare[look] = np.where(inside, corner_spare[look], np.inf)
         _keep_worst(live.patch, corner_spare, shares, patches, columns, spare, places)
-        short[live.patch[np.any(failing, axis=1)]] = True
-        open_ = (bounds < least[live.patch]) & ~short[live.patch]
-        live = live.where(np.flatnonzero(open_))
+        short[live.patch[np.any(corner_spare < 0.0, axis=1)]] = True
+        live = live.where(np.flatnonzero(open_ & ~short[live.patch]))
         if meets is not None and len(live):
             ends = _places(patches, live.patch, np.stack([live.first, live.last], axis=1), columns)
             live = live.where(np.flatnonzero(meets(ends[:, 0], ends[:, 1])))
-        if not len(live):
-            return Found(~short, places, spare)
         if live.coefficients.size > MOST_LIVE:
             break
         live = live.halved()

@@ -7,6 +7,7 @@ least ``std(f(s) − p(s))`` at every s of the patch follows from how smooth f i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -26,6 +27,15 @@ ROUGH_DEGREES = (1, 2, 3)
 #: The error of an interpolation along a line is looked up at this many places where a kernel is rough.
 LINE_PLACES = 4001
 
+#: Bounds of ρ are rounded by less than this share of them.
+OF_BOUNDS = 1e-12
+
+#: The place of a node, or the end of a patch or cell, is rounded by less than this many u of how far it is from 0.
+MISPLACED = 8.0
+
+#: Kernel values are wrong by less than this many u of the variance.
+KERNEL_VALUES = 16.0
+
 #: A region in more moving columns than this is not tried: a single patch would need too many nodes.
 MOST_COLUMNS = 6
 
@@ -35,11 +45,15 @@ MOST_ON_A_LINE = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Interpolation along one column of a box: ``count`` equal patches of this degree, and the error on each."""
+    """Interpolation along one column of a box: ``count`` equal patches of this degree, and the error on each.
+
+    ``misplaced`` is what rounding the places of nodes may change in f.
+    """
 
     degree: int
     count: int
     error: float
+    misplaced: float = 0.0
 
     @property
     def total(self) -> int:
@@ -66,7 +80,12 @@ class Grid:
         for axis in sorted(self.axes, key=lambda one: -one.error):
             total += amplified * axis.error
             amplified *= lebesgue(axis.degree)
-        return total
+        return total * (1.0 + OF_BOUNDS)
+
+    @property
+    def misplaced(self) -> float:
+        """What rounding the places of nodes and patches may change in f at one of them."""
+        return sum(axis.misplaced for axis in self.axes)
 
     @property
     def amplification(self) -> float:
@@ -92,10 +111,9 @@ class Grid:
         grid = np.stack(np.meshgrid(*(axis.places() for axis in self.axes), indexing="ij"), axis=-1)
         return inside_boxes(boxes, self.columns, grid.reshape(-1, len(self.axes)))
 
-    def patch_nodes(self, times: int = 1) -> Array:
-        """The nodes of a patch, or of ``times`` the degrees, as shares of its extent in the columns that vary."""
-        own = [(interpolation_nodes(times * axis.degree) + 1.0) / 2.0 for axis in self.axes]
-        return np.stack(np.meshgrid(*own, indexing="ij"), axis=-1).reshape(-1, len(self.axes))
+    def patch_nodes(self) -> Array:
+        """The nodes of a patch, as shares of its extent in the columns that vary."""
+        return nodes_of([axis.degree for axis in self.axes])
 
     def members(self) -> Index:
         """The numbers of the nodes of each patch: patches × nodes."""
@@ -119,6 +137,12 @@ class Grid:
         )
 
 
+def nodes_of(degrees: Sequence[int]) -> Array:
+    """The nodes for polynomials of these degrees on a box, as shares of its extent in each column."""
+    own = [(interpolation_nodes(degree) + 1.0) / 2.0 for degree in degrees]
+    return np.stack(np.meshgrid(*own, indexing="ij"), axis=-1).reshape(-1, len(degrees))
+
+
 def inside_boxes(boxes: Boxes, columns: Index, shares: Array) -> Array:
     """The places of each box at these shares of the way from its lower to its upper end, in the moving columns."""
     points = np.repeat(boxes.lower[:, None, :], len(shares), axis=1)
@@ -134,15 +158,26 @@ class Interpolation:
     def __init__(self, prior: Prior, numbered: bool) -> None:
         self.prior, self.numbered = prior, numbered
 
-    def grid(self, boxes: Boxes, closeness: float) -> Grid | None:
-        """A grid for congruent ``boxes`` with ρ at most ``closeness``; None where the kernel is not known."""
+    def grid(self, boxes: Boxes, closeness: float, kernels: Sequence[Kernel] = ()) -> Grid | None:
+        """A grid for congruent ``boxes`` with ρ at most ``closeness``; None where the kernel is not known.
+
+        Variances under the prior and under ``kernels`` are polynomials of at most twice its degrees.
+        """
         columns = np.flatnonzero(np.any(boxes.upper > boxes.lower, axis=0))
         if columns.size > MOST_COLUMNS:
             return None
         each = closeness / float(np.sum(lebesgue(4) ** np.arange(columns.size)))
-        axes = [self._axis(boxes, int(column), each, columns.size) for column in columns]
-        found = [axis for axis in axes if axis is not None]
-        return Grid(columns, tuple(found)) if len(found) == columns.size else None
+        found = []
+        for column in columns.tolist():
+            degrees = [self.variance_degree(kernel, boxes, column) for kernel in (self.prior.kernel, *kernels)]
+            if None in degrees:
+                return None
+            least = -(-max(degree for degree in degrees if degree is not None) // 2)
+            axis = self._axis(boxes, column, each, columns.size, least)
+            if axis is None:
+                return None
+            found.append(axis)
+        return Grid(columns, tuple(found))
 
     def along(self, boxes: Boxes, column: int) -> AlongColumn | None:
         """How smooth f is along ``column`` in any of the boxes."""
@@ -154,24 +189,23 @@ class Interpolation:
             return along_column(kernel, column, None, lower, upper)
         return along_column(kernel, column, int(lower[-1]), lower[:-1], upper[:-1])
 
-    def variance_degree(self, kernel: Kernel, boxes: Boxes, columns: Index) -> int:
-        """The degree in each column of the polynomial that the variance under ``kernel`` is; too large if unknown."""
-        found = [self._along(kernel, boxes, int(column)) for column in columns]
-        return max((MOST_ON_A_LINE if one is None else one.variance_degree for one in found), default=0)
+    def variance_degree(self, kernel: Kernel, boxes: Boxes, column: int) -> int | None:
+        """The degree of the polynomial that the variance under ``kernel`` is along ``column``; None where unknown."""
+        found = self._along(kernel, boxes, column)
+        return None if found is None else found.variance_degree
 
     def is_stationary(self, boxes: Boxes, columns: Index) -> bool:
         """Whether covariances inside a box depend on differences in these columns only, and are those of any box."""
         found = [self.along(boxes, int(column)) for column in columns]
         return all(one is not None and one.is_stationary for one in found)
 
-    def _axis(self, boxes: Boxes, column: int, error: float, moving: int) -> Axis | None:
+    def _axis(self, boxes: Boxes, column: int, error: float, moving: int, least: int) -> Axis | None:
         along = self.along(boxes, column)
         if along is None:
             return None
         length = float(np.max(boxes.upper[:, column] - boxes.lower[:, column]))
-        moved = self._misplaced(boxes, column, along)
+        reach = float(np.max(np.abs(np.stack([boxes.lower[:, column], boxes.upper[:, column]]))))
         degrees = DEGREES.get(moving, FEW_DEGREES)
-        least = -(-along.variance_degree // 2)
         found = [_smooth_axis(along, degree, length, error) for degree in degrees if degree >= least]
         found += [
             self._rough_axis(boxes, column, along, degree, length, error) for degree in ROUGH_DEGREES if degree >= least
@@ -180,30 +214,22 @@ class Interpolation:
         if not known:
             return None
         best = min(known, key=lambda axis: (axis.total, axis.degree))
-        return replace(best, error=best.error + (1.0 + lebesgue(best.degree)) * moved)
-
-    def _misplaced(self, boxes: Boxes, column: int, along: AlongColumn) -> float:
-        """What rounding the places of nodes may change in f."""
-        reach = float(np.max(np.abs(np.stack([boxes.lower[:, column], boxes.upper[:, column]]))))
-        slope = along.derivative(1, 0.0)
-        deviation = along.derivative(0, 0.0)
-        return 4.0 * UNIT * reach * slope if np.isfinite(slope) else float(np.sqrt(8.0 * UNIT)) * deviation
+        return replace(best, misplaced=along.step(MISPLACED * UNIT * reach))
 
     def _rough_axis(
         self, boxes: Boxes, column: int, along: AlongColumn, degree: int, length: float, error: float
     ) -> Axis | None:
         """Where f has few derivatives the error is looked up: along a line it is a function of one number."""
-        if np.isfinite(along.derivative(degree + 1, length / 2.0)) or not along.is_stationary_but_for(degree):
+        if np.isfinite(along.derivative(degree + 1)) or not along.is_stationary_but_for(degree):
             return None
-        orders = [order for order in range(1, 3) if np.isfinite(along.derivative(order, 0.0))]
+        orders = [order for order in range(1, 3) if np.isfinite(along.derivative(order))]
         count, rate = 1, len(orders) + 0.5
-        while True:
+        while degree * count <= MOST_ON_A_LINE:
             found = self._looked_up(boxes, column, along, degree, length / 2.0 / count)
             if found <= error:
                 return Axis(degree, count, found)
-            count = max(count + 1, int(np.ceil(0.98 * count * (found / error) ** (1.0 / rate))))
-            if degree * count > MOST_ON_A_LINE:
-                return None
+            count = int(np.ceil(count * max(1.02, min(0.98 * (found / error) ** (1.0 / rate), MOST_ON_A_LINE))))
+        return None
 
     def _looked_up(self, boxes: Boxes, column: int, along: AlongColumn, degree: int, half: float) -> float:
         """The largest ``std(f − p)`` on a line of this half-length; it is symmetric around the middle."""
@@ -214,29 +240,26 @@ class Interpolation:
         line[:, column] = half * (np.concatenate([places, own]) + 1.0)
         cross = self.prior.covariance(line[:LINE_PLACES], line[LINE_PLACES:])
         w = interpolation_weights(degree, places)
-        variance = self.prior.variance(line[:1])[0]
+        each = self.prior.variance(line)
         between = self.prior.covariance(line[LINE_PLACES:])
-        squared = self.prior.variance(line[:LINE_PLACES]) - 2.0 * np.sum(w * cross, axis=1)
-        squared += np.sum((w @ between) * w, axis=1)
-        rounding = 16.0 * UNIT * (1.0 + lebesgue(degree)) ** 2 * variance
+        squared = each[:LINE_PLACES] - 2.0 * np.sum(w * cross, axis=1) + np.sum((w @ between) * w, axis=1)
+        variance = float(np.max(each))
+        rounding = KERNEL_VALUES * UNIT * (1.0 + lebesgue(degree)) ** 2 * variance
         found = float(np.sqrt(max(float(np.max(squared)), 0.0) + rounding))
         # between two of the places: f and p are compared with their chords
         step = 1.0 / (LINE_PLACES - 1)
         bend = lebesgue(degree) * degree**2 * (degree**2 - 1) / 3.0
-        chord = step**2 / 8.0 * bend * float(np.sqrt(variance))
         gap = half * step
-        rise = float(np.sqrt(2.0 * max(variance - float(self.prior.covariance(line[:1], line[1:2])[0, 0]), 0.0)))
-        options = [gap**2 / 8.0 * along.derivative(2, 0.0), gap / 2.0 * along.derivative(1, 0.0), 1.5 * rise]
-        return found + chord + min(options[: 2 if np.isfinite(options[1]) else 3])
+        of_f = min(gap**2 / 8.0 * along.derivative(2), gap / 2.0 * along.derivative(1), along.step(gap))
+        return found + step**2 / 8.0 * bend * float(np.sqrt(variance)) + of_f
 
 
 def _smooth_axis(along: AlongColumn, degree: int, length: float, error: float) -> Axis | None:
-    bound = along.derivative(degree + 1, length / 2.0)
+    bound = along.derivative(degree + 1)
     if not np.isfinite(bound):
         return None
     whole = smooth_error(degree, length / 2.0, bound)
     count = max(1, int(np.ceil((whole / error) ** (1.0 / (degree + 1)))))
     if degree * count > MOST_ON_A_LINE:
         return None
-    half = length / 2.0 / count
-    return Axis(degree, count, smooth_error(degree, half, along.derivative(degree + 1, half)))
+    return Axis(degree, count, smooth_error(degree, length / 2.0 / count, bound))

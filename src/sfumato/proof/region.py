@@ -18,11 +18,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..arrays import Array, Index, Mask
+from ..arrays import UNIT, Array, Index, Mask
+from ..linalg import lebesgue
 from ..promise import Design
 from ..regions import Boxes
-from .cells import Cells, first_cells, growth, polynomial_cells, prove_cells
-from .grids import Grid, Interpolation, inside_boxes
+from .cells import Cells, first_cells, offset_cells, prove_cells, round_off
+from .grids import KERNEL_VALUES, Grid, Interpolation, inside_boxes, nodes_of
 from .knowledge import Knowledge, Told
 
 #: How close p is to f, as shares of the smaller of the floor and the root of what may be explained: what is not proved
@@ -223,7 +224,7 @@ class Prover:
         """Proves what can be proved of congruent boxes with a polynomial this close to f; what is to be tried again."""
         group = live.pieces
         scale = self._scale(group.boxes)
-        grid = None if scale is None else self.interpolation.grid(group.boxes, closeness * scale)
+        grid = None if scale is None else self.interpolation.grid(group.boxes, closeness * scale, self.design.tolerance.kernels)
         if scale is None or grid is None or grid.patch_size > MOST_NODES:
             self._leave(group, "floor" if scale is None else "kernel" if grid is None else "columns")
             return []
@@ -273,7 +274,7 @@ class Prover:
             upper[:, column] = lower[:, column] = middle
             halves = Boxes(np.vstack([group.boxes.lower, lower]), np.vstack([upper, group.boxes.upper]))
             group = Pieces(halves, np.tile(group.shares / 2.0, 2))
-            smaller = self.interpolation.grid(group.boxes, closeness)
+            smaller = self.interpolation.grid(group.boxes, closeness, self.design.tolerance.kernels)
             assert smaller is not None
             grid = smaller
         return group, grid
@@ -291,46 +292,59 @@ class Prover:
 
     def _look(self, patches: _Patches) -> _Seen:
         """What is proved of some patches; those that the region does not reach into count as nothing."""
-        pieces, grid, blocks, region = patches.pieces, patches.grid, patches.told.blocks, self.design.region
-        inside = region.holds(pieces.boxes.lower, pieces.boxes.upper)
-        whole = bool(np.all(inside))
+        pieces, grid, told, region = patches.pieces, patches.grid, patches.told, self.design.region
+        whole = bool(np.all(region.holds(pieces.boxes.lower, pieces.boxes.upper)))
         if not whole:
             met = np.flatnonzero(region.meets(pieces.boxes.lower, pieces.boxes.upper))
-            pieces, blocks = pieces[met], blocks[met]
-        error = grid.error + grid.amplification * patches.told.slack
-        gap = self._gap(pieces.boxes, grid, blocks)
-        least = 2.0 * error * gap.aim + error**2 + growth(grid) * patches.told.rounding * gap.size
+            pieces, told = pieces[met], told._replace(blocks=told.blocks[met])
+        if not len(pieces):
+            nothing = np.zeros(0)
+            return _Seen(pieces, np.zeros(0, dtype=np.bool_), pieces.boxes.lower, nothing, nothing, nothing)
+        gap = self._gap(pieces.boxes, grid, told)
         shape = (None, None) if whole else (region.contains, region.meets)
-        found = prove_cells(gap.cells, least, pieces.boxes, grid.columns, *shape)
-        told = [gap.explained(found.spare + least, wrong) / gap.budget for wrong in (-error, 0.0, error)]
-        return _Seen(pieces, found.proved, found.places, told[0], told[1], told[2])
+        found = prove_cells(gap.cells, gap.least, pieces.boxes, grid.columns, *shape)
+        seen = [gap.explained(found.spare + gap.least, wrong) / gap.budget for wrong in (-gap.error, 0.0, gap.error)]
+        return _Seen(pieces, found.proved, found.places, seen[0], seen[1], seen[2])
 
-    def _gap(self, boxes: Boxes, grid: Grid, blocks: Array) -> _Gap:
+    def _gap(self, boxes: Boxes, grid: Grid, told: Told) -> _Gap:
         """The polynomial that must be large enough on each patch."""
         unknown, tolerance = self.knowledge.unknown, self.design.tolerance
-        kernels = (self.knowledge.reader.prior.kernel, *tolerance.kernels)
-        constant = all(self.interpolation.variance_degree(one, boxes, grid.columns) == 0 for one in kernels)
-        fine = np.full((1, len(grid.axes)), 0.5) if constant else grid.patch_nodes(times=2)
-        points = inside_boxes(boxes, grid.columns, fine)
+        degrees = self._variance_degrees(boxes, grid.columns)
+        points = inside_boxes(boxes, grid.columns, nodes_of(degrees))
         flat = points.reshape(-1, points.shape[-1])
         budget = tolerance.budget(unknown, flat).reshape(points.shape[:2])
         rest = unknown.variance(flat).reshape(points.shape[:2]) - budget
         by_rest = bool(np.min(rest) < np.min(budget))
-        offset = -rest if by_rest else budget
-        cells = first_cells(self._prior_blocks(boxes, grid) - blocks if by_rest else -blocks, grid)
-        if constant:
-            more = offset[cells.patch].reshape(-1, *([1] * len(grid.axes)))
+        blocks = self._prior_blocks(boxes, grid) - told.blocks if by_rest else -told.blocks
+        cells = first_cells(blocks, grid)
+        asked = offset_cells(rest if by_rest else budget, degrees, grid)
+        aim = np.sqrt(np.maximum(asked.reshape(len(boxes), -1).max(axis=1), 0.0))
+        size = float(np.max(budget + rest)) * float(np.prod([lebesgue(degree) for degree in degrees]))
+        error, wrong = grid.error + grid.misplaced, grid.amplification * (told.slack + 2.0 * grid.misplaced)
+        rounding = round_off(grid, told.rounding + KERNEL_VALUES * UNIT, degrees) * size
+        if by_rest:
+            # the explained variance of p is at most its variance
+            lost = 2.0 * wrong * (np.sqrt(size) + error) + wrong**2
+            least = 2.0 * error * aim + error**2 + lost + rounding
         else:
-            more = polynomial_cells(offset, grid).coefficients
+            error += wrong
+            least = 2.0 * error * aim + rounding
+        more = -asked if by_rest else asked
         middle = points.shape[1] // 2
         return _Gap(
             Cells(cells.coefficients + more, cells.patch, cells.first, cells.last),
+            least,
+            error,
             by_rest,
-            np.sqrt(np.max(rest if by_rest else budget, axis=1)),
             budget[:, middle],
             rest[:, middle],
-            float(np.max(budget) + np.max(rest)),
         )
+
+    def _variance_degrees(self, boxes: Boxes, columns: Index) -> list[int]:
+        """The degrees of the polynomials that the floor and the variance are along each of ``columns``."""
+        kernels = (self.knowledge.reader.prior.kernel, *self.design.tolerance.kernels)
+        found = [[self.interpolation.variance_degree(one, boxes, int(c)) for one in kernels] for c in columns]
+        return [max(degree for degree in each if degree is not None) for each in found]
 
     def _prior_blocks(self, boxes: Boxes, grid: Grid) -> Array:
         """The prior covariance of the nodes of each patch; a stationary kernel has the same for all."""
@@ -342,19 +356,19 @@ class Prover:
 
 @dataclass(frozen=True, eq=False)
 class _Gap:
-    """What must be large enough on each patch: a polynomial g, on cells.
+    """What must be large enough on each patch: a polynomial g, at least ``least`` on ``cells``.
 
-    With b(s) what may be explained and τ(s) the floor, ``b(s) − explained(p(s)) ≥ 2ρ√b + ρ²`` is enough, and so is
+    With b(s) what may be explained and τ(s) the floor, ``b(s) − explained(p(s)) ≥ 2ρ√b`` is enough, and so is
     ``Var(p(s)|W) − τ(s)² ≥ 2ρτ + ρ²`` (``by_rest``), the better one where more than half of the variance may be learnt.
-    ``aim`` is √b or τ, ``budget`` and ``rest`` are b and τ² in the middle, ``size`` the largest variance.
+    ``error`` is ρ with what round-off adds to it, ``budget`` and ``rest`` are b and τ² in the middle.
     """
 
     cells: Cells
+    least: Array
+    error: float
     by_rest: bool
-    aim: Array
     budget: Array
     rest: Array
-    size: float
 
     def explained(self, value: Array, error: float) -> Array:
         """What is explained of f where g has this ``value``, if p is wrong by ``error``."""
