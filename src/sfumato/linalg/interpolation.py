@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
 from ..arrays import UNIT, Array
-
 
 #: Polynomials are looked at in this many times as many places as their degree, to bound them everywhere.
 PLACES_A_DEGREE = 64
@@ -38,10 +38,9 @@ def lebesgue(degree: int) -> float:
         return 1.0
     own = interpolation_nodes(degree)
     # between two nodes the sum is a polynomial
-    ends = zip(own[: degree // 2 + 1], own[1:], strict=False)
     return max(
         _largest(lambda x: np.sum(np.abs(interpolation_weights(degree, x)), axis=1), degree, low, high)
-        for low, high in ends
+        for low, high in pairwise(own[: degree // 2 + 2])
     )
 
 

@@ -298,7 +298,7 @@ def _mixture_moments(weights: Sequence[float], row: Sequence[float]) -> Array:
     """Frequencies are 2π times normal ones around ± a mean, one for each component."""
     total = np.zeros(len(_ORDERS))
     for weight, mean, scale in zip(weights, row[: len(weights)], row[len(weights) :], strict=True):
-        waves = (2.0 * math.pi * mean) ** (2.0 * _ORDERS)
+        waves = np.asarray((2.0 * math.pi * mean) ** (2.0 * _ORDERS), dtype=np.float64)
         total += weight * _of_sum(waves, _NORMAL * (2.0 * math.pi * scale) ** (2.0 * _ORDERS))
     return total
 

@@ -153,46 +153,47 @@ def inside_boxes(boxes: Boxes, columns: Index, shares: Array) -> Array:
 
 
 class Interpolation:
-    """How f of one reader is interpolated on boxes of given sizes."""
+    """How f of one reader is interpolated on boxes of given sizes.
 
-    def __init__(self, prior: Prior, numbered: bool) -> None:
+    Along a line the variances under the prior and under ``others`` are polynomials too, of at most twice the degree.
+    """
+
+    def __init__(self, prior: Prior, numbered: bool, others: Sequence[Kernel] = ()) -> None:
         self.prior, self.numbered = prior, numbered
+        self.kernels = (prior.kernel, *others)
+        self._known: dict[tuple[int, int, bytes], AlongColumn | None] = {}
 
-    def grid(self, boxes: Boxes, closeness: float, kernels: Sequence[Kernel] = ()) -> Grid | None:
-        """A grid for congruent ``boxes`` with ρ at most ``closeness``; None where the kernel is not known.
-
-        Variances under the prior and under ``kernels`` are polynomials of at most twice its degrees.
-        """
+    def grid(self, boxes: Boxes, closeness: float) -> Grid | None:
+        """A grid for congruent ``boxes`` with ρ at most ``closeness``; None where the kernel is not known."""
         columns = np.flatnonzero(np.any(boxes.upper > boxes.lower, axis=0))
-        if columns.size > MOST_COLUMNS:
+        degrees = self.variance_degrees(boxes, columns)
+        if columns.size > MOST_COLUMNS or degrees is None:
             return None
         each = closeness / float(np.sum(lebesgue(4) ** np.arange(columns.size)))
         found = []
-        for column in columns.tolist():
-            degrees = [self.variance_degree(kernel, boxes, column) for kernel in (self.prior.kernel, *kernels)]
-            if None in degrees:
-                return None
-            least = -(-max(degree for degree in degrees if degree is not None) // 2)
-            axis = self._axis(boxes, column, each, columns.size, least)
+        for column, degree in zip(columns.tolist(), degrees, strict=True):
+            axis = self._axis(boxes, column, each, columns.size, -(-degree // 2))
             if axis is None:
                 return None
             found.append(axis)
         return Grid(columns, tuple(found))
 
-    def along(self, boxes: Boxes, column: int) -> AlongColumn | None:
-        """How smooth f is along ``column`` in any of the boxes."""
-        return self._along(self.prior.kernel, boxes, column)
-
-    def _along(self, kernel: Kernel, boxes: Boxes, column: int) -> AlongColumn | None:
+    def along(self, boxes: Boxes, column: int, kernel: int = 0) -> AlongColumn | None:
+        """How smooth f is along ``column`` in any of the boxes, under the prior or another of the kernels."""
         lower, upper = boxes.lower.min(axis=0), boxes.upper.max(axis=0)
-        if not self.numbered:
-            return along_column(kernel, column, None, lower, upper)
-        return along_column(kernel, column, int(lower[-1]), lower[:-1], upper[:-1])
+        key = kernel, column, lower.tobytes() + upper.tobytes()
+        if key not in self._known:
+            output = int(lower[-1]) if self.numbered else None
+            if self.numbered:
+                lower, upper = lower[:-1], upper[:-1]
+            self._known[key] = along_column(self.kernels[kernel], column, output, lower, upper)
+        return self._known[key]
 
-    def variance_degree(self, kernel: Kernel, boxes: Boxes, column: int) -> int | None:
-        """The degree of the polynomial that the variance under ``kernel`` is along ``column``; None where unknown."""
-        found = self._along(kernel, boxes, column)
-        return None if found is None else found.variance_degree
+    def variance_degrees(self, boxes: Boxes, columns: Index) -> list[int] | None:
+        """The degrees of the polynomials that variances are along each of ``columns``; None where not known."""
+        found = [[self.along(boxes, int(c), kernel) for kernel in range(len(self.kernels))] for c in columns]
+        known = [[one.variance_degree for one in each if one is not None] for each in found]
+        return [max(each) for each in known] if all(len(each) == len(self.kernels) for each in known) else None
 
     def is_stationary(self, boxes: Boxes, columns: Index) -> bool:
         """Whether covariances inside a box depend on differences in these columns only, and are those of any box."""

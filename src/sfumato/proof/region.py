@@ -172,7 +172,8 @@ class Prover:
 
     def __init__(self, design: Design, knowledge: Knowledge) -> None:
         self.design, self.knowledge = design, knowledge
-        self.interpolation = Interpolation(knowledge.reader.prior, design.inputs.outputs.numbered)
+        numbered, others = design.inputs.outputs.numbered, design.tolerance.kernels
+        self.interpolation = Interpolation(knowledge.reader.prior, numbered, others)
         self.nodes_left = max(MOST_SOLVES * knowledge.size, LEAST_SOLVES)
         self.nodes = 0
         self.open: list[Pieces] = []
@@ -224,7 +225,7 @@ class Prover:
         """Proves what can be proved of congruent boxes with a polynomial this close to f; what is to be tried again."""
         group = live.pieces
         scale = self._scale(group.boxes)
-        grid = None if scale is None else self.interpolation.grid(group.boxes, closeness * scale, self.design.tolerance.kernels)
+        grid = None if scale is None else self.interpolation.grid(group.boxes, closeness * scale)
         if scale is None or grid is None or grid.patch_size > MOST_NODES:
             self._leave(group, "floor" if scale is None else "kernel" if grid is None else "columns")
             return []
@@ -254,7 +255,7 @@ class Prover:
 
     def _scale(self, boxes: Boxes) -> float | None:
         """The least of the floors and the roots of what may be explained; None where the floor is not known between."""
-        if not self.design.tolerance.known_between:
+        if not self.design.tolerance.known_between or len(self.knowledge.reader.past.about(boxes.lower[:1])):
             return None
         points = np.unique(np.vstack([boxes.lower[:512], boxes.upper[:512]]), axis=0)
         budget = self.design.tolerance.budget(self.knowledge.unknown, points)
@@ -274,7 +275,7 @@ class Prover:
             upper[:, column] = lower[:, column] = middle
             halves = Boxes(np.vstack([group.boxes.lower, lower]), np.vstack([upper, group.boxes.upper]))
             group = Pieces(halves, np.tile(group.shares / 2.0, 2))
-            smaller = self.interpolation.grid(group.boxes, closeness, self.design.tolerance.kernels)
+            smaller = self.interpolation.grid(group.boxes, closeness)
             assert smaller is not None
             grid = smaller
         return group, grid
@@ -309,7 +310,8 @@ class Prover:
     def _gap(self, boxes: Boxes, grid: Grid, told: Told) -> _Gap:
         """The polynomial that must be large enough on each patch."""
         unknown, tolerance = self.knowledge.unknown, self.design.tolerance
-        degrees = self._variance_degrees(boxes, grid.columns)
+        degrees = self.interpolation.variance_degrees(boxes, grid.columns)
+        assert degrees is not None
         points = inside_boxes(boxes, grid.columns, nodes_of(degrees))
         flat = points.reshape(-1, points.shape[-1])
         budget = tolerance.budget(unknown, flat).reshape(points.shape[:2])
@@ -339,12 +341,6 @@ class Prover:
             budget[:, middle],
             rest[:, middle],
         )
-
-    def _variance_degrees(self, boxes: Boxes, columns: Index) -> list[int]:
-        """The degrees of the polynomials that the floor and the variance are along each of ``columns``."""
-        kernels = (self.knowledge.reader.prior.kernel, *self.design.tolerance.kernels)
-        found = [[self.interpolation.variance_degree(one, boxes, int(c)) for one in kernels] for c in columns]
-        return [max(degree for degree in each if degree is not None) for each in found]
 
     def _prior_blocks(self, boxes: Boxes, grid: Grid) -> Array:
         """The prior covariance of the nodes of each patch; a stationary kernel has the same for all."""
