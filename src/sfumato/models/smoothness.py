@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 from gpytorch.kernels import Kernel
@@ -151,7 +151,7 @@ def _of_output(kernel: OutputsKernel, output: int, line: _Line) -> list[Part] | 
 def _of_kernel(kernel: Kernel, by: int | None, line: _Line) -> list[Part] | None:
     """f, or with ``by`` its derivative by that column."""
     found: list[Part] = []
-    for term in kernel_terms(describe_kernel(kernel), range(len(line.reach))):
+    for term in _terms(kernel, len(line.reach)):
         if any(len(set(leaf.columns)) < len(leaf.columns) for leaf in term.leaves):
             return None
         parts = _of_product(term, line) if by is None else _derivative_of_product(term, by, line)
@@ -159,6 +159,12 @@ def _of_kernel(kernel: Kernel, by: int | None, line: _Line) -> list[Part] | None
             return None
         found += [part.scaled(term.weight) for part in parts]
     return found
+
+
+@lru_cache(maxsize=64)
+def _terms(kernel: Kernel, columns: int) -> list[ProductTerm]:
+    """Those of a prior's own copy of a kernel, which does not change."""
+    return kernel_terms(describe_kernel(kernel), range(columns))
 
 
 def _of_product(term: ProductTerm, line: _Line) -> list[Part] | None:

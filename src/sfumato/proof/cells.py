@@ -91,7 +91,7 @@ def first_cells(blocks: Array, grid: Grid) -> Cells:
     values = blocks.reshape(len(blocks), *shape, *shape)
     order = [0] + [axis for pair in ((1 + i, 1 + count + i) for i in range(count)) for axis in pair]
     values = values.transpose(order).reshape(len(blocks), *(size**2 for size in shape))
-    maps = [quadratic(axis.degree, own).flat for axis, own in zip(grid.axes, parts_of(grid), strict=True)]
+    maps = [quadratic(axis.degree, own).flat for axis, own in zip(grid.axes, grid.parts, strict=True)]
     return _as_cells(_mapped(values, maps), grid)
 
 
@@ -100,7 +100,7 @@ def offset_cells(values: Array, degrees: Sequence[int], grid: Grid) -> Array:
 
     ``degrees`` are theirs, one for each column, and the nodes are those of these degrees.
     """
-    parts, patches = parts_of(grid), len(values)
+    parts, patches = grid.parts, len(values)
     if not any(degrees):
         return np.repeat(values, int(np.prod(parts)), axis=0).reshape(-1, *([1] * len(parts)))
     values = values.reshape(patches, *(degree + 1 for degree in degrees))
@@ -108,7 +108,7 @@ def offset_cells(values: Array, degrees: Sequence[int], grid: Grid) -> Array:
 
 
 def _offset_maps(degrees: Sequence[int], grid: Grid) -> list[BernsteinMaps]:
-    each = zip(degrees, grid.axes, parts_of(grid), strict=True)
+    each = zip(degrees, grid.axes, grid.parts, strict=True)
     return [values_to_bernstein(degree, own, 2 * axis.degree) for degree, axis, own in each]
 
 
@@ -124,7 +124,7 @@ def round_off(grid: Grid, entries: float, degrees: Sequence[int]) -> float:
 
     ``entries`` is the round-off of the numbers that they come from.
     """
-    maps = [quadratic(axis.degree, own) for axis, own in zip(grid.axes, parts_of(grid), strict=True)]
+    maps = [quadratic(axis.degree, own) for axis, own in zip(grid.axes, grid.parts, strict=True)]
     # sums over the entries of C, column after column; then means of neighbours, at every halving
     summed = sum(len(one.maps[0][0]) for one in maps) * UNIT
     halved = MOST_HALVINGS * max(2 * axis.degree for axis in grid.axes) * UNIT
@@ -139,7 +139,7 @@ def _amplified(maps: Sequence[BernsteinMaps], rounding: float) -> float:
 
 def _as_cells(values: Array, grid: Grid) -> Cells:
     """Coefficients that are ordered by patch and, for each column, by part and number: as cells."""
-    parts, patches = parts_of(grid), len(values)
+    parts, patches = grid.parts, len(values)
     sizes = [2 * axis.degree + 1 for axis in grid.axes]
     split = values.reshape(patches, *(size for pair in zip(parts, sizes, strict=True) for size in pair))
     count = len(parts)
@@ -153,11 +153,6 @@ def _as_cells(values: Array, grid: Grid) -> Cells:
         np.tile(first, (patches, 1)),
         np.tile(last, (patches, 1)),
     )
-
-
-def parts_of(grid: Grid) -> list[int]:
-    """Into how many cells a patch is divided at first, in each column: polynomials of high degree need more."""
-    return [1 if axis.degree == 1 else 2 if axis.degree < 5 or len(grid.axes) > 3 else 4 for axis in grid.axes]
 
 
 @dataclass(frozen=True, eq=False)

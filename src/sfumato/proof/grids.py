@@ -7,6 +7,7 @@ least ``std(f(s) − p(s))`` at every s of the patch follows from how smooth f i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -19,10 +20,10 @@ from ..linalg import interpolation_nodes, interpolation_weights, lebesgue, smoot
 from ..models import AlongColumn, Prior, along_column
 from ..regions import Boxes
 
-#: Degrees of polynomials that are tried, by the number of columns that vary: smooth kernels and rough ones.
-DEGREES = {1: (1, 2, 3, 4, 6, 8), 2: (1, 2, 3, 4, 6, 8), 3: (1, 2, 3, 4, 5, 6), 4: (1, 2, 3, 4), 5: (1, 2, 3, 4)}
-FEW_DEGREES = (1, 2, 3)
-ROUGH_DEGREES = (1, 2, 3)
+#: Degrees of polynomials that are tried, by the number of columns that vary; and the highest for rough kernels.
+DEGREES = {1: (1, 2, 3, 4, 6, 8), 2: (1, 2, 3, 4, 6, 8), 3: (1, 2, 3, 4, 6), 4: (1, 2, 3, 4), 5: (1, 2, 3)}
+FEW_DEGREES = (1, 2)
+MOST_ROUGH = 3
 
 #: The error of an interpolation along a line is looked up at this many places where a kernel is rough.
 LINE_PLACES = 4001
@@ -35,6 +36,10 @@ MISPLACED = 8.0
 
 #: Kernel values are wrong by less than this many u of the variance.
 KERNEL_VALUES = 16.0
+
+#: About how long it takes a core to solve for a number, evaluate a kernel, add a product to a block, map an entry of it
+#: to coefficients, and look at a coefficient, in nanoseconds: by these a grid is chosen.
+SOLVED_NS, KERNEL_NS, PRODUCT_NS, MAPPED_NS, COEFFICIENT_NS = 0.1, 10.0, 0.07, 0.4, 40.0
 
 #: A region in more moving columns than this is not tried: a single patch would need too many nodes.
 MOST_COLUMNS = 6
@@ -102,6 +107,22 @@ class Grid:
         return int(np.prod([axis.count for axis in self.axes]))
 
     @property
+    def parts(self) -> tuple[int, ...]:
+        """Into how many cells a patch is divided at first, in each column: polynomials of high degree need more."""
+        few = len(self.axes) > 3
+        return tuple(1 if axis.degree == 1 else 2 if axis.degree < 5 or few else 4 for axis in self.axes)
+
+    def work(self, rows: int) -> float:
+        """About how long the patches of a box take, in nanoseconds, where a solve has so many rows."""
+        entries = [(axis.degree + 1) ** 2 for axis in self.axes]
+        coefficients = [parts * (2 * axis.degree + 1) for axis, parts in zip(self.axes, self.parts, strict=True)]
+        steps = range(len(entries))
+        mapped = sum(math.prod(coefficients[: k + 1]) * math.prod(entries[k:]) for k in steps)
+        nodes = self.size * rows * (SOLVED_NS * rows + KERNEL_NS)
+        blocks = PRODUCT_NS * rows * self.patch_size**2
+        return nodes + self.patches * (blocks + MAPPED_NS * mapped + COEFFICIENT_NS * math.prod(coefficients))
+
+    @property
     def patch_size(self) -> int:
         """How many nodes a patch has."""
         return int(np.prod([axis.degree + 1 for axis in self.axes]))
@@ -163,20 +184,28 @@ class Interpolation:
         self.kernels = (prior.kernel, *others)
         self._known: dict[tuple[int, int, bytes], AlongColumn | None] = {}
 
-    def grid(self, boxes: Boxes, closeness: float) -> Grid | None:
-        """A grid for congruent ``boxes`` with ρ at most ``closeness``; None where the kernel is not known."""
+    def grid(self, boxes: Boxes, closeness: float, rows: int) -> Grid | None:
+        """The grid for congruent ``boxes`` with ρ at most ``closeness`` that takes the least work.
+
+        None where the kernel is not known. ``rows`` is how many rows a solve has.
+        """
         columns = np.flatnonzero(np.any(boxes.upper > boxes.lower, axis=0))
         degrees = self.variance_degrees(boxes, columns)
         if columns.size > MOST_COLUMNS or degrees is None:
             return None
-        each = closeness / float(np.sum(lebesgue(4) ** np.arange(columns.size)))
-        found = []
-        for column, degree in zip(columns.tolist(), degrees, strict=True):
-            axis = self._axis(boxes, column, each, columns.size, -(-degree // 2))
-            if axis is None:
-                return None
-            found.append(axis)
-        return Grid(columns, tuple(found))
+        best: Grid | None = None
+        tried = DEGREES.get(columns.size, FEW_DEGREES)
+        for most in tried:
+            each = closeness / float(np.sum(lebesgue(most) ** np.arange(columns.size)))
+            lines = [
+                self._axes(boxes, column, each, [one for one in tried if -(-degree // 2) <= one <= most])
+                for column, degree in zip(columns.tolist(), degrees, strict=True)
+            ]
+            for axes in product(*lines):
+                grid = Grid(columns, axes)
+                if best is None or grid.work(rows) < best.work(rows):
+                    best = grid
+        return best
 
     def along(self, boxes: Boxes, column: int, kernel: int = 0) -> AlongColumn | None:
         """How smooth f is along ``column`` in any of the boxes, under the prior or another of the kernels."""
@@ -200,28 +229,26 @@ class Interpolation:
         found = [self.along(boxes, int(column)) for column in columns]
         return all(one is not None and one.is_stationary for one in found)
 
-    def _axis(self, boxes: Boxes, column: int, error: float, moving: int, least: int) -> Axis | None:
+    def _axes(self, boxes: Boxes, column: int, error: float, degrees: Sequence[int]) -> list[Axis]:
+        """Interpolations along ``column`` with at most this error, those of a higher degree with fewer patches."""
         along = self.along(boxes, column)
-        if along is None:
-            return None
+        assert along is not None
         length = float(np.max(boxes.upper[:, column] - boxes.lower[:, column]))
         reach = float(np.max(np.abs(np.stack([boxes.lower[:, column], boxes.upper[:, column]]))))
-        degrees = DEGREES.get(moving, FEW_DEGREES)
-        found = [_smooth_axis(along, degree, length, error) for degree in degrees if degree >= least]
-        found += [
-            self._rough_axis(boxes, column, along, degree, length, error) for degree in ROUGH_DEGREES if degree >= least
-        ]
-        known = [axis for axis in found if axis is not None]
-        if not known:
-            return None
-        best = min(known, key=lambda axis: (axis.total, axis.degree))
-        return replace(best, misplaced=along.step(MISPLACED * UNIT * reach))
+        found: list[Axis] = []
+        for degree in degrees:
+            axis = _smooth_axis(along, degree, length, error)
+            if axis is None and degree <= MOST_ROUGH:
+                axis = self._rough_axis(boxes, column, along, degree, length, error)
+            if axis is not None and (not found or axis.count < found[-1].count):
+                found.append(replace(axis, misplaced=along.step(MISPLACED * UNIT * reach)))
+        return found
 
     def _rough_axis(
         self, boxes: Boxes, column: int, along: AlongColumn, degree: int, length: float, error: float
     ) -> Axis | None:
         """Where f has few derivatives the error is looked up: along a line it is a function of one number."""
-        if np.isfinite(along.derivative(degree + 1)) or not along.is_stationary_but_for(degree):
+        if not along.is_stationary_but_for(degree):
             return None
         orders = [order for order in range(1, 3) if np.isfinite(along.derivative(order))]
         count, rate = 1, len(orders) + 0.5

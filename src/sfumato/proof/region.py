@@ -225,7 +225,7 @@ class Prover:
         """Proves what can be proved of congruent boxes with a polynomial this close to f; what is to be tried again."""
         group = live.pieces
         scale = self._scale(group.boxes)
-        grid = None if scale is None else self.interpolation.grid(group.boxes, closeness * scale)
+        grid = None if scale is None else self.interpolation.grid(group.boxes, closeness * scale, self.knowledge.size)
         if scale is None or grid is None or grid.patch_size > MOST_NODES:
             self._leave(group, "floor" if scale is None else "kernel" if grid is None else "columns")
             return []
@@ -275,7 +275,7 @@ class Prover:
             upper[:, column] = lower[:, column] = middle
             halves = Boxes(np.vstack([group.boxes.lower, lower]), np.vstack([upper, group.boxes.upper]))
             group = Pieces(halves, np.tile(group.shares / 2.0, 2))
-            smaller = self.interpolation.grid(group.boxes, closeness)
+            smaller = self.interpolation.grid(group.boxes, closeness, self.knowledge.size)
             assert smaller is not None
             grid = smaller
         return group, grid
