@@ -1,7 +1,8 @@
-"""Make the pictures of the documentation again: ``python docs/pictures.py``."""
+"""Make the pictures of the documentation again: ``python docs/pictures.py``, or some of them by name."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 
 import sfumato as sf
-from sfumato.plots import plot_noise_map, plot_std_map, plot_tradeoff
+from sfumato.plots import plot_cells, plot_noise_map, plot_std_map, plot_tradeoff
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -50,8 +51,25 @@ def maps_of_incomes() -> Figure:
     return figure
 
 
+def cells_of_regions() -> Figure:
+    """The patches on which a floor is proved: along one column, and over two."""
+    times = pd.DataFrame({"t": np.linspace(0, 3, 31)})
+    line = sf.protect(sf.Prior(matern([0.4], 1.0), noise=0.01), times, sf.Box({"t": (1, 2)}), alpha=0.5)
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"age": rng.uniform(20, 90, 120), "place": rng.uniform(0, 10, 120)})
+    prior = sf.Prior(matern([15.0, 3.0], 10.0), mean=45.0, noise=4.0)
+    plane = sf.protect(prior, people, sf.Box({"age": (50, 80), "place": (2, 7)}), alpha=0.4)
+    figure = Figure(figsize=(9.8, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(6, 5))
+    plot_cells(line, ax=left)
+    plot_cells(plane, ax=right)
+    return figure
+
+
 def main() -> None:
-    for name, figure in (("tradeoff", tradeoff_of_incomes()), ("maps", maps_of_incomes())):
+    pictures = {"tradeoff": tradeoff_of_incomes, "maps": maps_of_incomes, "cells": cells_of_regions}
+    for name in sys.argv[1:] or pictures:
+        figure = pictures[name]()
         path = IMAGES / f"{name}.png"
         figure.savefig(path, dpi=100)
         print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
