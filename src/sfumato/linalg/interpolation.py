@@ -20,6 +20,12 @@ from ..arrays import UNIT, Array
 #: Polynomials are looked at in this many times as many places as their degree, to bound them everywhere.
 PLACES_A_DEGREE = 64
 
+#: Bounds of them are rounded by less than this share of them.
+OF_VALUES = 1e-12
+
+#: Entries of maps to Bernstein coefficients are rounded by less than this many u for each degree, as a share of growth.
+MAP_ROUNDED = 16.0
+
 
 @cache
 def interpolation_nodes(degree: int) -> Array:
@@ -58,7 +64,7 @@ def _largest(of: Callable[[Array], Array], degree: int, low: float, high: float)
     count = PLACES_A_DEGREE * degree
     places = np.cos(np.pi * (np.arange(count) + 0.5) / count)
     values = of(low + (high - low) * (places + 1.0) / 2.0)
-    return float(np.max(values)) / math.cos(math.pi * degree / (2.0 * count)) * (1.0 + 1e-12)
+    return float(np.max(values)) / math.cos(math.pi * degree / (2.0 * count)) * (1.0 + OF_VALUES)
 
 
 def smooth_error(degree: int, half: float, derivative: float) -> float:
@@ -110,7 +116,7 @@ def quadratic(degree: int, count: int) -> BernsteinMaps:
         np.stack([np.einsum("kij,pi,qj->kpq", product, one, one) for one in own]) for own in _weights(degree, count)
     )
     growth = float(np.max(np.sum(absolute, axis=(2, 3))))
-    return BernsteinMaps(signed.reshape(count, 2 * degree + 1, -1), growth, 16.0 * degree * UNIT)
+    return BernsteinMaps(signed.reshape(count, 2 * degree + 1, -1), growth, MAP_ROUNDED * degree * UNIT)
 
 
 @cache
@@ -123,7 +129,7 @@ def values_to_bernstein(degree: int, count: int, raised: int) -> BernsteinMaps:
         for i in range(max(0, k - more), min(degree, k) + 1):
             elevation[k, i] = math.comb(degree, i) * math.comb(more, k - i) / math.comb(raised, k)
     growth = float(np.max(np.sum(elevation @ absolute.swapaxes(1, 2), axis=2)))
-    return BernsteinMaps(elevation @ signed.swapaxes(1, 2), growth, 16.0 * max(degree, 1) * UNIT)
+    return BernsteinMaps(elevation @ signed.swapaxes(1, 2), growth, MAP_ROUNDED * max(degree, 1) * UNIT)
 
 
 @cache

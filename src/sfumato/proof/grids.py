@@ -19,6 +19,7 @@ from ..arrays import UNIT, Array, Index
 from ..linalg import interpolation_nodes, interpolation_weights, lebesgue, smooth_error
 from ..models import AlongColumn, Prior, along_column
 from ..regions import Boxes
+from .roundoff import KERNEL_VALUES, MISPLACED, OF_BOUNDS
 
 #: Degrees of polynomials that are tried, by the number of columns that vary; and the highest for rough kernels.
 DEGREES = {1: (1, 2, 3, 4, 6, 8), 2: (1, 2, 3, 4, 6, 8), 3: (1, 2, 3, 4, 6), 4: (1, 2, 3, 4), 5: (1, 2, 3)}
@@ -27,15 +28,6 @@ MOST_ROUGH = 3
 
 #: The error of an interpolation along a line is looked up at this many places where a kernel is rough.
 LINE_PLACES = 4001
-
-#: Bounds of ρ are rounded by less than this share of them.
-OF_BOUNDS = 1e-12
-
-#: The place of a node, or the end of a patch or cell, is rounded by less than this many u of how far it is from 0.
-MISPLACED = 8.0
-
-#: Kernel values are wrong by less than this many u of the variance.
-KERNEL_VALUES = 16.0
 
 #: About how long it takes a core to solve for a number, evaluate a kernel, add a product to a block, map an entry of it
 #: to coefficients, and look at a coefficient, in nanoseconds: by these a grid is chosen.

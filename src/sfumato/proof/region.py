@@ -23,8 +23,9 @@ from ..linalg import lebesgue
 from ..promise import Design
 from ..regions import Boxes
 from .cells import Cells, first_cells, offset_cells, prove_cells, round_off
-from .grids import KERNEL_VALUES, Grid, Interpolation, inside_boxes, nodes_of
+from .grids import Grid, Interpolation, inside_boxes, nodes_of
 from .knowledge import Knowledge, Told
+from .roundoff import KERNEL_VALUES
 
 #: How close p is to f, as shares of the smaller of the floor and the root of what may be explained: what is not proved
 #: with the first is tried with the next.
@@ -384,7 +385,8 @@ def _congruent(live: Sequence[_Live], numbered: bool) -> Iterator[_Live]:
     boxes = pieces.boxes
     extents = boxes.upper - boxes.lower
     scale = np.maximum(np.max(np.abs(np.vstack([boxes.lower, boxes.upper])), axis=0), 1e-300)
-    kinds = np.round(extents / scale, 12)
+    # extents that differ by a few u of their distance from 0, as MISPLACED counts it
+    kinds = np.round(extents / scale, 15)
     if numbered:
         kinds[:, -1] = boxes.lower[:, -1]
     _, which = np.unique(kinds, axis=0, return_inverse=True)

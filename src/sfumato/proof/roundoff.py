@@ -43,3 +43,14 @@ FACTORED_SUMS = 16.0
 
 #: Features, a solve with the factor and a norm: what is explained is known to this many p·u of the standard deviation.
 SOLVED_SUMS = 8.0
+
+# How far f is from a polynomial on patches of a region, and what is explained of that (grids.py, region.py, cells.py).
+
+#: Bounds of ρ are sums of some hundred positive numbers: raised by this share they are bounds in spite of round-off.
+OF_BOUNDS = 1e-12
+
+#: The place of a node, or the end of a patch or cell, is rounded by less than this many u of how far it is from 0.
+MISPLACED = 8.0
+
+#: Kernel values are wrong by less than this many u of the variance.
+KERNEL_VALUES = 16.0
