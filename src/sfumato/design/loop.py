@@ -28,6 +28,10 @@ MOST_DESIGNS = 60
 #: A tightening is loosened again where readers are this share of the tolerance away from it.
 TO_SPARE = 2e-3
 
+#: A tightening goes further than what was seen to be needed: what is learnt falls more slowly than t, and the worst
+#: input is seen only nearly.
+FURTHER, MORE_THAN_SEEN = 1.3, 4e-4
+
 #: Tightening may raise the trace by about this share at a time; inputs that would need more are added to the cover.
 #: A greedy cover fills the region already, so it is tightened instead.
 AFFORDABLE_RISE = {"greedy": 0.1, "exchange": 0.01}
@@ -229,7 +233,7 @@ class _Loop:
                 solution = None
                 continue
             high = min(high, t)
-            t = min(t * (1.0 - 1e-4), t / max(worst, 1.0) ** 1.02 - 1e-4 * t)
+            t *= 1.0 - FURTHER * max(worst - 1.0, 0.0) - MORE_THAN_SEEN
             if t < TIGHTEST:
                 raise self._hopeless()
         if best is None:

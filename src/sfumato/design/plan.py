@@ -18,6 +18,9 @@ Method = Literal["auto", "eigh", "subspace", "compressed", "sign"]
 #: Up to this many rows designs are exact; nothing else is considered.
 FEW_ROWS = 4000
 
+#: The same on a GPU, where n × n matrices of this size cost less than the steps of a compression.
+FEW_ROWS_ON_DEVICE = 16_384
+
 #: ``method="auto"`` compresses where centres are at most this share of the rows.
 WORTH_COMPRESSING = 0.2
 
@@ -117,7 +120,7 @@ def decide(size: Size, asked: Asked, check_compressible: Callable[[], None], cen
 
 def _compresses(size: Size, asked: Asked, check_compressible: Callable[[], None], centres: Callable[[], int]) -> bool:
     """Whether ``method="auto"`` compresses."""
-    if size.in_memory and size.rows <= FEW_ROWS:
+    if size.in_memory and size.rows <= (FEW_ROWS if asked.device is None else FEW_ROWS_ON_DEVICE):
         return False
     try:
         check_compressible()

@@ -261,7 +261,7 @@ def examine_sums(design: Design, summary: Summary, needed: Sequence[Pieces] | No
     readers = [Reader(prior) for prior in design.priors]
     knowledge = [KnowledgeFromSums(design, one, summary, place) for place, one in enumerate(readers)]
     check = _Check.of(design, knowledge, needed)
-    if not check.is_finite and check.proved_share < 1.0:
+    if check.is_searched:
         # inputs are looked for around a sample of the rows; none of the others may be forgotten
         check = check.with_points(_worst_of_all_rows(design, check.ratios_at))
 
@@ -331,10 +331,7 @@ class _Check:
         check = cls(design, knowledge, joint, nothing, np.zeros(0))
         if not check.is_finite:
             check = check._proved(needed)
-        if (check.proofs and check.reasons in ((), ("short",))) or (
-            len(check.points) and check.floor_ratio < 1 - TOLERANCE
-        ):
-            # proved; or close to the floor, or below it, at inputs that were seen
+        if not check.is_finite and not check.is_searched:
             return check
         listed = design.tolerance.listed_at
         check = check.with_points(inputs_to_look_at(design) if listed is None else listed)
@@ -385,8 +382,10 @@ class _Check:
         return float(np.min(self.ratios))
 
     @property
-    def is_seen_to_fail(self) -> bool:
-        return bool(np.any(self.ratios < 1 - TOLERANCE)) and self.design.cover != "rows"
+    def is_searched(self) -> bool:
+        """Whether a part of the region is neither proved nor seen to be close to the floor, or below it."""
+        seen = bool(self.proofs) and self.reasons in ((), ("short",))
+        return not (self.is_finite or seen or bool(np.any(self.ratios < 1 - TOLERANCE)))
 
     @cached_property
     def promised_ratio(self) -> float:
