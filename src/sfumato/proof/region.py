@@ -19,7 +19,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..arrays import UNIT, Array, Index, Mask
-from ..data import MemoryInputs
 from ..linalg import lebesgue
 from ..promise import Design
 from ..regions import Boxes
@@ -121,12 +120,9 @@ class Proof:
 
 
 def pieces_of(design: Design) -> Pieces | None:
-    """The boxes of the region; None where there are too many, or rows that are read in parts have the combinations."""
-    free, here = bool(np.any(design.free_columns)), isinstance(design.inputs, MemoryInputs)
-    if free and not here:
-        return None
-    boxes = design.region.boxes(design.inputs if free else design.inputs.sample)
-    return None if len(boxes) > MOST_BOXES else Pieces(boxes, np.full(len(boxes), 1.0 / len(boxes)))
+    """The boxes of the region; None where there are too many."""
+    boxes = design.region.boxes(design.inputs, MOST_BOXES)
+    return None if boxes is None else Pieces(boxes, np.full(len(boxes), 1.0 / len(boxes)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ Several boxes stand for all inputs that lie in at least one of them. Sides that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +41,13 @@ class Boxes:
         lower, upper = np.hsplit(distinct(sides), 2)
         return cls(lower, upper)
 
+    @classmethod
+    def at_most(cls, lists: Sequence[Boxes | None], most: int | None) -> Boxes | None:
+        """The boxes of all lists, each once; None if one of these is None or there are more than ``most``."""
+        known = [boxes for boxes in lists if boxes is not None]
+        found = cls.joined(known) if len(known) == len(lists) else None
+        return None if found is None or (most is not None and len(found) > most) else found
+
     def with_column(self, value: float) -> Boxes:
         """These boxes with one more column, in which they all have ``value``."""
         column = np.full((len(self), 1), value)
@@ -74,8 +81,8 @@ class Boxes:
         low, high = np.min(lower, axis=0), np.max(upper, axis=0)
         return Boxes(np.where(bounded, low, -np.inf)[None], np.where(bounded, high, np.inf)[None])
 
-    def closed(self, over_ranges: bool, inputs: Inputs) -> Boxes:
-        """Finite boxes: open sides end where the data end.
+    def closed(self, over_ranges: bool, inputs: Inputs, most: int | None = None) -> Boxes | None:
+        """Finite boxes: open sides end where the data end. None if there are more than ``most``, before all are made.
 
         Columns that are open on both sides have the observed range, if these are to be ``over_ranges``. Else there is
         one box for each combination of values that rows of the data have in them.
@@ -83,12 +90,14 @@ class Boxes:
         found = [self[:0]]
         for kept, (lower, upper) in self._by_free_columns(over_ranges, inputs):
             if kept.any():
-                combinations = np.unique(inputs.values[:, kept], axis=0)
+                combinations = inputs.combinations(kept, None if most is None else most // len(lower))
+                if combinations is None:
+                    return None
                 count, each = len(combinations), len(lower)
                 lower, upper = np.repeat(lower, count, axis=0), np.repeat(upper, count, axis=0)
                 lower[:, kept] = upper[:, kept] = np.tile(combinations, (each, 1))
             found.append(Boxes(lower, upper))
-        return Boxes.joined(found)
+        return Boxes.at_most(found, most)
 
     def hold(self, points: Array, over_ranges: bool, inputs: Inputs) -> Mask:
         """Which of the points lie in at least one of the boxes, once these are ``closed``."""
@@ -134,7 +143,8 @@ class Boxes:
 
 def within_data(lower: Array, upper: Array, inputs: Inputs) -> tuple[Array, Array]:
     """The bounds of boxes, open sides ending where the data end."""
-    least, most = inputs.values.min(axis=0), inputs.values.max(axis=0)
+    rows = inputs.sample.values  # it has the least and the largest value of each column
+    least, most = rows.min(axis=0), rows.max(axis=0)
     low = np.where(np.isinf(lower), np.minimum(least, upper), lower)
     return low, np.where(np.isinf(upper), np.maximum(most, lower), upper)
 

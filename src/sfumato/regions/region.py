@@ -96,13 +96,13 @@ class Region(ABC):
     def to_tree(self) -> dict[str, Any]:
         """This region as plain JSON values; ``region_from_tree`` reads it back."""
 
-    def boxes(self, inputs: Inputs) -> Boxes:
-        """Finite boxes that together hold every input that the region is promised at.
+    def boxes(self, inputs: Inputs, most: int | None = None) -> Boxes | None:
+        """Finite boxes that together hold every input that the region is promised at; None if more than ``most``.
 
         A column that the region leaves free has one value in each of them, for each observed combination of such
         columns, or all of its observed range (``free_over_ranges``).
         """
-        return self.spans(inputs).closed(self.free_over_ranges(), inputs)
+        return self.spans(inputs).closed(self.free_over_ranges(), inputs, most)
 
     @property
     def points(self) -> Array | None:
@@ -314,8 +314,8 @@ class Union(Region):
     def spans(self, inputs: Inputs) -> Boxes:
         return Boxes.joined([member.spans(inputs) for member in self.members])
 
-    def boxes(self, inputs: Inputs) -> Boxes:
-        return Boxes.joined([member.boxes(inputs) for member in self.members])
+    def boxes(self, inputs: Inputs, most: int | None = None) -> Boxes | None:
+        return Boxes.at_most([member.boxes(inputs, most) for member in self.members], most)
 
     def meets(self, lower: Array, upper: Array) -> Mask:
         return np.asarray(np.any([member.meets(lower, upper) for member in self.members], axis=0), dtype=np.bool_)
@@ -410,8 +410,10 @@ class Intersection(Region):
             first = first.met_with(other, inputs)
         return first
 
-    def boxes(self, inputs: Inputs) -> Boxes:
-        found = super().boxes(inputs)
+    def boxes(self, inputs: Inputs, most: int | None = None) -> Boxes | None:
+        found = super().boxes(inputs, most)
+        if found is None:
+            return None
         found = found[self.meets(found.lower, found.upper)]
         if not len(found):
             raise self._empty()

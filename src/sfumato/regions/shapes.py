@@ -375,7 +375,7 @@ class Everywhere(Region):
         lower, upper = self.bounding_box(self._bound_dimension())
         return Boxes(lower[None], upper[None])
 
-    def boxes(self, inputs: Inputs) -> Boxes:
+    def boxes(self, inputs: Inputs, most: int | None = None) -> Boxes | None:
         self._bound_dimension()
         raise InputError("the region is everywhere, which no finite boxes hold; give a Box for a bounded part.")
 
@@ -461,8 +461,9 @@ class OutputRegion(Region):
     def spans(self, inputs: Inputs) -> Boxes:
         return Boxes.joined([part.spans(inputs.plain).with_column(number) for number, part in self.parts])
 
-    def boxes(self, inputs: Inputs) -> Boxes:
-        return Boxes.joined([part.boxes(inputs.plain).with_column(number) for number, part in self.parts])
+    def boxes(self, inputs: Inputs, most: int | None = None) -> Boxes | None:
+        each = [(number, part.boxes(inputs.plain, most)) for number, part in self.parts]
+        return Boxes.at_most([None if one is None else one.with_column(number) for number, one in each], most)
 
     def meets(self, lower: Array, upper: Array) -> Mask:
         found = np.zeros(len(lower), dtype=np.bool_)
