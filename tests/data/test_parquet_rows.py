@@ -114,6 +114,17 @@ def test_stored_inputs_are_inputs(tmp_path: Path) -> None:
     assert repr(rows) == "<300 stored rows of a, b in 6 parts>"
 
 
+def test_combinations_are_found_part_after_part(tmp_path: Path) -> None:
+    values = np.round(numbers(300))
+    rows, second = stored(write(tmp_path / "t.parquet", values)), np.array([False, True])
+    for columns in (second, ~second, second | True):
+        wanted = sorted({tuple(row) for row in values[:, :2][:, columns].tolist()})
+        for inputs in (rows, as_inputs(values[:, :2])):
+            np.testing.assert_array_equal(inputs.combinations(columns, len(wanted)), wanted)
+            assert inputs.combinations(columns, len(wanted) - 1) is None
+    assert "values" not in vars(rows)
+
+
 def test_the_sample_is_spread_evenly_and_has_the_extremes(tmp_path: Path) -> None:
     values = numbers(3 * SAMPLE + 5)
     values[1000, 0], values[2003, 1] = -50.0, 70.0

@@ -147,7 +147,7 @@ def test_readers_with_other_protected_priors_are_covered_and_judged_under_their_
 
 def test_rows_cover_is_below_the_floor_between_rows() -> None:
     X = np.linspace(0.0, 3.0, 61)
-    prior = sf.Prior(rbf(0.1), mean=2.0, noise=1e-6)
+    prior = sf.Prior(rbf(0.06), mean=2.0, noise=1e-6)
     y = from_prior(prior, X)
     with pytest.warns(sf.GuaranteeWarning, match="Only the rows"):
         rows = sf.protect(prior, X, REGION, alpha=0.1, cover="rows", progress=False).release(y)

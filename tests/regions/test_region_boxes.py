@@ -37,6 +37,13 @@ class TestFreeColumns:
         assert sides(boxes) == {((a, 0.5, b), (a, 2.5, b)) for a, b in pairs}
         assert len(boxes) == len(pairs)
 
+    def test_more_than_are_wanted_are_none(self) -> None:
+        one = Box({"x1": (0.5, 2.5)})
+        for region, count in [(one, 5), (one | Box({"x1": (1, 2)}), 10), (one & (one | Box({"x1": (1, 2)})), 10)]:
+            bound = region.bind(OBSERVED)
+            assert len(bound.boxes(OBSERVED, count)) == count
+            assert bound.boxes(OBSERVED, count - 1) is None
+
     def test_ranges_are_one_box(self) -> None:
         boxes = Box({"x1": (None, 2.5)}, free="ranges").bind(OBSERVED).boxes(OBSERVED)
         assert sides(boxes) == {((0, 0, 0), (3, 2.5, 3))}
