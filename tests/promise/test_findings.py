@@ -21,9 +21,11 @@ def test_the_worst_finding_decides_the_verdict() -> None:
     assert verdict(True, []) == verdict(True, [NOTE, LOW]) == "publish"
     assert verdict(True, [LOW, MEDIUM]) == "publish with care"
     assert verdict(True, [MEDIUM, HIGH]) == verdict(False, []) == "do not publish"
-    assert verdict_in_words(True, [NOTE]) == "The promise holds"
-    assert verdict_in_words(True, [HIGH]) == "Do not publish: the promise is void"
-    assert verdict_in_words(False, [HIGH]) == "Do not publish: the promise does not hold"
+    assert verdict_in_words(True, [NOTE], True) == "The promise holds. It is proved"
+    assert verdict_in_words(True, [NOTE], False) == "The promise holds. It is searched, not all of it is proved"
+    assert verdict_in_words(True, [MEDIUM], True) == "The promise holds. It is proved. Publish with care"
+    assert verdict_in_words(True, [HIGH], True) == "Do not publish: the promise is void"
+    assert verdict_in_words(False, [HIGH], False) == "Do not publish: the promise does not hold"
 
 
 def test_findings_are_told_once_the_worst_first() -> None:
@@ -92,6 +94,7 @@ def test_protect_certify_and_report_agree(asked, expected, tmp_path: Path) -> No
     assert release.certificate.verdict == found.verdict == expected
     assert json.loads(json.dumps(found.as_dict()))["verdict"] == expected
     page = sf.report(tmp_path / "r.sfumato", tmp_path / "r.html", progress=False).read_text(encoding="utf-8")
-    assert verdict_in_words(found.holds, found.findings) in page
+    assert found.verdict_in_words in page
+    assert found.evidence_in_words in page
     for one in found.findings:
         assert one.title in page

@@ -63,7 +63,7 @@ def test_a_proof_that_is_only_claimed_is_found_out(tmp_path: Path) -> None:
     claim = manifest["certificate"] | {"evidence": "proved", "proved_share": 1.0, "findings": []}
     found = certified(tmp_path / "claimed", manifest | {"certificate": claim}, tensors)
     assert (found.holds, found.evidence, found.verdict) == (True, "searched", "publish with care")
-    assert {one.code for one in found.findings if one.severity == "medium"} >= {"searched", "claims-more-than-proved"}
+    assert {one.code for one in found.findings if one.severity == "medium"} >= {"searched", "claims-a-proof"}
 
 
 def test_a_larger_region_is_found_out(tmp_path: Path, proved: Any) -> None:
@@ -91,7 +91,7 @@ def test_a_smaller_list_promises_what_it_lists_and_says_that_more_was_claimed(tm
     few, whole = tensors["sensitive"][:-3], len(tensors["sensitive"])
     found = certified(tmp_path / "fewer", manifest | {"promised": len(few)}, tensors | {"sensitive": few})
     assert f"at the {len(few)} sensitive inputs" in found.promise
-    assert high(found) == {"claims-more-than-proved"}
+    assert high(found) == {"claims-more-inputs"}
     assert f"about {whole} sensitive inputs" in " ".join(one.text for one in found.findings)
     honest = {**manifest["certificate"], "sensitive": len(few)}
     found = certified(

@@ -193,6 +193,10 @@ class NoiseOptions:
         str | None, option("COLUMN", "A column of positive weights: rows with large ones get less noise.")
     ] = None
     cover: Cover = "auto"
+    evidence: Annotated[
+        str,
+        option("WORD", "best: the promise is proved where it can be, else searched; proved: nothing less is written."),
+    ] = "best"
     method: Annotated[
         str,
         option("WORD", "auto chooses by size; eigh and subspace are exact; compressed takes any number of rows; sign."),
@@ -209,6 +213,7 @@ class NoiseOptions:
             "guarantee": self.guarantee,
             "structure": self.structure,
             "cover": self.cover,
+            "evidence": self.evidence,
             "accuracy": self.accuracy,
         }
 

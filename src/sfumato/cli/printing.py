@@ -68,8 +68,6 @@ def show_certificate(certificate: Certificate, title: str) -> None:
     """The certificate as a table, and under it the verdict in plain words."""
     from rich.table import Table
 
-    from ..promise import verdict_in_words
-
     table = Table(title=title, title_justify="left", title_style="bold", show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -78,7 +76,7 @@ def show_certificate(certificate: Certificate, title: str) -> None:
     screen = console()
     screen.print(table)
     colour = {"publish": "green", "publish with care": "yellow", "do not publish": "red"}[certificate.verdict]
-    screen.print(f"{verdict_in_words(certificate.holds, certificate.findings)}.", style=f"bold {colour}")
+    screen.print(f"{certificate.verdict_in_words}.", style=f"bold {colour}")
 
 
 def say_written(*files: Path | str | None) -> None:

@@ -25,7 +25,7 @@ from ..promise import (
 )
 from ..regions import Everywhere, OutputRegion, Points, Region
 from ..release import MOST_PRIORS, SMALLEST_WEIGHT
-from .plan import Asked, Method
+from .plan import Asked, AskedEvidence, Method
 from .problem import Problem
 
 #: At how many inputs of a region it is looked how much may be learnt.
@@ -317,9 +317,10 @@ def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}.")
 
 
-def asked_work(method: Any, accuracy: Any, device: Any, engine: Any) -> Asked:
+def asked_work(method: Any, accuracy: Any, device: Any, engine: Any, evidence: Any) -> Asked:
     """How it is to be worked out; refuses an accuracy that is none and a device that is not there."""
     check_choice("method", method, get_args(Method))
+    check_choice("evidence", evidence, get_args(AskedEvidence))
     if accuracy is not None and not (isinstance(accuracy, (int, float)) and 0.0 < accuracy < 1.0):  # True is 1
         raise InputError(f"accuracy is {accuracy!r}; give a share between 0 and 1, such as 1e-6, or leave it out.")
     if device is not None:
@@ -335,4 +336,4 @@ def asked_work(method: Any, accuracy: Any, device: Any, engine: Any) -> Asked:
         raise InputError(
             f'engine is given, but method is {method!r}, which works on this machine only; use method="compressed".'
         )
-    return Asked(method, accuracy, device)
+    return Asked(method, accuracy, device, evidence)

@@ -23,6 +23,7 @@ from ..proof import (
     MOST_CENTRES,
     Centres,
     Certificate,
+    Effort,
     Features,
     Summary,
     VirtualRows,
@@ -302,10 +303,11 @@ class Compression:
         back_end = CompressedRows.of(self.whole, summary)
         # what the features cost is not worth another attempt
         margins = Margins(joint=max(1e-9, 0.05 * self.accuracy), independent=INDEPENDENT)
+        effort = Effort(self.asked.evidence == "proved", self.step.update)
         return certified_design(
             back_end,
             self.cover,
-            lambda design, needed: examine_sums(design, summary, needed),
+            lambda design, needed: examine_sums(design, summary, needed, effort),
             self.step.stage,
             margins,
         )

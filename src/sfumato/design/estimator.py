@@ -63,9 +63,9 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
     "75 <= age <= 90" (columns of an array are x0, x1, …, or just x, unless ``columns`` names them), or None for
     everywhere. Say how much readers may learn there with ``alpha`` or ``floor``, as in ``protect``. Only
     ``PrivateGPRegressor()``, with none of the three, has a default: everywhere, with ``alpha=0.5``. ``kernel``,
-    ``mean``, ``noise`` and ``lengthscale`` are those of ``fit_prior``; ``guarantee``, ``structure``, ``cover`` and
-    ``method`` those of ``protect``. With ``fit_outside`` the prior is fitted to rows outside the region only, so that
-    its values, which are published, tell nothing of those inside.
+    ``mean``, ``noise`` and ``lengthscale`` are those of ``fit_prior``; ``guarantee``, ``structure``, ``cover``,
+    ``evidence`` and ``method`` those of ``protect``. With ``fit_outside`` the prior is fitted to rows outside the
+    region only, so that its values, which are published, tell nothing of those inside.
 
     ``preprocess`` is a scaler, or a Pipeline or ColumnTransformer of scalers. A copy is fitted inside: the kernel (and
     ``lengthscale``) is in scaled units, while X, the region, the release and the certificate stay in the units of X.
@@ -101,6 +101,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         guarantee: Any = "joint",
         structure: Any = "full",
         cover: Any = "auto",
+        evidence: Any = "best",
         method: Any = "auto",
         fit_outside: Any = False,
         preprocess: Any = None,
@@ -117,6 +118,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         self.guarantee = guarantee
         self.structure = structure
         self.cover = cover
+        self.evidence = evidence
         self.method = method
         self.fit_outside = fit_outside
         self.preprocess = preprocess
@@ -145,6 +147,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             guarantee=self.guarantee,
             structure=self.structure,
             cover=self.cover,
+            evidence=self.evidence,
             method=self.method,
             progress=False,
         )

@@ -326,5 +326,6 @@ def _no_more_than_joint(
     if certificate.holds and solver.objective(joint.noise) >= solver.objective(design.noise):
         return design, certificate
     other = replace(design, noise=joint.noise)
-    seen = examine(other, None)
-    return (other, seen.certificate()) if seen.holds else (design, certificate)
+    found = examine(other, None).certificate()
+    proved = found.evidence == "proved" or certificate.evidence == "searched"
+    return (other, found) if found.holds and proved else (design, certificate)

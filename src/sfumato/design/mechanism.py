@@ -14,18 +14,18 @@ from typing import Any, NoReturn, get_args
 import numpy as np
 
 from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of_dask, stacked_outputs
-from ..errors import GuaranteeWarning, InputError
+from ..errors import GuaranteeError, GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..noise import SecretKey
 from ..progress import progress as show_progress
 from ..promise import Design, Finding, Guarantee, Structure, Tolerance, WithDesign, warn_of
-from ..proof import Certificate, examine, look_alike
+from ..proof import Certificate, Effort, examine, look_alike
 from ..regions import Region
-from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
+from ..release import FolderWriter, Release, has_release, load, make_release, release_digest, why_not
 from .arguments import asked_problem, asked_work, check_choice
 from .compression import Compression, check_compressible
 from .loop import certified_design
-from .plan import Method, Plan, decide
+from .plan import AskedEvidence, Method, Plan, decide
 from .sensitive import AskedCover
 from .units import dense_rows
 
@@ -173,7 +173,7 @@ class Mechanism(WithDesign):
         return f"{title}\n{self.certificate}"
 
     def __repr__(self) -> str:
-        state = "holds" if self.certificate.holds else "FAILS"
+        state = f"holds, {self.certificate.evidence}" if self.certificate.holds else "FAILS"
         return f"<Mechanism for {len(self.design.inputs)} rows, {self.certificate.cover} cover, certificate {state}>"
 
 
@@ -189,6 +189,7 @@ def protect(
     guarantee: Guarantee = "joint",
     structure: Structure = "full",
     cover: AskedCover = "auto",
+    evidence: AskedEvidence = "best",
     priors: Sequence[Prior | JointPrior] = (),
     weights: Any = None,
     method: Method = "auto",
@@ -219,6 +220,11 @@ def protect(
     ============ ======================================================================================
 
     A finite ``Points`` region is protected at its points, ``Everywhere`` at every input there is.
+
+    Over a region the floor is proved at every input, wherever that is possible (``certificate.evidence`` is "proved");
+    else a part of it is searched, and ``certificate.findings`` say why. ``evidence="proved"`` takes longer over a proof
+    where it must, and raises ``GuaranteeError`` where there is none.
+
     ``structure="diagonal"`` blurs every row by itself, which needs more noise. ``weights`` (one positive number a row,
     or a positive definite matrix C) asks for the least Tr CΣ.
 
@@ -249,7 +255,7 @@ def protect(
     3.5456
     """
     check_choice("cover", cover, get_args(AskedCover))
-    asked = asked_work(method, accuracy, device, engine)
+    asked = asked_work(method, accuracy, device, engine, evidence)
     work = as_engine(engine)
     X = rows_of_dask(X, list(X.columns), engine=work) if is_dask_frame(X) else X
     problem = asked_problem(
@@ -276,13 +282,28 @@ def protect(
                 design, certificate = compression().design()
             else:
                 rows = dense_rows(replace(problem, plan=plan))
+                effort = Effort(evidence == "proved", step.update)
                 design, certificate = certified_design(
-                    rows, cover, lambda one, needed: examine(one, plan.device, needed), step.stage
+                    rows, cover, lambda one, needed: examine(one, plan.device, needed, effort), step.stage
                 )
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
                 f"of them, or a rougher tolerance kernel: {error}."
             ) from error
+    check_evidence(evidence, certificate)
     warn_of(certificate.findings)
     return Mechanism(design, certificate, SecretKey.fresh(), plan, _engine=work)
+
+
+def check_evidence(asked: AskedEvidence, certificate: Certificate) -> None:
+    """Raise ``GuaranteeError`` where a proof was asked for and ``certificate`` has none."""
+    if asked == "best" or certificate.evidence == "proved":
+        return
+    if not certificate.holds:
+        raise GuaranteeError(why_not(certificate))
+    said = " ".join(str(one) for one in certificate.findings if one.code == "searched")
+    raise GuaranteeError(
+        f'nothing was designed: evidence is "proved", and the promise is not. {said} Or use evidence="best", and say '
+        "with the release that its promise is searched."
+    )

@@ -15,6 +15,9 @@ from ..machine import GIB, free_memory, product_rate
 
 Method = Literal["auto", "eigh", "subspace", "compressed", "sign"]
 
+#: What a promise may rest on: the best that is found, or nothing less than a proof.
+AskedEvidence = Literal["best", "proved"]
+
 #: Up to this many rows designs are exact; nothing else is considered.
 FEW_ROWS = 4000
 
@@ -63,6 +66,7 @@ class Asked:
     method: Method = "auto"
     accuracy: float | None = None
     device: str | None = None
+    evidence: AskedEvidence = "best"
 
 
 @dataclass(frozen=True)

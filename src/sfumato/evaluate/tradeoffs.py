@@ -100,6 +100,7 @@ class Line:
     ``way``          how the data are published; ``alpha`` or ``floor`` is the level that was asked for
     ``floor``        the least standard deviation that readers must keep in the region, in the owner's units
     ``holds``        whether the certificate holds; None where nothing is promised
+    ``evidence``     what it rests on, "proved" or "searched"; "" where it does not hold, or nothing is promised
     ``learnt``       the largest share of the prior variance that a reader learns at any input inside
     ``least_std``    the least standard deviation that a reader reaches inside
     ``rmse_inside``  a reader's expected error inside, ``rmse_outside`` outside
@@ -125,6 +126,7 @@ class Line:
     measured: float = math.nan
     epsilon: float = math.nan
     seconds: float = 0.0
+    evidence: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +225,7 @@ def sentence_of(found: Tradeoff, line: Line) -> str:
 def cells(line: Line) -> tuple[str, ...]:
     """One line of the table."""
     way = line.way if math.isnan(line.epsilon) else f"{line.way}, ε = {short(line.epsilon)}"
-    holds = "" if line.holds is None else "yes" if line.holds else "NO"
+    holds = "NO" if line.holds is False else line.evidence
     level = "" if math.isnan(line.alpha) else f"{line.alpha:g}"
     floor = "" if math.isnan(line.floor) else number(line.floor)
     values = (number(value) for value in (line.least_std, line.rmse_inside, line.rmse_outside))
@@ -244,9 +246,11 @@ def table_in_words(found: Tradeoff) -> str:
 
 def notes(found: Tradeoff) -> list[str]:
     """What the numbers mean, what was left out and why, and one line of the table as a sentence."""
+    searched = any(line.evidence == "searched" for line in found.rows)
     said = [
         "learnt: at most, of the prior variance, at any input inside; in, out: inside and outside the region;",
         "loss: of the variance that all data without noise would explain outside, the share that is not explained.",
+        *(["searched: a part of the region could not be proved."] if searched else []),
         *(["dropout: the rows inside are left out, which promises nothing."] if found.of("dropout") else []),
         *(f"{way}: {why.rstrip('.')}." for way, why in found.skipped),
     ]
@@ -479,8 +483,9 @@ class _Comparison:
     def _promised_line(self, made: _Made) -> Line:
         certificate = made.mechanism.certificate
         noise = float(np.sqrt(made.mechanism.noise.trace / len(self.inputs)))
+        evidence = certificate.evidence if certificate.holds else ""
         more = {"holds": certificate.holds, "noise": noise, "spill": certificate.spill, "seconds": made.seconds}
-        return self._line(made.way, made.mechanism.design, made.level, **more)
+        return self._line(made.way, made.mechanism.design, made.level, **more, evidence=evidence)
 
     def _cloaking_lines(self, levels: Sequence[Level]) -> list[Line]:
         if not self.private.any():

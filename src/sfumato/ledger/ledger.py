@@ -14,11 +14,13 @@ import numpy as np
 from ..arrays import Array
 from ..design import (
     AskedCover,
+    AskedEvidence,
     Mechanism,
     NoCover,
     asked_problem,
     certified_design,
     check_choice,
+    check_evidence,
     check_memory,
     exact_plan,
 )
@@ -27,7 +29,7 @@ from ..models import JointPrior, Prior
 from ..noise import SecretKey, no_noise
 from ..progress import progress as show_progress
 from ..promise import Revealed, interpretations, warn_of
-from ..proof import Certificate, one_by_one
+from ..proof import Certificate, Effort, one_by_one
 from ..regions import Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
 from ..text import counted
@@ -35,7 +37,7 @@ from ..views import pictures
 from .chained_file import Chain, ChainedFile
 from .past import LEAST_LEFT, Published, most_used
 from .problem import NextRelease
-from .promises import Promise, about_all, distinct_promises, promises_of
+from .promises import Promise, about_all, as_proved_as, distinct_promises, promises_of
 from .record import Records
 
 if TYPE_CHECKING:
@@ -120,6 +122,7 @@ class Ledger:
         output_name: str = "y",
         remeasured: bool = False,
         cover: AskedCover = "auto",
+        evidence: AskedEvidence = "best",
         progress: bool = True,
         **how: Any,
     ) -> Mechanism:
@@ -134,6 +137,7 @@ class Ledger:
         release is recorded before ``mechanism.release(y)`` gives it back. ``BudgetError`` where nothing is left.
         """
         check_choice("cover", cover, get_args(AskedCover))
+        check_choice("evidence", evidence, get_args(AskedEvidence))
         _check_arguments(share, how)
         asked = asked_problem(prior, X, region, alpha, **how)
         plan = exact_plan(asked.size)
@@ -148,7 +152,9 @@ class Ledger:
             try:
                 problem = NextRelease.of(asked, cover, output_name, bool(remeasured), revealed, share)
                 problem.check_budget()
-                design, certificate = certified_design(problem.in_units(), cover, problem.examine, step.stage)
+                effort = Effort(evidence == "proved", step.update)
+                examine = functools.partial(problem.examine, effort=effort)
+                design, certificate = certified_design(problem.in_units(), cover, examine, step.stage)
             except NoCover as error:
                 raise BudgetError(
                     f"too little is left to be divided further: {error} {problem.left_in_words()} Publish nothing more "
@@ -165,6 +171,7 @@ class Ledger:
                 f"promise of all together (joint ratio {certificate.joint_ratio:.6g}, floor ratio "
                 f"{certificate.promised_ratio:.6g}). Publish nothing more about it."
             )
+        check_evidence(evidence, certificate)
         certificate = certificate.with_findings(*one_by_one(asked.prior, asked.inputs, output_name, revealed))
         warn_of(certificate.findings)
         following = Revealed(design, output_name, bool(remeasured))
@@ -230,7 +237,7 @@ class Ledger:
         releases = self.releases
         results = [promise.kept_by(releases).certificate() for promise in promises]
         worst = min(results, key=lambda one: (one.holds, one.promised_ratio, -one.joint_ratio))
-        return worst.with_findings(about_all(len(releases)))
+        return as_proved_as(worst, results).with_findings(about_all(len(releases)))
 
     def _commit(self, release: Release, made: Revealed, head: str | None) -> None:
         """Append ``made``; where the ledger has moved on from ``head``, only if all promises are kept with it."""
@@ -305,7 +312,7 @@ class PromiseBudget:
         return (
             f"{state} after {counted(len(self.history), 'release')}: {certificate.promise}. Readers are closest to "
             f"their floor at {certificate.worst_place}, where they know f to within ±{certificate.worst_std:.6g} and "
-            f"the floor is ±{certificate.worst_floor:.6g}."
+            f"the floor is ±{certificate.worst_floor:.6g}. What that rests on: {certificate.evidence_in_words}."
         )
 
 

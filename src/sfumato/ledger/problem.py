@@ -22,10 +22,10 @@ from ..promise import (
     interpretations,
     rows_in_reach,
 )
-from ..proof import Certificate, Examination, Pieces, findings_on_design
+from ..proof import Certificate, Effort, Examination, Pieces, findings_on_design
 from ..regions import OutputRegion, bound_points
 from .past import Commitment
-from .promises import Promise, about_all, check_composable, distinct_promises, promises_of, worst_of
+from .promises import Promise, about_all, as_proved_as, check_composable, distinct_promises, promises_of, worst_of
 
 #: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
 NOTHING = 1e-12
@@ -146,18 +146,19 @@ class NextRelease:
         left = [one.tolerance.least_left(_probes(one.promise, self.following)) for one in self.commitments]
         return f"At most {max(min(1.0, *left), 0.0):.2%} of the tolerance is left."
 
-    def examine(self, design: Design, needed: Sequence[Pieces] | None) -> Examination:
+    def examine(self, design: Design, needed: Sequence[Pieces] | None, effort: Effort | None = None) -> Examination:
         """The certificate of everything that is then published: of the new promise, if all others are kept too."""
         following = replace(self.following, design=design)
         together, made = (*self.revealed, following), promises_of(following)
         made = [replace(promise, earlier=self.promises[place].earlier) for place, promise in enumerate(made)]
-        results = [promise.kept_by(together) for promise in (*made, *self.promises[len(made) :])]
+        results = [promise.kept_by(together, effort) for promise in (*made, *self.promises[len(made) :])]
         keys = {promise.key for promise in self.promises}
-        results += [promise.kept_by(together) for promise in self.watched if promise.key not in keys]
+        results += [promise.kept_by(together, effort) for promise in self.watched if promise.key not in keys]
         broken = [one for one in results if not one.holds]
 
         def make() -> Certificate:
             certificate = replace((broken or results)[0].certificate(), trace=design.noise.trace)
+            certificate = as_proved_as(certificate, [one.certificate() for one in results])
             return certificate.with_findings(
                 *([about_all(len(together))] if len(together) > 1 else []),
                 *(one for one in findings_on_design(design, certificate.spill) if one.code != "only-release"),

@@ -21,7 +21,7 @@ from ..promise import (
     compose,
     interpretations,
 )
-from ..proof import Examination, examine_together
+from ..proof import Certificate, Effort, Examination, examine_together
 from ..regions import Box, Everywhere, Intersection, OutputRegion, Points, Region, Union
 from ..release import describe_prior, describe_tolerance
 
@@ -91,21 +91,21 @@ class Promise:
         takes = [number for number, part in self.asked.parts if part.points is None or region.points is not None]
         return OutputRegion(dict.fromkeys(takes or [0], region))
 
-    def kept_by(self, releases: Sequence[Revealed]) -> Examination:
+    def kept_by(self, releases: Sequence[Revealed], effort: Effort | None = None) -> Examination:
         """Whether all of ``releases`` together keep it, and the inputs where they do not.
 
         Guarantee: the certificate is that of certificate.py, for all published values as one set of data, and the
         worst one where it matters whether rows were measured anew (``interpretations``).
         """
-        results = [self._read_as(reading) for reading in interpretations(releases)]
+        results = [self._read_as(reading, effort) for reading in interpretations(releases)]
         return worst_of(results)
 
-    def _read_as(self, releases: Sequence[Revealed]) -> Examination:
+    def _read_as(self, releases: Sequence[Revealed], effort: Effort | None) -> Examination:
         for merge in (True, False):
             composed = compose(self.prior, self.layout, releases, merge)
             if not len(composed):
                 raise InputError("the ledger has no release that this promise is about.")
-            found = examine_together(self.design, composed, self.earlier)
+            found = examine_together(self.design, composed, self.earlier, effort)
             if found.holds or np.isfinite(found.joint_ratio):
                 break
         return found
@@ -123,8 +123,19 @@ def worst_of(results: Sequence[Examination]) -> Examination:
         most=max(one.most for one in results),
         open=None,
         is_searched=any(one.is_searched for one in results),
-        make=lambda: replace(worst.certificate(), joint_ratio=joint),
+        make=lambda: as_proved_as(
+            replace(worst.certificate(), joint_ratio=joint), [one.certificate() for one in results]
+        ),
     )
+
+
+def as_proved_as(certificate: Certificate, others: Sequence[Certificate]) -> Certificate:
+    """``certificate`` with the evidence of all: it is proved only where the ``others`` are."""
+    least = min((certificate, *others), key=lambda one: (one.evidence == "proved", one.proved_share))
+    if not certificate.holds or least.evidence == "proved":
+        return certificate
+    found = replace(certificate, evidence=least.evidence, proved_share=least.proved_share)
+    return found.with_findings(*(one for one in least.findings if one.code == "searched"))
 
 
 def promises_of(release: Revealed) -> list[Promise]:

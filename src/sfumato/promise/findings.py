@@ -94,11 +94,12 @@ def verdict(holds: bool, findings: Iterable[Finding]) -> Verdict:
     return "publish with care" if "medium" in severities else "publish"
 
 
-def verdict_in_words(holds: bool, findings: Iterable[Finding]) -> str:
-    """The verdict as a heading."""
+def verdict_in_words(holds: bool, findings: Iterable[Finding], proved: bool) -> str:
+    """The verdict as a heading, and whether the promise is ``proved``."""
+    kept = f"The promise holds. It is {'proved' if proved else 'searched, not all of it is proved'}"
     return {
-        "publish": "The promise holds",
-        "publish with care": "The promise holds. Publish with care",
+        "publish": kept,
+        "publish with care": f"{kept}. Publish with care",
         "do not publish": f"Do not publish: the promise {'is void' if holds else 'does not hold'}",
     }[verdict(holds, findings)]
 

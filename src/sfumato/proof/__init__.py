@@ -17,7 +17,7 @@ from .certificate import (
 from .findings import SAME_FLOOR, findings_on_design, floor_range, free_columns, learnt_inside, look_alike, one_by_one
 from .knowledge import Knowledge
 from .optimality import objective
-from .region import Looked, Pieces, Proof, Prover, pieces_of
+from .region import Effort, Looked, Pieces, Proof, Prover, pieces_of
 from .roundoff import FACTORED, TOLERANCE
 from .search import inputs_to_look_at
 from .sums import (

@@ -32,6 +32,7 @@ from ..promise import (
     Verdict,
     in_order,
     verdict,
+    verdict_in_words,
 )
 from ..text import plain
 from .findings import (
@@ -41,10 +42,11 @@ from .findings import (
     findings_on_design,
     findings_on_evidence,
     promise_in_words,
+    share_in_words,
 )
 from .knowledge import ExactKnowledge, Knowledge, KnowledgeFromSums
 from .optimality import Optimality, compressed_optimality, optimality
-from .region import Pieces, Proof, Prover, Reason, pieces_of
+from .region import Effort, Pieces, Proof, Prover, Reason, pieces_of
 from .roundoff import TOLERANCE
 from .search import inputs_to_look_at, worse_inputs
 from .sums import Summary, summary_of
@@ -80,12 +82,13 @@ class Certificate:
     ``promise``        what is promised, in words, and ``prior``: to readers with which prior or priors
     ``guarantee``      "joint" or "pointwise", and ``structure``: "full" or "diagonal" noise
     ``holds``          the promise is kept where it was made
-    ``evidence``       "proved": at every input for which it was made (docs/proof.md); "searched": a part of the region
-                       could not be proved, and nothing was found there
-    ``proved_share``   how much of the region is proved
+    ``evidence``       "proved": a theorem says that the promise is kept at every input for which it was made
+                       (docs/proof.md); "searched": a part of the region could not be proved, and no input was found
+                       there that falls short
+    ``proved_share``   how much of the region is proved, from 0 to 1 (1: all of it)
     ``joint_ratio``    λ_max(Δ^{-1/2} K_SX M⁻¹ K_XS Δ^{-1/2}), at most 1, except that
                        ``guarantee="pointwise"`` does not promise it
-    ``floor_ratio``    the least std(f(s)|W) / floor(s) over the whole region: at least 1, except that
+    ``floor_ratio``    the least std(f(s)|W) / floor(s) that was seen in the region: at least 1, except that
                        ``cover="rows"`` does not promise it between the rows
     ``promised_ratio`` the same over the inputs for which it was promised
     ``worst_input``    where ``floor_ratio`` is reached, with ``worst_std`` and ``worst_floor``
@@ -95,7 +98,7 @@ class Certificate:
     ``spill``          the share of the noise that falls on rows outside the region
     ``compression``    how much of the noise compression costs at most, as a share (0: not compressed)
     ``sensitive``      how many sensitive inputs the noise was designed for
-    ``checked``        at how many inputs what readers know was computed
+    ``checked``        at how many inputs it was computed what readers know: the nodes of a proof, or those of a search
     ``allowance``      the round-off that was subtracted from M
     ``outputs``        the names of the outputs, where several are one process; the last column of an input is their
                        number
@@ -134,6 +137,11 @@ class Certificate:
         """ "publish", "publish with care" or "do not publish"."""
         return verdict(self.holds, self.findings)
 
+    @property
+    def verdict_in_words(self) -> str:
+        """The verdict as a heading, and what the promise rests on."""
+        return verdict_in_words(self.holds, self.findings, self.evidence == "proved")
+
     def with_findings(self, *more: Finding) -> Certificate:
         """The same certificate with more findings."""
         return replace(self, findings=in_order((*self.findings, *more)))
@@ -148,10 +156,13 @@ class Certificate:
     def evidence_in_words(self) -> str:
         """What the promise rests on."""
         if not self.holds:
-            return "none: the promise is broken, or could not be checked"
+            return "none: the promise does not hold, or could not be checked"
         if self.evidence == "proved":
-            return "proved at every input for which it was made"
-        return f"searched: {self.proved_share:.1%} of the region is proved, in the rest nothing was found"
+            return "proved: it is kept at every input for which it was made, and not only at those looked at"
+        return (
+            f"searched: {share_in_words(self.proved_share)} of the region is proved; in the rest no input was found "
+            "that falls short"
+        )
 
     def rows(self) -> list[tuple[str, str]]:
         """The certificate as label and value, for tables."""
@@ -175,7 +186,7 @@ class Certificate:
             ("lower bound, gap", f"{self.trace_lower:.6g}, " + ("–" if np.isnan(self.gap) else f"{self.gap:.2e}")),
             ("spill outside the region", f"{self.spill:.1%}"),
             ("cover", f"{self.cover}, {self.sensitive} sensitive inputs"),
-            ("inputs checked", f"{self.checked:,}"),
+            ("inputs looked at", f"{self.checked:,}"),
             *self._findings_as_rows(),
         ]
 
@@ -223,13 +234,17 @@ class Examination:
 
 
 def certify(
-    design: Design, engine: Engine | None = None, device: str | None = None, done: Done | None = None
+    design: Design,
+    engine: Engine | None = None,
+    device: str | None = None,
+    done: Done | None = None,
+    effort: Effort | None = None,
 ) -> Certificate:
     """Check the promise of ``design`` from its published objects alone."""
     if design.noise.compressed:
-        found = examine_sums(design, summary_of(design, engine or Here(), device, done or (lambda rows: None)))
-        return found.certificate()
-    return examine(design, device).certificate()
+        summary = summary_of(design, engine or Here(), device, done or (lambda rows: None))
+        return examine_sums(design, summary, effort=effort).certificate()
+    return examine(design, device, effort=effort).certificate()
 
 
 def knowledge_of(design: Design) -> list[Knowledge]:
@@ -241,11 +256,16 @@ def knowledge_of(design: Design) -> list[Knowledge]:
     return [KnowledgeFromSums(design, reader, summary, place) for place, reader in enumerate(readers)]
 
 
-def examine(design: Design, device: str | None = None, needed: Sequence[Pieces] | None = None) -> Examination:
+def examine(
+    design: Design,
+    device: str | None = None,
+    needed: Sequence[Pieces] | None = None,
+    effort: Effort | None = None,
+) -> Examination:
     """What can be said of the promise of ``design``.
 
     ``needed`` is the part of the region, for each prior, that is not proved without noise: noise
-    only adds to what readers do not know, so the rest need not be looked at again.
+    only adds to what readers do not know, so the rest need not be looked at again. ``effort`` is that of a proof.
     """
     knowledge = [ExactKnowledge(design, Reader(prior), design.noise, device) for prior in design.priors]
 
@@ -253,14 +273,16 @@ def examine(design: Design, device: str | None = None, needed: Sequence[Pieces] 
         spill = _spill(design, design.noise.variance())
         return check.certificate(optimality(design, knowledge), spill, findings_on_design(design, spill))
 
-    return _Check.of(design, knowledge, needed).examination(make)
+    return _Check.of(design, knowledge, needed, effort).examination(make)
 
 
-def examine_sums(design: Design, summary: Summary, needed: Sequence[Pieces] | None = None) -> Examination:
+def examine_sums(
+    design: Design, summary: Summary, needed: Sequence[Pieces] | None = None, effort: Effort | None = None
+) -> Examination:
     """The same for noise that is a random function, from sums over any number of rows (sums.py)."""
     readers = [Reader(prior) for prior in design.priors]
     knowledge = [KnowledgeFromSums(design, one, summary, place) for place, one in enumerate(readers)]
-    check = _Check.of(design, knowledge, needed)
+    check = _Check.of(design, knowledge, needed, effort)
     if check.is_searched:
         # inputs are looked for around a sample of the rows; none of the others may be forgotten
         check = check.with_points(_worst_of_all_rows(design, check.ratios_at))
@@ -268,13 +290,16 @@ def examine_sums(design: Design, summary: Summary, needed: Sequence[Pieces] | No
     def make(check: _Check) -> Certificate:
         least, cost = compressed_optimality(design, summary, check.joint_ratio)
         spill = _spill(design, design.noise.variance_at(design.representatives.values))
-        findings = (*findings_on_compression(design, summary, cost), *findings_on_design(design, spill))
+        on_compression = findings_on_compression(design, summary, cost, check.proved_share == 1.0)
+        findings = (*on_compression, *findings_on_design(design, spill))
         return check.certificate(least, spill, findings, cost)
 
     return check.examination(make)
 
 
-def examine_together(design: Design, composition: Composition, also: Sequence[Array] = ()) -> Examination:
+def examine_together(
+    design: Design, composition: Composition, also: Sequence[Array] = (), effort: Effort | None = None
+) -> Examination:
     """The same for all that several releases tell together: do they keep the promise of ``design``?
 
     ``also`` are other sensitive inputs that the same joint promise was made for. Each release had as little noise as
@@ -291,7 +316,7 @@ def examine_together(design: Design, composition: Composition, also: Sequence[Ar
         witness=None,
     )
     reader, error = Reader(composition.prior), composition.error
-    check = _Check.of(together, [ExactKnowledge(together, reader, error)])
+    check = _Check.of(together, [ExactKnowledge(together, reader, error)], effort=effort)
     if design.guarantee == "joint" and also:
         each = [replace(together, sensitive=one, promised=len(one)) for one in also]
         others = [ExactKnowledge(one, reader, error).joint_ratio() for one in each]
@@ -314,7 +339,8 @@ def _is_finite(design: Design) -> bool:
 class _Check:
     """What readers of a design know at ``points``; ``ratios`` are the least of them to the floor.
 
-    ``proofs`` say for each reader what is proved of the region; there are none where the promise is finite.
+    ``proofs`` say for each reader what is proved of the region; there are none where the promise is finite. They may
+    have been ``insisted`` on.
     """
 
     design: Design
@@ -323,14 +349,21 @@ class _Check:
     points: Array
     ratios: Array
     proofs: tuple[Proof, ...] = ()
+    insisted: bool = False
 
     @classmethod
-    def of(cls, design: Design, knowledge: Sequence[Knowledge], needed: Sequence[Pieces] | None = None) -> _Check:
+    def of(
+        cls,
+        design: Design,
+        knowledge: Sequence[Knowledge],
+        needed: Sequence[Pieces] | None = None,
+        effort: Effort | None = None,
+    ) -> _Check:
         nothing = design.inputs.sample.values[:0]
         joint = max(_joint_ratio(design, one) for one in knowledge)
-        check = cls(design, knowledge, joint, nothing, np.zeros(0))
+        check = cls(design, knowledge, joint, nothing, np.zeros(0), insisted=effort is not None and effort.insist)
         if not check.is_finite:
-            check = check._proved(needed)
+            check = check._proved(needed, effort)
         if not check.is_finite and not check.is_searched:
             return check
         listed = design.tolerance.listed_at
@@ -339,14 +372,14 @@ class _Check:
             return check
         return check.with_points(worse_inputs(design, check.points, check.ratios, check.ratios_at))
 
-    def _proved(self, needed: Sequence[Pieces] | None) -> _Check:
+    def _proved(self, needed: Sequence[Pieces] | None, effort: Effort | None) -> _Check:
         """With what can be proved of the region, and what readers know at the worst inputs that were seen."""
         whole = pieces_of(self.design) if needed is None else None
         if needed is None and whole is None:
             return self
         pieces = [whole] * len(self.knowledge) if needed is None else needed
         proofs = tuple(
-            Prover(self.design, one).prove(own)
+            Prover(self.design, one, effort).prove(own)
             for one, own in zip(self.knowledge, pieces, strict=True)
             if own is not None
         )
@@ -462,7 +495,7 @@ class _Check:
         return certificate.with_findings(
             *([] if self.listed else [_FLOOR_NOT_LISTED]),
             *([] if certificate.holds else [finding_on_promise(self.promised_ratio, self.joint_ratio)]),
-            *findings_on_evidence(design, certificate.holds, share, self.reasons),
+            *findings_on_evidence(design, certificate.holds, share, self.reasons, self.insisted),
             *findings_on_check(design, knowledge, points, points[worst], self.floor_ratio, self.joint_ratio),
             *findings,
         )

@@ -24,9 +24,6 @@ from .region import Reason
 from .roundoff import TOLERANCE
 from .sums import Summary
 
-#: A region in this many input columns or more cannot be looked at everywhere.
-MANY_COLUMNS = 4
-
 #: Noise outside the region is a finding from this share on.
 MUCH_SPILL = 0.25
 
@@ -63,29 +60,56 @@ def finding_on_promise(promised_ratio: float, joint_ratio: float) -> Finding:
     )
 
 
+#: Why a part of a region is not proved, and what to do about it.
 _WHY_OPEN = {
-    "short": "inputs come so close to the floor that nothing could be proved around them",
-    "floor": "the floor is known at some inputs only, not between them",
-    "kernel": "the kernel, or one of its parts, is none whose smoothness is known",
-    "columns": "too many columns vary at once",
-    "work": "proving the rest would have taken too long",
-    "singular": "the covariance of the published values is singular to working precision",
+    "short": (
+        "inputs come so close to the floor that nothing could be proved around them",
+        "Protect again: designs keep back what a proof needs.",
+    ),
+    "floor": ("the floor is known at some inputs only, not between them", "Give one floor for the whole region."),
+    "kernel": (
+        "the kernel, or one of its parts, is none whose smoothness is known",
+        "Use a kernel that is known: RBF, Matérn (1/2 in one column), rational quadratic, periodic, cosine, spectral "
+        "mixture, linear or polynomial, their sums and products.",
+    ),
+    "columns": ("too many columns vary at once", "Bound fewer columns, or protect a smaller region."),
+    "combinations": (
+        "the region has too many combinations of the columns that it leaves free",
+        "Bound these columns, or protect a smaller region.",
+    ),
+    "work": ("proving the rest would have taken too long", "Protect a smaller region, or use a smoother kernel."),
+    "singular": (
+        "the covariance of the published values is singular to working precision",
+        "Give the prior the variance of the errors in the data (noise).",
+    ),
 }
+_INSIST = 'evidence="proved" (--evidence proved) takes longer over it.'
 
 
-def findings_on_evidence(design: Design, holds: bool, share: float, reasons: Sequence[Reason]) -> Iterator[Finding]:
-    """What the promise rests on where it is not proved; ``reasons`` say why not."""
+def findings_on_evidence(
+    design: Design, holds: bool, share: float, reasons: Sequence[Reason], insisted: bool = False
+) -> Iterator[Finding]:
+    """What the promise rests on where it is not proved; ``reasons`` say why not, though a proof was ``insisted`` on."""
     if not holds or share == 1.0:
         return
-    why = "; ".join(_WHY_OPEN[reason] for reason in reasons) or "its floor, or its combinations, cannot be listed"
+    known = reasons or ("floor" if design.tolerance.listed_at is not None else "combinations",)
+    why, remedies = zip(*(_WHY_OPEN[reason] for reason in known), strict=True)
     yield Finding(
         "searched",
         "medium",
-        f"The promise is searched, not proved: {share:.1%} of the region is proved, and in the rest an input that was "
-        f"not looked at may be known better. The reason: {why}.",
-        "Use a smaller region, a smoother kernel that is known (RBF, Matérn 5/2), or fewer columns without bounds; "
-        'evidence="proved" (--evidence proved) refuses what is not proved.',
+        f"The promise is searched, not proved: {share_in_words(share)} of the region is proved. In the rest no input "
+        f"was found that falls short, but one that was not looked at may. The reason: {'; '.join(why)}.",
+        " ".join([*remedies, *([_INSIST] if "work" in known and not insisted else [])]),
     )
+
+
+def share_in_words(share: float) -> str:
+    """A share that is proved, from below: less than all of it is never called 100 %.
+
+    >>> share_in_words(0.99999), share_in_words(1.0)
+    ('99.9 %', '100 %')
+    """
+    return "100 %" if share == 1.0 else f"{np.floor(1000.0 * share) / 10.0:.1f} %"
 
 
 def findings_on_check(
@@ -153,7 +177,7 @@ def findings_on_check(
         )
 
 
-def findings_on_compression(design: Design, summary: Summary, cost: float) -> Iterator[Finding]:
+def findings_on_compression(design: Design, summary: Summary, cost: float, proved: bool) -> Iterator[Finding]:
     """What a reader of the certificate of functional noise should know."""
     left_out = max(
         summary.residual(place, weighted=False) / float(np.mean(prior.variance(design.representatives.values)))
@@ -166,7 +190,7 @@ def findings_on_compression(design: Design, summary: Summary, cost: float) -> It
         f"leave out of f ({left_out / summary.rows:.1e} of the variance of a row), so standard deviations are lower "
         f"bounds. That costs at most {cost:.1e} of the noise.",
     )
-    if len(design.representatives) < summary.rows:
+    if not proved and len(design.representatives) < summary.rows:
         yield Finding(
             "searched-around-a-sample",
             "low",
@@ -256,21 +280,12 @@ def _on_region(design: Design) -> Iterator[Finding]:
             f"{listed(sides)}, and readers can extrapolate.",
             "If that part is sensitive too, give the region a bound further out.",
         )
-    if design.inputs.features >= MANY_COLUMNS and design.region.points is None:
-        yield Finding(
-            "many-columns",
-            "low",
-            f"Could a narrow place have been missed? A region in {design.inputs.features} input columns cannot be "
-            "looked at everywhere; the promise was checked at many inputs, with walks towards worse ones and a small "
-            "margin for what lies between.",
-            "Keep to few input columns where you can, or audit at inputs of your own choice.",
-        )
-    if design.tolerance.varies:
+    if design.tolerance.varies and design.region.points is None and design.cover != "rows":
         yield Finding(
             "floor-varies",
             "low",
-            "Does the floor change slowly? It varies over the region and was looked at only where it was checked; a "
-            "narrow peak between these inputs would not be seen.",
+            "Does the floor change slowly? It is a function of the inputs, so it is known, and the promise searched, "
+            "only at the inputs that were looked at; a narrow peak between them would not be seen.",
             "Give one floor for the whole region, or one that changes slowly.",
         )
 

@@ -12,7 +12,7 @@ into patches with a smaller ρ, unless the floor is seen to be broken: such an i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -37,13 +37,22 @@ NUMBERS_AT_ONCE, COEFFICIENTS_AT_ONCE = 20_000_000, 8_000_000
 #: A patch has at most this many nodes, and a region at most this many boxes to begin with.
 MOST_NODES, MOST_BOXES = 4096, 200_000
 
-#: A proof may solve with M for as many columns as it has rows, this often; and for at least as many columns.
-MOST_SOLVES, LEAST_SOLVES = 100, 500_000
+#: A proof may solve with M for as many columns as it has rows, this often; and for at least as many columns. Where
+#: nothing but a proof will do, it may take this many times as much.
+MOST_SOLVES, LEAST_SOLVES, INSISTENCE = 100, 500_000, 25
 
 
 #: Why a part of a region is not proved: inputs fall short, the floor or the kernel is not known between inputs, too
 #: many columns vary, it would take too long, or M is singular.
 Reason: TypeAlias = Literal["short", "floor", "kernel", "columns", "work", "singular"]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard a proof is tried: whether it may ``insist``, and take long. ``done`` is told how much is decided."""
+
+    insist: bool = False
+    done: Callable[[float], None] = lambda share: None
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +180,13 @@ class _Live:
 class Prover:
     """Proves the floor of a design over the pieces of its region, for one reader."""
 
-    def __init__(self, design: Design, knowledge: Knowledge) -> None:
-        self.design, self.knowledge = design, knowledge
+    def __init__(self, design: Design, knowledge: Knowledge, effort: Effort | None = None) -> None:
+        self.design, self.knowledge, self.effort = design, knowledge, effort or Effort()
         numbered, others = design.inputs.outputs.numbered, design.tolerance.kernels
         self.interpolation = Interpolation(knowledge.reader.prior, numbered, others)
-        self.nodes_left = max(MOST_SOLVES * knowledge.size, LEAST_SOLVES)
+        self.nodes_left = max(MOST_SOLVES * knowledge.size, LEAST_SOLVES) * (INSISTENCE if self.effort.insist else 1)
         self.nodes = 0
+        self.decided = 0.0
         self.open: list[Pieces] = []
         self.short: list[tuple[Array, Array]] = []
         self.looked: list[Looked] = []
@@ -243,6 +253,8 @@ class Prover:
             seen = self._look(patches)
             self.looked.append(Looked(seen.pieces.boxes, grid, seen.proved, seen.places, seen.learnt, seen.most))
             ends = ~seen.proved & ((seen.least > 1.0) | last)
+            self.decided += float(np.sum(seen.pieces.shares[seen.proved | ends]))
+            self.effort.done(self.decided)
             if np.any(ends):
                 end = np.flatnonzero(ends)
                 self._leave(seen.pieces[end], "short")

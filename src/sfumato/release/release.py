@@ -35,7 +35,7 @@ from ..models import OutputsKernel, Posterior
 from ..noise import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
 from ..progress import progress as show_progress
 from ..promise import Design, Finding, WithDesign, worse_than_found
-from ..proof import Certificate, certify
+from ..proof import Certificate, Effort, certify
 from .design_tree import LONGEST_NAME
 from .file import Contents, read_release, released_name, write_release
 from .predictions import CompressedPosterior, Prediction, predict_with
@@ -63,21 +63,33 @@ _KNOWN_SEED = Finding(
 )
 
 
+_ASK = "Ask where it comes from; it was damaged or made by something else."
+
+
 def _false_claims(claimed: Certificate, found: Certificate) -> Iterator[Finding]:
     """What a release says of itself and what is not ``found`` when it is computed again."""
-    code, remedy = "claims-more-than-proved", "Ask where it comes from; it was damaged or made by something else."
     if claimed.holds and not found.holds:
-        text = "The release says that its certificate holds; computed again from the same release it does not."
-        yield Finding(code, "high", text, remedy)
-    elif claimed.evidence == "proved" != found.evidence:
-        text = "The release says that its promise is proved; computed again from the same release it could not be."
-        yield Finding(code, "medium", text, remedy)
-    if found.guarantee == "joint" and claimed.sensitive > found.sensitive:
-        text = (
-            f"The release says that its joint promise is about {claimed.sensitive} sensitive inputs; computed again "
-            f"from the same release it is about {found.sensitive}."
+        yield Finding(
+            "claims-more-than-proved",
+            "high",
+            "The release says that its certificate holds; computed again from the same release it does not.",
+            _ASK,
         )
-        yield Finding(code, "high", text, remedy)
+    elif claimed.evidence == "proved" != found.evidence:
+        yield Finding(
+            "claims-a-proof",
+            "medium",
+            "The release says that its promise is proved; computed again from the same release it could not be.",
+            _ASK,
+        )
+    if found.guarantee == "joint" and claimed.sensitive > found.sensitive:
+        yield Finding(
+            "claims-more-inputs",
+            "high",
+            f"The release says that its joint promise is about {claimed.sensitive} sensitive inputs; computed again "
+            f"from the same release it is about {found.sensitive}.",
+            _ASK,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +185,12 @@ class Release(WithDesign):
         Only bad news is taken over: findings that the owner admits to and that the design does not show. A compressed
         release takes one pass over its rows, which ``engine`` (a Dask client) and ``device`` can do.
         """
+        claimed = self.certificate
         with show_progress(progress) as step:
             step.stage("checking the promise")
-            found = certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)))
-        claimed = self.certificate
+            # what took long to be proved may take long to be proved again
+            effort = Effort(claimed.evidence == "proved", step.update)
+            found = certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)), effort)
         return found.with_findings(
             *_false_claims(claimed, found),
             *worse_than_found(claimed.findings, found.findings),
@@ -260,7 +274,7 @@ class Release(WithDesign):
         return {name: value for name, value in self.__dict__.items() if name not in ("_posterior", "_compressed")}
 
     def __repr__(self) -> str:
-        state = "holds" if self.certificate.holds else "FAILS"
+        state = f"holds, {self.certificate.evidence}" if self.certificate.holds else "FAILS"
         marks = ", unsafe seed" if self.unsafe else ""
         return (
             f"<Release of {self.output_name!r}: {len(self.outputs)} rows, "
@@ -270,10 +284,11 @@ class Release(WithDesign):
     def __str__(self) -> str:
         steps, names = self.resolution, self.design.inputs.outputs
         finest = f"{steps:g}" if isinstance(steps, float) else ", ".join(map("{:g} ({})".format, steps, names))
+        claim = f"holds and is {self.certificate.evidence}, as claimed by the owner"
         lines = [
             f"Release of {self.output_name!r} at {len(self.outputs)} rows of {', '.join(map(repr, self.columns))}",
             f"  promise      {self.tolerance.in_words(names.names)}",
-            f"  certificate  {'holds, as claimed by the owner' if self.certificate.holds else 'DOES NOT HOLD'}",
+            f"  certificate  {claim if self.certificate.holds else 'DOES NOT HOLD'}",
             f"  noise        {self.noise.rank} sources, {noise_in_words(self.design)} root mean square a row",
             f"  resolution   {finest}",
         ]

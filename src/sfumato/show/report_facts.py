@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..errors import InputError
 from ..ledger import Ledger, Remaining
 from ..models import OutputsKernel
-from ..promise import Design, Finding, Severity, in_order, verdict_in_words
+from ..promise import Design, Finding, Severity, in_order
 from ..proof import SAME_FLOOR, Certificate, floor_range, free_columns
 from ..regions import OutputRegion
 from ..release import Release, digest_outputs
@@ -181,7 +181,7 @@ class Account:
         return [
             (
                 f"{listed(one.promise.layout.outputs, 4)}: {one.promise.design.region.in_words(found.columns)}",
-                "yes" if found.holds else "NO",
+                f"yes, {found.evidence}" if found.holds else "NO",
                 share(max(one.left, 0.0)),
                 f"{plus_minus(found.worst_std)} at {found.worst_place}; floor {plus_minus(found.worst_floor)}",
             )
@@ -218,7 +218,7 @@ class Facts:
 
     @property
     def verdict_in_words(self) -> str:
-        return verdict_in_words(self.certificate.holds, self.certificate.findings)
+        return self.certificate.verdict_in_words
 
     @property
     def why(self) -> str:

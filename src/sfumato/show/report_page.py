@@ -7,7 +7,7 @@ import hashlib
 import os
 import platform
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -23,7 +23,7 @@ from ..errors import FormatError, InputError
 from ..evaluate import AUDIT_HEADER, Audit
 from ..files import replacing
 from ..progress import progress as show_progress
-from ..promise import SEVERITIES, verdict_in_words
+from ..promise import SEVERITIES
 from ..proof import Certificate
 from ..release import Release, digest_outputs, load
 from ..text import counted, listed
@@ -204,7 +204,8 @@ def _version(library: str) -> str:
 def _expected(certificate: Certificate, account: Account | None) -> str:
     """What ``sfumato certify`` says at its end; it does not know of a ledger."""
     of_ledger = [] if account is None else account.findings
-    return verdict_in_words(certificate.holds, [one for one in certificate.findings if one not in of_ledger])
+    own = [one for one in certificate.findings if one not in of_ledger]
+    return replace(certificate, findings=tuple(own)).verdict_in_words
 
 
 @cache
