@@ -30,7 +30,7 @@ def test_no_number_is_cut_on_a_small_screen(table: Path, monkeypatch: pytest.Mon
     shown = done(run("tradeoff", table, *how)).stdout
     assert "…" not in shown
     assert "measured" in shown
-    assert [line.split()[0] for line in shown.splitlines() if "yes" in line] == ["joint"]
+    assert [line.split()[0] for line in shown.splitlines() if " proved " in line] == ["joint"]
 
 
 def test_table_figure_and_csv(table: Path) -> None:

@@ -112,7 +112,7 @@ def test_the_public_report_has_everything_in_its_order(public: str) -> None:
     page = Page(public)
     headings = [data for tag, data in page.texts if tag == "h2"]
     assert headings == [
-        "✓ The promise holds",
+        "✓ The promise holds. It is proved",
         "What is protected",
         "The certificate",
         "What readers can and cannot learn",
