@@ -383,12 +383,16 @@ class _Check:
             for one, own in zip(self.knowledge, pieces, strict=True)
             if own is not None
         )
-        places = np.vstack([proof.worst(LOOKED_AT) for proof in proofs])
-        if not len(places):
-            # all of it is proved without noise
-            places = self.design.sensitive
+        # where noise is needed, sensitive inputs are where readers come close to the floor
+        places = np.vstack([self.design.sensitive, *(proof.worst(LOOKED_AT) for proof in proofs)])
         inside = places[self.design.region.contains(places)]
         return replace(self, proofs=proofs).with_points(np.unique(inside, axis=0) if len(inside) else places)
+
+    def _with_worst_named(self) -> _Check:
+        """With where a few walks end: a proof need not look where readers come closest to the floor."""
+        if not self.proofs or self.reasons:
+            return self
+        return self.with_points(worse_inputs(self.design, self.points, self.ratios, self.ratios_at, few=True))
 
     @property
     def is_finite(self) -> bool:
@@ -449,7 +453,7 @@ class _Check:
             float(np.max([one.learnt(self.points) for one in self.knowledge], initial=0.0)),
             tuple(proof.open for proof in self.proofs) or None,
             not self.is_finite and self.reasons != ("short",) and self.proved_share < 1.0,
-            lambda: make(self),
+            lambda: make(self._with_worst_named()),
         )
 
     @cached_property

@@ -117,7 +117,8 @@ class Proof:
     @property
     def share(self) -> float:
         """How much of the region is proved."""
-        return max(0.0, float(1.0 - np.sum(self.open.shares))) if len(self.open) else 1.0
+        # what is open may be too small to be seen in a sum
+        return min(max(0.0, float(1.0 - np.sum(self.open.shares))), 1.0 - UNIT) if len(self.open) else 1.0
 
     def worst(self, count: int) -> Array:
         """Up to ``count`` of the inputs that were seen, the worst of all patches."""

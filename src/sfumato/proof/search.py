@@ -15,8 +15,10 @@ from ..promise import Design
 #: How many inputs of the region are looked at: of one column so many for each output; else so many.
 IN_ONE_COLUMN, IN_SEVERAL = 4001, 4096
 
-#: A walk starts from each of so many of the worst inputs, and takes so many steps.
+#: A walk starts from each of so many of the worst inputs, and takes so many steps; where all is proved it only names
+#: the worst input, and a few are enough.
 WALKS, STEPS = 24, 40
+FEW_WALKS, FEW_STEPS = 4, 12
 
 #: The first steps of walks are these shares of the extent of the data; a step that leads nowhere worse is shortened.
 FIRST_STEPS, SHORTER = (0.1, 0.01), 0.4
@@ -31,18 +33,21 @@ def inputs_to_look_at(design: Design) -> Array:
     return np.vstack([design.region.probes(count, rows, batch=1), design.rows_in_reach()])
 
 
-def worse_inputs(design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array]) -> Array:
-    """Where walks from the worst of ``points`` end, along the columns and inside the region."""
+def worse_inputs(
+    design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array], few: bool = False
+) -> Array:
+    """Where walks (or a ``few``) from the worst of ``points`` end, along the columns and inside the region."""
+    walks, steps = (FEW_WALKS, FEW_STEPS) if few else (WALKS, STEPS)
     region, rows = design.region, design.representatives
     moving = np.flatnonzero(region.varying_columns(rows.dimension))
     extent = np.ptp(rows.values[:, moving], axis=0)
     if not np.any(extent > 0):
         return points[:0]
-    here = points[np.argsort(ratios, kind="stable")[:WALKS]]
+    here = points[np.argsort(ratios, kind="stable")[:walks]]
     step = np.repeat(FIRST_STEPS, len(here))
     here = np.tile(here, (len(FIRST_STEPS), 1))
     best = ratios_at(here)
-    for _ in range(STEPS):
+    for _ in range(steps):
         trial = np.repeat(here[:, None, :], 2 * moving.size, axis=1)
         for place, column in enumerate(moving):
             trial[:, 2 * place, column] += step * extent[place]
