@@ -30,6 +30,7 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.design
 	$(BIN)/python -m benchmarks.region
+	$(BIN)/python -m benchmarks.proof
 	$(BIN)/python -m benchmarks.diagonal
 	$(BIN)/python -m benchmarks.pointwise
 	$(BIN)/python -m benchmarks.cloaking
