@@ -12,7 +12,7 @@ import scipy.linalg
 from ..arrays import Array
 from ..data import Engine, Inputs, among
 from ..errors import GuaranteeError, GuaranteeWarning, InputError
-from ..linalg import Matrix
+from ..linalg import SMALL_MATRICES, Matrix, thread_share
 from ..models import Prior
 from ..noise import FunctionalNoise
 from ..programs import explaining_root
@@ -304,13 +304,15 @@ class Compression:
         # what the features cost is not worth another attempt
         margins = Margins(joint=max(1e-9, 0.05 * self.accuracy), independent=INDEPENDENT)
         effort = Effort(self.asked.evidence == "proved", self.step.update)
-        return certified_design(
-            back_end,
-            self.cover,
-            lambda design, needed: examine_sums(design, summary, needed, effort),
-            self.step.stage,
-            margins,
-        )
+        with thread_share(SMALL_MATRICES):
+            return certified_design(
+                back_end,
+                self.cover,
+                lambda design, needed: examine_sums(design, summary, needed, effort),
+                self.step.stage,
+                margins,
+                effort.insist,
+            )
 
     def _residual(self, summary: Summary) -> float:
         return max(summary.residual(number, weighted=False) for number in range(len(self.whole.priors)))

@@ -32,6 +32,12 @@ TO_SPARE = 2e-3
 #: input is seen only nearly.
 FURTHER, MORE_THAN_SEEN = 1.3, 4e-4
 
+#: After inputs were added, the first tightening is looser by this share; fewer new inputs than this share are no help.
+LOOSER, LEAST_GROWTH = 0.02, 0.02
+
+#: How much tighter the tolerance may be held for the sake of a proof, as a share; beyond, the region is searched.
+PRICE_OF_PROOF = 0.1
+
 #: Tightening may raise the trace by about this share at a time; inputs that would need more are added to the cover.
 #: A greedy cover fills the region already, so it is tightened instead.
 AFFORDABLE_RISE = {"greedy": 0.1, "exchange": 0.01}
@@ -75,10 +81,12 @@ class Margins:
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """A design, what was found out about it, and its solution and tightening."""
+    """A design, what was found out about it, and what it was made of."""
 
     design: Design
     seen: Examination
+    cover: Cover
+    sensitive: Array
     solution: Solution
     tightening: float
 
@@ -89,11 +97,19 @@ class Attempt:
 
 
 def certified_design(
-    back_end: BackEnd, cover: AskedCover, examine: Examine, say: Say, margins: Margins | None = None
+    back_end: BackEnd,
+    cover: AskedCover,
+    examine: Examine,
+    say: Say,
+    margins: Margins | None = None,
+    insist: bool = False,
 ) -> tuple[Design, Certificate]:
-    """The design with the least noise that was found, and its certificate; it fails only where none was found."""
+    """The design with the least noise that was found, and its certificate; it fails only where none was found.
+
+    A proof may cost some noise; with ``insist``, any.
+    """
     margins = margins or Margins()
-    attempt = _Loop(back_end, cover, examine, say, margins).run()
+    attempt = _Loop(back_end, cover, examine, say, margins, insist).run()
     certificate = attempt.seen.certificate()
     if back_end.problem.joint:
         return attempt.design, certificate
@@ -103,8 +119,11 @@ def certified_design(
 class _Loop:
     """The loop for one problem."""
 
-    def __init__(self, back_end: BackEnd, cover: AskedCover, examine: Examine, say: Say, margins: Margins) -> None:
+    def __init__(
+        self, back_end: BackEnd, cover: AskedCover, examine: Examine, say: Say, margins: Margins, insist: bool = False
+    ) -> None:
         self.back_end, self.cover, self.say, self.margins = back_end, cover, say, margins
+        self.insist = insist
         self.solver = Solver(back_end)
         self.problem = back_end.problem
         self._examine = examine
@@ -127,7 +146,7 @@ class _Loop:
     def _attempt(self, cover: Cover, sensitive: Array, solution: Solution, tightening: float) -> Attempt:
         design = self.back_end.published(cover, sensitive, solution)
         self.say(f"proving the promise, {len(sensitive)} sensitive inputs")
-        return Attempt(design, self._examine(design, self.needed), solution, tightening)
+        return Attempt(design, self._examine(design, self.needed), cover, sensitive, solution, tightening)
 
     # ---------------------------------------------------------------- finitely many inputs
 
@@ -198,47 +217,69 @@ class _Loop:
     def _settle(self, candidates: Candidates, loosest: float) -> Attempt:
         """The joint promise: tighten, or add what falls well short, until all is proved and little is to spare."""
         cover, sensitive = candidates.stand_ins(self.cover)
-        program, best = self.solver.program(sensitive), None
-        t, high = min(loosest, candidates.tightening(program)), loosest
-        solution: Solution | None = None
+        program, solution = self.solver.program(sensitive), None
+        t = min(loosest, candidates.tightening(program))
         for _ in range(MOST_DESIGNS):
             solution = program.solve(t, solution)
             attempt = self._attempt(cover, sensitive, solution, t)
+            if attempt.passes:
+                break
+            grown = self._grown(candidates, attempt)
+            if grown is None:
+                break
+            sensitive, solution, t = grown, None, min(loosest, t * (1.0 + LOOSER))
+            program = self.solver.program(sensitive)
+        return self._tightened(program, attempt, loosest)
+
+    def _grown(self, candidates: Candidates, attempt: Attempt) -> Array | None:
+        """The sensitive inputs with those that fall well short; None where tightening costs less, or nothing helps."""
+        seen, sensitive, cover = attempt.seen, attempt.sensitive, attempt.cover
+        worst = seen.worst
+        if not np.isfinite(worst):
+            raise self._hopeless()
+        if worst <= 1.0 + AFFORDABLE_RISE[cover] * self.solver.price_of_tightening(attempt.solution.noise):
+            return None
+        short = seen.learnt > 1.0 + 0.2 * (worst - 1.0)
+        grown = candidates.grown(sensitive, seen.short[short], seen.learnt[short])
+        return grown if len(grown) >= len(sensitive) * (1.0 + LEAST_GROWTH) else None
+
+    def _tightened(self, program: Program, attempt: Attempt, loosest: float) -> Attempt:
+        """The loosest design for these sensitive inputs that is proved, nearly; from ``attempt`` on.
+
+        Where a proof would cost too much noise, the loosest for which the promise seems to hold.
+        """
+        solution, t = attempt.solution, attempt.tightening
+        proved: Attempt | None = None
+        holding: Attempt | None = None
+        high = np.inf
+        for _ in range(MOST_DESIGNS):
             seen = attempt.seen
             if attempt.passes:
-                best = attempt if best is None or t > best.tightening else best
-                looser = min(high, t * (1.0 + 0.8 * (1.0 / max(seen.most, 0.5) - 1.0)))
-                if looser <= t * (1.0 + TO_SPARE):
-                    return best
-                t = looser
-                continue
-            worst = max([float(np.max(seen.learnt, initial=0.0)), seen.joint_ratio])
-            if best is not None:
-                high = min(high, t)
-                t = 0.5 * (best.tightening + high)
-                if t <= best.tightening * (1.0 + TO_SPARE):
-                    return best
-                continue
-            if not np.isfinite(worst):
-                raise self._hopeless()
-            cheap = worst <= 1.0 + AFFORDABLE_RISE[cover] * self.solver.price_of_tightening(solution.noise)
-            short = seen.learnt > 1.0 + 0.2 * (worst - 1.0)
-            grown = sensitive
-            if not cheap and np.any(short):
-                grown = candidates.grown(sensitive, seen.short[short], seen.learnt[short])
-            if len(grown) > len(sensitive):
-                sensitive, high = grown, loosest
-                program = self.solver.program(sensitive)
-                t = min(loosest, t * 1.02)
-                solution = None
-                continue
-            high = min(high, t)
-            t *= 1.0 - FURTHER * max(worst - 1.0, 0.0) - MORE_THAN_SEEN
+                proved = attempt
+                t = min(loosest, t * (1.0 + 0.8 * (1.0 / max(seen.most, 0.5) - 1.0)))
+            else:
+                high = t
+                if seen.holds and (holding is None or t > holding.tightening):
+                    holding = attempt
+                t *= 1.0 - FURTHER * max(seen.worst - 1.0, 0.0) - MORE_THAN_SEEN
+            if proved is not None:
+                # between what is proved and what is not
+                t = min(t, high - 0.3 * (high - proved.tightening)) if np.isfinite(high) else t
+                if t <= proved.tightening * (1.0 + TO_SPARE):
+                    return self._worth_it(proved, holding)
             if t < TIGHTEST:
-                raise self._hopeless()
-        if best is None:
+                break
+            solution = program.solve(t, solution)
+            attempt = self._attempt(attempt.cover, attempt.sensitive, solution, t)
+        if holding is None:
             raise self._hopeless()
-        return best
+        return holding
+
+    def _worth_it(self, proved: Attempt, holding: Attempt | None) -> Attempt:
+        """What is proved, unless that costs far more noise than what only seems to hold."""
+        if self.insist or holding is None or proved.tightening >= holding.tightening * (1.0 - PRICE_OF_PROOF):
+            return proved
+        return holding
 
     def _cut(self, candidates: Candidates, limit: float) -> Attempt:
         """Cutting planes: the least noise for some inputs, then for those that fall short under it too, and so on."""
@@ -279,7 +320,7 @@ class _Loop:
 
     def _without_idle(self, attempt: Attempt) -> Attempt:
         """Without the inputs that ask for nothing in the end."""
-        solution, design = attempt.solution, attempt.design
+        solution = attempt.solution
         if solution.witness is None or len(self.back_end.given):
             return attempt
         pull = np.sum([np.einsum("ij,ij->j", part, part) for part in solution.witness], axis=0)
@@ -288,7 +329,7 @@ class _Loop:
         if np.all(keep):
             return attempt
         fewer = Solution(solution.noise, tuple(part[:, keep] for part in solution.witness))
-        return self._attempt(design.cover, design.sensitive[keep], fewer, attempt.tightening)
+        return self._attempt(attempt.cover, attempt.sensitive[keep], fewer, attempt.tightening)
 
     def _hopeless(self) -> NoCover:
         return NoCover(

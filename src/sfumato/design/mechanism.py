@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 
 from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of_dask, stacked_outputs
 from ..errors import GuaranteeError, GuaranteeWarning, InputError
+from ..linalg import SMALL_MATRICES, thread_share
 from ..models import JointPrior, Prior
 from ..noise import SecretKey
 from ..progress import progress as show_progress
@@ -283,9 +285,14 @@ def protect(
             else:
                 rows = dense_rows(replace(problem, plan=plan))
                 effort = Effort(evidence == "proved", step.update)
-                design, certificate = certified_design(
-                    rows, cover, lambda one, needed: examine(one, plan.device, needed, effort), step.stage
-                )
+                with thread_share(SMALL_MATRICES) if plan.device else nullcontext():
+                    design, certificate = certified_design(
+                        rows,
+                        cover,
+                        lambda one, needed: examine(one, plan.device, needed, effort),
+                        step.stage,
+                        insist=effort.insist,
+                    )
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "

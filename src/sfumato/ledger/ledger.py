@@ -154,7 +154,9 @@ class Ledger:
                 problem.check_budget()
                 effort = Effort(evidence == "proved", step.update)
                 examine = functools.partial(problem.examine, effort=effort)
-                design, certificate = certified_design(problem.in_units(), cover, examine, step.stage)
+                design, certificate = certified_design(
+                    problem.in_units(), cover, examine, step.stage, insist=effort.insist
+                )
             except NoCover as error:
                 raise BudgetError(
                     f"too little is left to be divided further: {error} {problem.left_in_words()} Publish nothing more "

@@ -40,4 +40,4 @@ from .tensors import (
     squared_norms,
     units,
 )
-from .threads import one_thread, thread_share
+from .threads import SMALL_MATRICES, one_thread, thread_share

@@ -41,6 +41,9 @@ def torch_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+#: Matrices of a few hundred rows are worked on by no more threads than this: 16 take five times as long as 4.
+SMALL_MATRICES = 4
+
 #: BLAS and PyTorch count for the whole process: who comes first sets them, who leaves last puts them back.
 _lock = threading.Lock()
 _inside = 0
@@ -49,12 +52,13 @@ _before = ExitStack()
 
 @contextmanager
 def thread_share(threads: int) -> Iterator[None]:
-    """BLAS, OpenMP and PyTorch use ``threads`` threads inside, and as many as before afterwards.
+    """BLAS, OpenMP and PyTorch use at most ``threads`` threads inside, and as many as before afterwards.
 
     It may be entered by several threads of a process at once, which must then ask for the same number.
     """
     global _inside
     libraries, of_torch = ThreadpoolController(), torch.get_num_threads()
+    threads = min(threads, of_torch)
     # OpenMP counts for each thread
     with libraries.limit(limits=threads, user_api="openmp"):
         with _lock:

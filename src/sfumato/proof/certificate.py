@@ -229,6 +229,11 @@ class Examination:
     is_searched: bool
     make: Callable[[], Certificate]
 
+    @property
+    def worst(self) -> float:
+        """The most that is learnt, where anything falls short, of any value and any combination."""
+        return max(float(np.max(self.learnt, initial=0.0)), self.joint_ratio)
+
     def certificate(self) -> Certificate:
         return self.make()
 

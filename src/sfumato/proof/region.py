@@ -260,8 +260,11 @@ class Prover:
                 end = np.flatnonzero(ends)
                 self._leave(seen.pieces[end], "short")
                 # a polynomial that is not close yet says where, but not how far
-                told = np.where(seen.learnt > 1.0, seen.learnt, seen.most)
-                self.short.append((seen.places[end], told[end]))
+                places, told = seen.places[end], seen.most[end]
+                broken = np.flatnonzero(seen.least[end] > 1.0)
+                if broken.size:
+                    told[broken] = self.knowledge.learnt(places[broken])
+                self.short.append((places, told))
             rest = np.flatnonzero(~seen.proved & ~ends)
             if rest.size:
                 again.append(_Live(seen.pieces[rest], seen.places[rest], seen.most[rest]))
