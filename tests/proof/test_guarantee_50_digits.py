@@ -87,6 +87,17 @@ def test_nearly_singular_kernels_keep_the_promise_without_noise_in_the_data(leng
     assert np.sqrt(mechanism.noise.shift) < 1e-4
 
 
+def test_named_points_that_hardly_differ_are_all_promised_jointly():
+    """What readers learn about their difference counts too, however small it is."""
+    points, prior = sf.Points([[1.51], [1.51001], [1.7]]), sf.Prior(kernel=rbf(0.5), noise=0.01)
+    mechanism = sf.protect(prior, GRID, points, alpha=0.2)
+    assert mechanism.certificate.holds
+    assert np.array_equal(mechanism.sensitive, points.values)
+    noise = mechanism.noise.covariance() + 0.01 * np.eye(len(GRID))
+    M = reader_covariance50(mechanism.inputs, *parameters(mechanism), np.linalg.cholesky(noise), 0.0)
+    assert joint50(mechanism, M, 0.2) <= 1 + 1e-9
+
+
 def test_duplicated_rows_without_noise_keep_the_promise():
     x = np.sort(np.concatenate([GRID, GRID[::3], GRID[30:33]]))
     mechanism = protect(0.05, 0.3, x=x)

@@ -15,10 +15,13 @@ from ..promise import Design
 #: How many inputs of the region are looked at: of one column so many for each output; else so many.
 IN_ONE_COLUMN, IN_SEVERAL = 4001, 4096
 
-#: A walk starts from each of so many of the worst inputs, and takes so many steps; where all is proved it only names
-#: the worst input, and a few are enough.
-WALKS, STEPS = 24, 40
+#: How many walks are taken: at least, at most, and as many as ``WALKS_TIMES_ROWS`` over the number of rows; each has so
+#: many steps. Where all is proved they only name the worst input, and a few are enough.
+WALKS, WALKS_TIMES_ROWS, STEPS = (24, 128), 12_000, 40
 FEW_WALKS, FEW_STEPS = 4, 12
+
+#: Walks start from the worst inputs, no two of them more correlated than this: each group of rows has its own.
+ALIKE = 0.9
 
 #: The first steps of walks are these shares of the extent of the data; a step that leads nowhere worse is shortened.
 FIRST_STEPS, SHORTER = (0.1, 0.01), 0.4
@@ -37,13 +40,14 @@ def worse_inputs(
     design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array], few: bool = False
 ) -> Array:
     """Where walks (or a ``few``) from the worst of ``points`` end, along the columns and inside the region."""
-    walks, steps = (FEW_WALKS, FEW_STEPS) if few else (WALKS, STEPS)
     region, rows = design.region, design.representatives
+    many = int(np.clip(WALKS_TIMES_ROWS // len(rows), *WALKS))
+    walks, steps = (FEW_WALKS, FEW_STEPS) if few else (many, STEPS)
     moving = np.flatnonzero(region.varying_columns(rows.dimension))
     extent = np.ptp(rows.values[:, moving], axis=0)
     if not np.any(extent > 0):
         return points[:0]
-    here = points[np.argsort(ratios, kind="stable")[:walks]]
+    here = points[_worst_apart(design, points, ratios, walks)]
     step = np.repeat(FIRST_STEPS, len(here))
     here = np.tile(here, (len(FIRST_STEPS), 1))
     best = ratios_at(here)
@@ -64,3 +68,18 @@ def worse_inputs(
         best = np.where(better, lowest, best)
         step[~better] *= SHORTER
     return here
+
+
+def _worst_apart(design: Design, points: Array, ratios: Array, most: int) -> list[int]:
+    """The worst of ``points``, no two of them alike."""
+    deviation = np.sqrt(design.prior.variance(points))
+    chosen: list[int] = []
+    alike = np.zeros(len(points), dtype=np.bool_)
+    for place in np.argsort(ratios, kind="stable"):
+        if len(chosen) == most:
+            break
+        if not alike[place]:
+            chosen.append(int(place))
+            covariance = design.prior.covariance(points, points[place : place + 1])[:, 0]
+            alike |= np.abs(covariance) > ALIKE * deviation * deviation[place]
+    return chosen

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sfumato.design.search import greedy_order, independent_subset
-from sfumato.proof.probing import far_apart
 
 import oracles
 from kernels import matern, rbf
+from sfumato.design.sensitive import far_apart, greedy_order, independent_subset
 from sfumato.models.prior import Prior
 
 
