@@ -21,6 +21,10 @@ from .grids import Grid
 #: Cells are halved up to this often; one that is not proved then is so close to its floor that a smaller ρ is needed.
 MOST_HALVINGS = 24
 
+#: Where the border of a region cuts cells, no side of one is so much shorter than another: a sliver's corners may all
+#: lie outside while the region passes between them.
+MOST_UNEVEN = 4.0
+
 #: Patches whose cells have more coefficients than this together are not halved further.
 MOST_LIVE = 40_000_000
 
@@ -43,8 +47,8 @@ class Cells:
     def __len__(self) -> int:
         return len(self.patch)
 
-    def halved(self) -> Cells:
-        """Each cell in two, along the column in which g varies most."""
+    def halved(self, evenly: bool) -> Cells:
+        """Each cell in two, along the column in which g varies most; ``evenly``: so that none becomes a sliver."""
         columns = self.first.shape[1]
         if not len(self):
             return self
@@ -55,6 +59,9 @@ class Cells:
             ],
             axis=1,
         )
+        if evenly:
+            extent = self.last - self.first
+            spread[extent * MOST_UNEVEN <= np.max(extent, axis=1, keepdims=True)] = -1.0
         along = np.argmax(spread, axis=1)
         parts = []
         for column in range(columns):
@@ -201,7 +208,7 @@ def prove_cells(
             live = live.where(np.flatnonzero(meets(ends[:, 0], ends[:, 1])))
         if live.coefficients.size > MOST_LIVE:
             break
-        live = live.halved()
+        live = live.halved(evenly=meets is not None)
     short[live.patch] = True
     return Found(~short, places, spare)
 
