@@ -5,9 +5,10 @@ It takes a prior, inputs, a region and a tolerance; ``y`` is given to ``Mechanis
 """
 
 from .arguments import asked_problem, check_choice, check_prior
+from .evidence import AskedEvidence, as_asked
 from .loop import NoCover, certified_design
-from .mechanism import Mechanism, check_evidence, protect
-from .plan import FEW_ROWS, AskedEvidence, check_memory, exact_plan
+from .mechanism import Mechanism, protect
+from .plan import FEW_ROWS, check_memory, exact_plan
 from .problem import BackEnd, Exposure, Problem, RowsExposure, Solution
 from .sensitive import AskedCover
 from .units import InUnits, design_in, rescaled

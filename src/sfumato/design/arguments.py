@@ -25,7 +25,8 @@ from ..promise import (
 )
 from ..regions import Everywhere, OutputRegion, Points, Region
 from ..release import MOST_PRIORS, SMALLEST_WEIGHT
-from .plan import Asked, AskedEvidence, Method
+from .evidence import AskedEvidence
+from .plan import Asked, Method
 from .problem import Problem
 
 #: At how many inputs of a region it is looked how much may be learnt.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.linalg
@@ -32,6 +32,7 @@ from ..proof import (
     summarise,
 )
 from ..regions import Everywhere
+from .evidence import as_asked
 from .loop import Margins, certified_design
 from .plan import COMPRESSED_ACCURACY, Asked, exact_plan
 from .problem import Exposure, Problem, Solution
@@ -246,6 +247,8 @@ class Compression:
             if gap <= self.accuracy or full or share < self.accuracy / 8 or turn == PASSES - 1:
                 break
             mean = min(mean, self._residual(summary) / summary.rows) * min(0.3, 0.4 * self.accuracy / share)
+        insist = partial(examine_sums, design, summary, None, Effort(True, self.step.update))
+        certificate = as_asked(self.asked.evidence, certificate, insist, self.step.stage)
         if gap > self.accuracy and certificate.holds:
             self._warn(gap, summary, centres, design)
         return design, certificate
@@ -303,7 +306,7 @@ class Compression:
         back_end = CompressedRows.of(self.whole, summary)
         # what the features cost is not worth another attempt
         margins = Margins(joint=max(1e-9, 0.05 * self.accuracy), independent=INDEPENDENT)
-        effort = Effort(self.asked.evidence == "proved", self.step.update)
+        effort = Effort(done=self.step.update)
         with thread_share(SMALL_MATRICES):
             return certified_design(
                 back_end,
@@ -311,7 +314,7 @@ class Compression:
                 lambda design, needed: examine_sums(design, summary, needed, effort),
                 self.step.stage,
                 margins,
-                effort.insist,
+                self.asked.evidence == "proved",
             )
 
     def _residual(self, summary: Summary) -> float:

@@ -8,14 +8,14 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import numpy as np
 
 from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of_dask, stacked_outputs
-from ..errors import GuaranteeError, GuaranteeWarning, InputError
+from ..errors import GuaranteeWarning, InputError
 from ..linalg import SMALL_MATRICES, thread_share
 from ..models import JointPrior, Prior
 from ..noise import SecretKey
@@ -23,11 +23,12 @@ from ..progress import progress as show_progress
 from ..promise import Design, Finding, Guarantee, Structure, Tolerance, WithDesign, warn_of
 from ..proof import Certificate, Effort, examine, look_alike
 from ..regions import Region
-from ..release import FolderWriter, Release, has_release, load, make_release, release_digest, why_not
+from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
 from .arguments import asked_problem, asked_work, check_choice
 from .compression import Compression, check_compressible
+from .evidence import AskedEvidence, as_asked
 from .loop import certified_design
-from .plan import AskedEvidence, Method, Plan, decide
+from .plan import Method, Plan, decide
 from .sensitive import AskedCover
 from .units import dense_rows
 
@@ -284,33 +285,21 @@ def protect(
                 design, certificate = compression().design()
             else:
                 rows = dense_rows(replace(problem, plan=plan))
-                effort = Effort(evidence == "proved", step.update)
+                effort = Effort(done=step.update)
                 with thread_share(SMALL_MATRICES) if plan.device else nullcontext():
                     design, certificate = certified_design(
                         rows,
                         cover,
                         lambda one, needed: examine(one, plan.device, needed, effort),
                         step.stage,
-                        insist=effort.insist,
+                        insist=evidence == "proved",
                     )
+                    insist = partial(examine, design, plan.device, None, replace(effort, insist=True))
+                    certificate = as_asked(evidence, certificate, insist, step.stage)
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
                 f"of them, or a rougher tolerance kernel: {error}."
             ) from error
-    check_evidence(evidence, certificate)
     warn_of(certificate.findings)
     return Mechanism(design, certificate, SecretKey.fresh(), plan, _engine=work)
-
-
-def check_evidence(asked: AskedEvidence, certificate: Certificate) -> None:
-    """Raise ``GuaranteeError`` where a proof was asked for and ``certificate`` has none."""
-    if asked == "best" or certificate.evidence == "proved":
-        return
-    if not certificate.holds:
-        raise GuaranteeError(why_not(certificate))
-    said = " ".join(str(one) for one in certificate.findings if one.code == "searched")
-    raise GuaranteeError(
-        f'nothing was designed: evidence is "proved", and the promise is not. {said} Or use evidence="best", and say '
-        "with the release that its promise is searched."
-    )

@@ -12,11 +12,9 @@ from typing import Literal
 
 from ..errors import InputError
 from ..machine import GIB, free_memory, product_rate
+from .evidence import AskedEvidence
 
 Method = Literal["auto", "eigh", "subspace", "compressed", "sign"]
-
-#: What a promise may rest on: the best that is found, or nothing less than a proof.
-AskedEvidence = Literal["best", "proved"]
 
 #: Up to this many rows designs are exact; nothing else is considered.
 FEW_ROWS = 4000

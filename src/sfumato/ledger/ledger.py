@@ -17,10 +17,10 @@ from ..design import (
     AskedEvidence,
     Mechanism,
     NoCover,
+    as_asked,
     asked_problem,
     certified_design,
     check_choice,
-    check_evidence,
     check_memory,
     exact_plan,
 )
@@ -152,11 +152,15 @@ class Ledger:
             try:
                 problem = NextRelease.of(asked, cover, output_name, bool(remeasured), revealed, share)
                 problem.check_budget()
-                effort = Effort(evidence == "proved", step.update)
-                examine = functools.partial(problem.examine, effort=effort)
+                effort = Effort(done=step.update)
+                look = functools.partial(problem.examine, effort=effort)
                 design, certificate = certified_design(
-                    problem.in_units(), cover, examine, step.stage, insist=effort.insist
+                    problem.in_units(), cover, look, step.stage, insist=evidence == "proved"
                 )
+                if certificate.holds or not revealed:
+                    effort = replace(effort, insist=True)
+                    insist = functools.partial(problem.examine, design, None, effort)
+                    certificate = as_asked(evidence, certificate, insist, step.stage)
             except NoCover as error:
                 raise BudgetError(
                     f"too little is left to be divided further: {error} {problem.left_in_words()} Publish nothing more "
@@ -173,7 +177,6 @@ class Ledger:
                 f"promise of all together (joint ratio {certificate.joint_ratio:.6g}, floor ratio "
                 f"{certificate.promised_ratio:.6g}). Publish nothing more about it."
             )
-        check_evidence(evidence, certificate)
         certificate = certificate.with_findings(*one_by_one(asked.prior, asked.inputs, output_name, revealed))
         warn_of(certificate.findings)
         following = Revealed(design, output_name, bool(remeasured))

@@ -39,7 +39,7 @@ MOST_NODES, MOST_BOXES = 4096, 200_000
 
 #: A proof may solve with M for as many columns as it has rows, this often; and for at least as many columns. Where
 #: nothing but a proof will do, it may take this many times as much.
-MOST_SOLVES, LEAST_SOLVES, INSISTENCE = 100, 500_000, 25
+MOST_SOLVES, LEAST_SOLVES, INSISTENCE = 100, 500_000, 10
 
 
 #: Why a part of a region is not proved: inputs fall short, the floor or the kernel is not known between inputs, too
