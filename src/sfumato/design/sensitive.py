@@ -153,9 +153,11 @@ class Candidates:
 
     def first_few(self, epsilon: float, most: int) -> Array:
         """A coarse cover of the rows in the region, or of the region where there are none."""
-        inside = self.problem.rows_inside
+        # in an order that does not depend on that of the rows
+        inside = np.unique(self.problem.rows_inside + 0.0, axis=0)
         start = self.solver.back_end.admissible(inside if len(inside) else self.points)
-        first = start[greedy_order(self.problem.prior, start[: 4 * MATRIX_CANDIDATES], epsilon, most).order]
+        start = start[:: -(-len(start) // (4 * MATRIX_CANDIDATES))]
+        first = start[greedy_order(self.problem.prior, start, epsilon, most).order]
         given = self.solver.back_end.given
         return np.vstack([given, first[~among(first, given)]])
 
