@@ -337,6 +337,19 @@ def ledger_bytes(ledger):
         return file.read()
 
 
+@pytest.mark.parametrize("how", [{}, {"guarantee": "pointwise"}])
+@pytest.mark.parametrize("noise", [0.01, 3.0])
+def test_a_release_uses_its_share_and_no_more(ledger, noise, how):
+    """Also where the promise would be kept by the rows as they are, so noisy that they tell half of what they may."""
+    prior = sf.Prior(rbf(0.3), noise=noise)
+    used = 0.0
+    for _ in range(2):
+        ledger.protect(prior, GRID, REGION, alpha=0.8, share=0.25, progress=False, **how).release(outputs(GRID))
+        may = used + 0.25 * (1.0 - used)
+        used = 1.0 - ledger.remaining(REGION).left
+        assert may - 0.005 <= used <= may + 1e-5
+
+
 def test_what_is_left_is_said_in_words_numbers_and_a_picture(ledger):
     prior = sf.Prior(rbf(0.3), noise=0.01)
     for share in (0.25, 0.25):

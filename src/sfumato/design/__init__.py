@@ -9,6 +9,6 @@ from .evidence import AskedEvidence, as_asked
 from .loop import NoCover, certified_design
 from .mechanism import Mechanism, protect
 from .plan import FEW_ROWS, check_memory, exact_plan
-from .problem import BackEnd, Exposure, Problem, RowsExposure, Solution
+from .problem import BackEnd, Exposure, Problem, RowsExposure, Solution, Solver
 from .sensitive import AskedCover
 from .units import InUnits, design_in, rescaled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -107,6 +107,20 @@ def far_apart(prior: Prior, points: Array, badness: Array, count: int) -> list[i
     return chosen
 
 
+def _cheapest(sizes: Sequence[int], cost: Callable[[int], float]) -> int:
+    """Of ``sizes`` nearly the one that costs the least: some that lie apart first, then those beside the best."""
+    step = max(1, len(sizes) // COMPARED)
+    places = list(range(0, len(sizes), step))
+    costs: dict[int, float] = {}
+    while True:
+        costs |= {place: cost(sizes[place]) for place in places if place not in costs}
+        best = min(costs, key=lambda place: costs[place])
+        if step == 1:
+            return sizes[best]
+        step = -(-step // 2)
+        places = [place for place in (best - step, best + step) if 0 <= place < len(sizes)]
+
+
 class Candidates:
     """Inputs of a region from which sensitive ones are chosen, as each reader sees them.
 
@@ -190,15 +204,15 @@ class Candidates:
         covers = {int(size): self._independent(points[pivots.order[:size]]) for size in sizes}
         programs = {size: self.solver.program(cover) for size, cover in covers.items()}
         few = len(self.problem.inputs) <= FEW_ROWS
-        if next(iter(programs.values())).is_well_conditioned:
-            costs = {size: program.rough_cost(self.rough_tightening(program)) for size, program in programs.items()}
-            best = sorted(costs, key=lambda size: costs[size])[: COMPARED if few else 1]
-        else:
-            best = list(covers)[:: -(-len(covers) // COMPARED)] if few else [len(pivots.prefix(EPSILON**2))]
-            covers |= {size: self._independent(points[pivots.order[:size]]) for size in best}
+        if not next(iter(programs.values())).is_well_conditioned:
+            if not few:
+                return self._independent(points[pivots.prefix(EPSILON**2)])
+            return covers[_cheapest(list(covers), lambda size: self._cost(programs[size]))]
+        costs = {size: program.rough_cost(self.rough_tightening(program)) for size, program in programs.items()}
+        best = sorted(costs, key=lambda size: costs[size])[: COMPARED if few else 1]
         if len(best) == 1:
             return covers[best[0]]
-        return covers[min(best, key=lambda size: self._cost(self.solver.program(covers[size])))]
+        return covers[min(best, key=lambda size: self._cost(programs[size]))]
 
     def _cost(self, program: Program) -> float:
         """What the noise costs when the inputs of ``program`` are held as tight as the probes need it."""

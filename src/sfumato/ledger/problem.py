@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..data import MemoryInputs
-from ..design import AskedCover, BackEnd, Exposure, InUnits, Problem, Solution, design_in, rescaled
+from ..design import AskedCover, BackEnd, Exposure, InUnits, Problem, Solution, Solver, design_in, rescaled
 from ..errors import InputError
 from ..models import Prior
 from ..noise import no_noise
@@ -30,8 +30,11 @@ from .promises import Promise, about_all, as_proved_as, check_composable, distin
 #: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
 NOTHING = 1e-12
 
-#: How many inputs of a promise's region are probed to see whether a release tells of it at all.
+#: How many inputs of a promise's region are probed to see whether a release tells of it at all, or more than its share.
 PROBES = 512
+
+#: A release that uses this share more of what is left than it may is one that round-off made.
+NO_MORE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +167,25 @@ class NextRelease:
                 *(one for one in findings_on_design(design, certificate.spill) if one.code != "only-release"),
             )
 
-        return replace(worst_of(results), make=make)
+        return replace(self._within_share(design, worst_of(results)), make=make)
+
+    def _within_share(self, design: Design, seen: Examination) -> Examination:
+        """``seen``, with the inputs where the release would use more than its share of what is left among the short."""
+        if self.share == 1.0:
+            return seen
+        solver = Solver(self)
+        points = np.vstack([_probes(promise, self.following) for promise in self.promises])
+        try:
+            learnt = solver.learnt(design.noise, solver.probes(points))
+        except np.linalg.LinAlgError:
+            learnt = np.full(len(points), np.inf)
+        more = learnt > 1.0 + NO_MORE
+        return replace(
+            seen,
+            short=np.vstack([seen.short, points[more]]),
+            learnt=np.concatenate([seen.learnt, learnt[more]]),
+            most=max(seen.most, float(np.max(learnt))),
+        )
 
 
 def commitments(promise: Promise, revealed: Sequence[Revealed], following: Revealed, share: float) -> list[Commitment]:
