@@ -174,7 +174,7 @@ def test_a_larger_alpha_does_not_loosen_an_earlier_promise(ledger):
     mechanism = ledger.protect(prior, GRID, REGION, alpha=0.8, share=0.9)
     mechanism.release(outputs(GRID))
     assert len(ledger.promises(REGION)) == 2
-    assert all(promise.kept_by(ledger.releases)[0].holds for promise in ledger.promises())
+    assert all(promise.kept_by(ledger.releases).holds for promise in ledger.promises())
 
 
 def test_another_region_keeps_the_first_one_too(ledger):
@@ -193,7 +193,7 @@ def ledger_with(ledger, mechanism, region):
     from sfumato.promise.composition import Revealed
 
     releases = (*ledger.releases, Revealed(mechanism.design))
-    return ledger.promises(region)[0].kept_by(releases)[0]
+    return ledger.promises(region)[0].kept_by(releases).certificate()
 
 
 def test_a_release_far_away_is_not_held_up_by_a_promise_that_is_used_up(ledger):
@@ -212,7 +212,7 @@ def test_a_changed_prior_keeps_the_old_promise_and_the_new_one(ledger):
     ledger.protect(second, GRID, REGION, alpha=0.4, share=0.4).release(outputs(GRID))
     promises = ledger.promises(REGION)
     assert len(promises) == 2
-    assert all(promise.kept_by(ledger.releases)[0].holds for promise in promises)
+    assert all(promise.kept_by(ledger.releases).holds for promise in promises)
 
 
 @pytest.mark.parametrize(
@@ -435,17 +435,17 @@ def test_a_velocity_after_a_position_keeps_the_position_hidden(ledger):
     joint = sf.JointPrior.of(prior, {"r": sf.Value(), "v": sf.Derivative()}, noise={"v": 0.01})
     mechanism = ledger.protect(joint, GRID, {"v": REGION}, alpha=0.5, released=["v"], share=0.9)
     mechanism.release({"v": 3 * np.cos(3 * GRID)})
-    assert all(promise.kept_by(ledger.releases)[0].holds for promise in ledger.promises())
+    assert all(promise.kept_by(ledger.releases).holds for promise in ledger.promises())
     # the promise about r, to readers who know that v is its derivative
     from sfumato.ledger.problem import translated
 
     first, second = ledger.promises()
     carried = translated(first, second.prior, second.layout)
-    assert carried.kept_by(ledger.releases)[0].holds
+    assert carried.kept_by(ledger.releases).holds
     alone = sf.protect(joint, GRID, {"v": REGION}, alpha=0.5, released=["v"])
     from sfumato.promise.composition import Revealed
 
-    leaked = carried.kept_by((ledger.releases[0], Revealed(alone.design)))[0]
+    leaked = carried.kept_by((ledger.releases[0], Revealed(alone.design))).certificate()
     assert not leaked.holds
 
 
@@ -577,7 +577,7 @@ def test_larger_errors_in_a_later_release_do_not_hide_an_earlier_one(ledger, kin
     mechanism = ledger.protect(prior(100.0), GRID + 0.05, REGION, alpha=0.3, share=0.9)
     assert mechanism.noise.trace > 1.0
     mechanism.release(outputs(GRID))
-    assert all(promise.kept_by(ledger.releases)[0].holds for promise in ledger.promises())
+    assert all(promise.kept_by(ledger.releases).holds for promise in ledger.promises())
 
 
 def test_each_of_several_priors_has_its_own_errors(ledger):
@@ -595,7 +595,7 @@ def test_a_promise_is_not_forgotten_because_a_look_misses_it(ledger):
     mechanism = ledger.protect(prior, between, sf.Points([[between[3]]]), alpha=0.3, share=0.5)
     assert mechanism.certificate.holds
     mechanism.release(outputs(between))
-    assert all(promise.kept_by(ledger.releases)[0].holds for promise in ledger.promises())
+    assert all(promise.kept_by(ledger.releases).holds for promise in ledger.promises())
 
 
 def test_readers_who_know_more_outputs_are_not_forgotten(ledger):
@@ -610,7 +610,7 @@ def test_readers_who_know_more_outputs_are_not_forgotten(ledger):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sf.GuaranteeWarning)
         plain.protect(prior, GRID, REGION, alpha=0.5, share=0.3, output_name="r").release(np.sin(GRID))
-    assert all(promise.kept_by(plain.releases)[0].holds for promise in plain.promises())
+    assert all(promise.kept_by(plain.releases).holds for promise in plain.promises())
 
 
 def test_a_ledger_stays_where_it_is_and_does_not_lose_lines(ledger, monkeypatch, tmp_path):

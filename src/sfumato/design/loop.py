@@ -240,6 +240,8 @@ class _Loop:
         if worst <= 1.0 + AFFORDABLE_RISE[cover] * self.solver.price_of_tightening(attempt.solution.noise):
             return None
         short = seen.learnt > 1.0 + 0.2 * (worst - 1.0)
+        if not np.any(short):
+            return None
         grown = candidates.grown(sensitive, seen.short[short], seen.learnt[short])
         return grown if len(grown) >= len(sensitive) * (1.0 + LEAST_GROWTH) else None
 

@@ -182,6 +182,7 @@ class NextRelease:
         more = learnt > 1.0 + NO_MORE
         return replace(
             seen,
+            holds=seen.holds and not bool(np.any(more)),
             short=np.vstack([seen.short, points[more]]),
             learnt=np.concatenate([seen.learnt, learnt[more]]),
             most=max(seen.most, float(np.max(learnt))),

@@ -112,14 +112,18 @@ class Promise:
 
 
 def worst_of(results: Sequence[Examination]) -> Examination:
-    """The worst of several examinations, with what falls short in any of them."""
+    """The worst of several examinations, with what falls short in any of them.
+
+    Inputs that are laid out otherwise than those of the first are left out: no noise can be designed for them.
+    """
     worst = min(results, key=lambda one: (one.holds, one.promised_ratio))
+    alike = [one for one in results if one.short.shape[1] == results[0].short.shape[1]]
     joint = max(one.joint_ratio for one in results)
     return replace(
         worst,
         joint_ratio=joint,
-        short=np.vstack([one.short for one in results]),
-        learnt=np.concatenate([one.learnt for one in results]),
+        short=np.vstack([one.short for one in alike]),
+        learnt=np.concatenate([one.learnt for one in alike]),
         most=max(one.most for one in results),
         open=None,
         is_searched=any(one.is_searched for one in results),

@@ -231,8 +231,8 @@ class Examination:
 
     @property
     def worst(self) -> float:
-        """The most that is learnt, where anything falls short, of any value and any combination."""
-        return max(float(np.max(self.learnt, initial=0.0)), self.joint_ratio)
+        """The most that is learnt of any value and any combination, where anything falls short."""
+        return max(float(np.max(self.learnt, initial=0.0)), self.most, self.joint_ratio)
 
     def certificate(self) -> Certificate:
         return self.make()
