@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -25,7 +26,10 @@ from .sensitive import AskedCover, Candidates, Say
 #: A search gives up after this many designs; those that end well take a few.
 MOST_DESIGNS = 60
 
-#: A tightening is loosened again where readers are this share of the tolerance away from it.
+#: At how many inputs of the region the floor is compared with what may be learnt; the least unit of margins.
+LOOKS, LEAST_UNIT = 256, 1e-4
+
+#: A tightening is loosened again where readers are this share away from the tolerance (in ``_Loop.unit``, like others).
 TO_SPARE = 2e-3
 
 #: A tightening goes further than what was seen to be needed: what is learnt falls more slowly than t, and the worst
@@ -197,11 +201,26 @@ class _Loop:
         if bare is not None and bare.passes:
             return bare
         searched = bare is not None and bare.seen.is_searched
-        kept_back = KEPT_BACK_UNSEEN if searched else KEPT_BACK
-        candidates = Candidates(self.solver, 1.0 - kept_back, self.margins.independent, self.say)
+        kept_back = self.unit * (KEPT_BACK_UNSEEN if searched else KEPT_BACK)
+        candidates = Candidates(self.solver, 1.0 - kept_back, self.unit, self.margins.independent, self.say)
         if not self.problem.joint:
             return self._cut(candidates, 1.0 - kept_back)
         return self._settle(candidates, 1.0 - kept_back if searched else 1.0 - self.margins.joint)
+
+    @cached_property
+    def unit(self) -> float:
+        """What margins are counted in, so that they are shares of the floor: the least floor² over what may be learnt.
+
+        It is at most 1: where little may be learnt, margins are shares of that.
+        """
+        points, least = self.problem.region.probes(LOOKS, self.problem.inputs), 1.0
+        for one in self.solver.exposures:
+            own = points[one.tolerance.applies_to(points)]
+            if len(own):
+                budget = np.maximum(one.tolerance.budget(one.unknown, own), 0.0)
+                left = np.maximum(one.unknown.variance(own) - budget, 0.0)
+                least = min(least, float(np.min(left / np.maximum(budget, np.finfo(float).tiny))))
+        return max(least, LEAST_UNIT)
 
     def _without_noise(self, size: int) -> Attempt | None:
         """What the data tell without noise; what is proved then stays proved."""
@@ -263,11 +282,11 @@ class _Loop:
                 high = t
                 if seen.holds and (holding is None or t > holding.tightening):
                     holding = attempt
-                t *= 1.0 - FURTHER * max(seen.worst - 1.0, 0.0) - MORE_THAN_SEEN
+                t *= 1.0 - FURTHER * max(seen.worst - 1.0, 0.0) - self.unit * MORE_THAN_SEEN
             if proved is not None:
                 # between what is proved and what is not
                 t = min(t, high - 0.3 * (high - proved.tightening)) if np.isfinite(high) else t
-                if t <= proved.tightening * (1.0 + TO_SPARE):
+                if t <= proved.tightening * (1.0 + self.unit * TO_SPARE):
                     return self._worth_it(proved, holding)
             if t < TIGHTEST:
                 break
@@ -311,7 +330,7 @@ class _Loop:
                 candidates.add(seen.short)
                 grown = candidates.grown(sensitive, seen.short, seen.learnt)
                 if len(grown) == len(sensitive) or worst < 1.0 + 0.5 * (1.0 - limit):
-                    t -= max(1e-5, 1.5 * (worst - 1.0))
+                    t -= max(self.unit * 1e-5, 1.5 * (worst - 1.0))
                 sensitive = grown
                 continue
             if accuracy > 0:

@@ -124,12 +124,12 @@ def _cheapest(sizes: Sequence[int], cost: Callable[[int], float]) -> int:
 class Candidates:
     """Inputs of a region from which sensitive ones are chosen, as each reader sees them.
 
-    ``limit`` is the share of what may be learnt that is aimed at, ``independent`` how little of a value the others may
-    leave for it to be kept.
+    ``limit`` is the share of what may be learnt that is aimed at, ``unit`` what margins are counted in, ``independent``
+    how little of a value the others may leave for it to be kept.
     """
 
-    def __init__(self, solver: Solver, limit: float, independent: float, say: Say) -> None:
-        self.solver, self.limit, self.threshold, self.say = solver, limit, independent, say
+    def __init__(self, solver: Solver, limit: float, unit: float, independent: float, say: Say) -> None:
+        self.solver, self.limit, self.unit, self.threshold, self.say = solver, limit, unit, independent, say
         self.problem = problem = solver.problem
         count = int(np.clip(PROBES_TIMES_ROWS // len(problem.inputs), *PROBES))
         if problem.inputs.features == 1:
@@ -233,7 +233,7 @@ class Candidates:
         t = 1.0
         for _ in range(MOST_STEPS):
             most = float(np.max(learnt_at(t)))
-            if most <= self.limit * (1.0 + CLOSE):
+            if most <= self.limit * (1.0 + self.unit * CLOSE):
                 break
             t *= (self.limit / most) ** OVERSTEP
         return t
