@@ -23,7 +23,7 @@ from ..linalg import lebesgue
 from ..promise import Design
 from ..regions import Boxes
 from .cells import Cells, first_cells, offset_cells, prove_cells, round_off
-from .grids import Grid, Interpolation, inside_boxes, nodes_of
+from .grids import MOST_COLUMNS, Grid, Interpolation, inside_boxes, nodes_of
 from .knowledge import Knowledge, Told
 from .roundoff import KERNEL_VALUES
 
@@ -239,7 +239,7 @@ class Prover:
         scale = self._scale(group.boxes)
         grid = None if scale is None else self.interpolation.grid(group.boxes, closeness * scale, self.knowledge.size)
         if scale is None or grid is None or grid.patch_size > MOST_NODES:
-            self._leave(group, "floor" if scale is None else "kernel" if grid is None else "columns")
+            self._leave(group, "floor" if scale is None else self._no_grid(group.boxes) if grid is None else "columns")
             return []
         group, grid = self._small_enough(group, grid, closeness * scale)
         wanted = len(group) * grid.size
@@ -269,6 +269,13 @@ class Prover:
             if rest.size:
                 again.append(_Live(seen.pieces[rest], seen.places[rest], seen.most[rest]))
         return again
+
+    def _no_grid(self, boxes: Boxes) -> Reason:
+        """Why there is no grid for ``boxes``."""
+        columns = np.flatnonzero(np.any(boxes.upper > boxes.lower, axis=0))
+        if self.interpolation.variance_degrees(boxes, columns) is None:
+            return "kernel"
+        return "columns" if columns.size > MOST_COLUMNS else "work"
 
     def _scale(self, boxes: Boxes) -> float | None:
         """The least of the floors and the roots of what may be explained; None where the floor is not known between."""
