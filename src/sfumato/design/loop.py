@@ -46,6 +46,9 @@ PRICE_OF_PROOF = 0.1
 #: A greedy cover fills the region already, so it is tightened instead.
 AFFORDABLE_RISE = {"greedy": 0.1, "exchange": 0.01}
 
+#: Sensitive inputs that need more tightening than this are first joined by those that fall short.
+FIRST_TIGHTEST = 0.85
+
 #: Sensitive inputs whose tolerance would have to be tightened below this share do not represent their region.
 TIGHTEST = 0.3
 
@@ -237,7 +240,7 @@ class _Loop:
         """The joint promise: tighten, or add what falls well short, until all is proved and little is to spare."""
         cover, sensitive = candidates.stand_ins(self.cover)
         program, solution = self.solver.program(sensitive), None
-        t = min(loosest, candidates.tightening(program))
+        t = min(loosest, max(candidates.tightening(program), FIRST_TIGHTEST))
         for _ in range(MOST_DESIGNS):
             solution = program.solve(t, solution)
             attempt = self._attempt(cover, sensitive, solution, t)

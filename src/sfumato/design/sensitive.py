@@ -43,7 +43,7 @@ ADDED_AT_ONCE, MOST_ADDITIONS = 32, 100
 
 #: The tightening that a cover needs is found to this share, in at most so many steps, each a little longer than if what
 #: is learnt were proportional to it.
-CLOSE, MOST_STEPS, OVERSTEP = 2e-3, 6, 1.2
+CLOSE, MOST_STEPS, OVERSTEP = 2e-3, 15, 1.2
 
 #: Inputs that tell almost the same as another one (a correlation above this) are not added with it.
 ALMOST_THE_SAME = 0.9
@@ -109,7 +109,7 @@ def far_apart(prior: Prior, points: Array, badness: Array, count: int) -> list[i
 
 def _cheapest(sizes: Sequence[int], cost: Callable[[int], float]) -> int:
     """Of ``sizes`` nearly the one that costs the least: some that lie apart first, then those beside the best."""
-    step = max(1, len(sizes) // COMPARED)
+    step = max(1, len(sizes) // (3 * COMPARED))
     places = list(range(0, len(sizes), step))
     costs: dict[int, float] = {}
     while True:
@@ -204,7 +204,7 @@ class Candidates:
         covers = {int(size): self._independent(points[pivots.order[:size]]) for size in sizes}
         programs = {size: self.solver.program(cover) for size, cover in covers.items()}
         few = len(self.problem.inputs) <= FEW_ROWS
-        if not next(iter(programs.values())).is_well_conditioned:
+        if not next(iter(programs.values())).is_well_conditioned or (few and self.problem.structure == "diagonal"):
             if not few:
                 return self._independent(points[pivots.prefix(EPSILON**2)])
             return covers[_cheapest(list(covers), lambda size: self._cost(programs[size]))]
