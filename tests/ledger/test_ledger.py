@@ -243,6 +243,21 @@ def test_every_kind_of_promise_is_composed(ledger, how):
     assert 0.0 < ledger.remaining().left < 0.5
 
 
+@pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
+def test_rows_that_others_determine_are_promised_with_them(ledger):
+    x = np.sort(np.append(np.linspace(0.0, 3.0, 16), 1.2 + 1e-7))
+    prior = sf.Prior(rbf(1.0), noise=0.01)
+    for left in (0.6, 0.36):
+        mechanism = ledger.protect(prior, x, REGION, alpha=0.3, cover="rows", share=0.4, progress=False)
+        assert mechanism.certificate.evidence == "proved"
+        mechanism.release(outputs(x))
+        assert ledger.remaining().left == pytest.approx(left, rel=1e-6)
+    assert (
+        len(mechanism.sensitive) < len(mechanism.design.rows_inside()) == len(ledger.promises()[0].design.region.points)
+    )
+    assert ledger.certificate().holds
+
+
 def test_points_are_composed_with_a_matrix_of_tolerances(ledger):
     prior = sf.Prior(rbf(0.25), noise=0.01)
     points = sf.Points([[1.2], [1.6]])

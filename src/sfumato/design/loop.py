@@ -159,7 +159,7 @@ class _Loop:
 
     def _for_points(self, cover: Cover, points: Array) -> Attempt:
         sensitive = np.unique(self.back_end.admissible(points) + 0.0, axis=0)
-        if cover == "rows" and self.problem.joint:
+        if self.cover == "rows" and self.problem.joint:
             # of rows that the others determine nothing more is promised jointly, and the certificate says so
             sensitive = self._independent(sensitive)
         try:

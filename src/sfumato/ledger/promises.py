@@ -150,7 +150,7 @@ def promises_of(release: Revealed) -> list[Promise]:
         # between the rows nothing was promised
         rows = design.region.promised_at_rows(design.inputs.values)
         points = Points(MemoryInputs(rows, design.inputs.columns))
-        design = replace(design, region=points.on_columns_of(design.inputs), cover="points")
+        design = replace(design, region=points.on_columns_of(design.inputs))
     return [Promise(design, prior, RowLayout.of(release), (), asked) for prior in design.priors]
 
 

@@ -432,7 +432,8 @@ class _Check:
     @cached_property
     def promised_ratio(self) -> float:
         """The least ratio where the floor is promised."""
-        return _least_at_rows(self.design, self.ratios_at) if self.design.cover == "rows" else self.floor_ratio
+        at_rows = self.design.cover == "rows" and self.design.region.points is None
+        return _least_at_rows(self.design, self.ratios_at) if at_rows else self.floor_ratio
 
     @cached_property
     def listed(self) -> bool:
@@ -514,9 +515,10 @@ def _joint_ratio(design: Design, reader: Knowledge) -> float:
     """The joint ratio over all inputs for which the joint promise was made; infinite where these are not all listed."""
     if design.guarantee == "joint" and not design.lists_all_it_promised:
         return float("inf")
-    rows = design.rows_inside() if design.guarantee == "joint" and design.cover == "rows" else design.sensitive[:0]
-    if len(rows) and reader.undetermined(np.unique(rows, axis=0)) > DETERMINED:
-        return float("inf")
+    if design.guarantee == "joint" and design.cover == "rows":
+        rows = design.rows_inside() if design.region.points is None else design.region.points
+        if len(rows) and reader.undetermined(np.unique(rows, axis=0)) > DETERMINED:
+            return float("inf")
     return reader.joint_ratio()
 
 

@@ -142,7 +142,7 @@ def findings_on_check(
             "large as the prior variance, so a release may tell everything.",
             "Choose a smaller alpha, or a tolerance that is below the prior variance everywhere.",
         )
-    if design.cover == "rows":
+    if design.cover == "rows" and design.region.points is None:
         place = design.inputs.in_words(worst)
         below = f"between them, at {place}, readers get {100 * (1 - floor_ratio):.2g} % below the floor"
         above = "between them nothing is promised, although readers happen to stay above the floor"
@@ -164,7 +164,7 @@ def findings_on_check(
         )
     promised = (
         design.region.promised_at_rows(design.representatives.values)
-        if design.cover == "rows"
+        if design.region.points is None and design.cover == "rows"
         else design.region.points
     )
     if design.guarantee == "joint" and promised is not None and 0 < len(design.sensitive) < len(promised):
@@ -378,7 +378,8 @@ def promise_in_words(design: Design, points: Array) -> str:
     free = free_columns(design)
     if free:
         where += f"; {', '.join(free)} as observed together in the data"
-    place = f"at any {'row of the data' if design.cover == 'rows' else 's'} in the region ({where})"
+    at_rows = design.cover == "rows" and design.region.points is None
+    place = f"at any {'row of the data' if at_rows else 's'} in the region ({where})"
     who = "no reader" if len(design.priors) == 1 else f"no reader, with any of the {len(design.priors)} priors,"
     promise = f"{who} can know f(s) better than {_floor_in_words(design, points)} {place}"
     if design.guarantee == "joint":
