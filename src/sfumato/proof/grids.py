@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -175,6 +176,7 @@ class Interpolation:
         self.prior, self.numbered = prior, numbered
         self.kernels = (prior.kernel, *others)
         self._known: dict[tuple[int, int, bytes], AlongColumn | None] = {}
+        self._errors: dict[tuple[AlongColumn, int, float], float] = {}
 
     def grid(self, boxes: Boxes, closeness: float, rows: int) -> Grid | None:
         """The grid for congruent ``boxes`` with ρ at most ``closeness`` that takes the least work.
@@ -188,6 +190,8 @@ class Interpolation:
         best: Grid | None = None
         tried = DEGREES.get(columns.size, FEW_DEGREES)
         for most in tried:
+            if not any(self._reaches(boxes, column, most) for column in columns.tolist()):
+                continue  # lower degrees were tried, with more of the error for each
             each = closeness / float(np.sum(lebesgue(most) ** np.arange(columns.size)))
             lines = [
                 self._axes(boxes, column, each, [one for one in tried if -(-degree // 2) <= one <= most])
@@ -221,6 +225,13 @@ class Interpolation:
         found = [self.along(boxes, int(column)) for column in columns]
         return all(one is not None and one.is_stationary for one in found)
 
+    def _reaches(self, boxes: Boxes, column: int, degree: int) -> bool:
+        """Whether there may be an interpolation of this degree along ``column``."""
+        along = self.along(boxes, column)
+        assert along is not None
+        rough = degree <= MOST_ROUGH and along.is_stationary_but_for(degree)
+        return rough or bool(np.isfinite(along.derivative(degree + 1)))
+
     def _axes(self, boxes: Boxes, column: int, error: float, degrees: Sequence[int]) -> list[Axis]:
         """Interpolations along ``column`` with at most this error, those of a higher degree with fewer patches."""
         along = self.along(boxes, column)
@@ -245,7 +256,10 @@ class Interpolation:
         orders = [order for order in range(1, 3) if np.isfinite(along.derivative(order))]
         count, rate = 1, len(orders) + 0.5
         while degree * count <= MOST_ON_A_LINE:
-            found = self._looked_up(boxes, column, along, degree, length / 2.0 / count)
+            key = along, degree, length / 2.0 / count
+            if key not in self._errors:
+                self._errors[key] = self._looked_up(boxes, column, *key)
+            found = self._errors[key]
             if found <= error:
                 return Axis(degree, count, found)
             count = int(np.ceil(count * max(1.02, min(0.98 * (found / error) ** (1.0 / rate), MOST_ON_A_LINE))))
@@ -253,13 +267,12 @@ class Interpolation:
 
     def _looked_up(self, boxes: Boxes, column: int, along: AlongColumn, degree: int, half: float) -> float:
         """The largest ``std(f − p)`` on a line of this half-length; it is symmetric around the middle."""
-        places = np.linspace(0.0, 1.0, LINE_PLACES)
+        places, w = _line(degree)
         own = interpolation_nodes(degree)
         line = np.repeat(boxes.lower[:1], LINE_PLACES + degree + 1, axis=0)
         # all on one side of 0, where floats are dense
         line[:, column] = half * (np.concatenate([places, own]) + 1.0)
         cross = self.prior.covariance(line[:LINE_PLACES], line[LINE_PLACES:])
-        w = interpolation_weights(degree, places)
         each = self.prior.variance(line)
         between = self.prior.covariance(line[LINE_PLACES:])
         squared = each[:LINE_PLACES] - 2.0 * np.sum(w * cross, axis=1) + np.sum((w @ between) * w, axis=1)
@@ -272,6 +285,13 @@ class Interpolation:
         gap = half * step
         of_f = min(gap**2 / 8.0 * along.derivative(2), gap / 2.0 * along.derivative(1), along.step(gap))
         return found + step**2 / 8.0 * bend * float(np.sqrt(variance)) + of_f
+
+
+@lru_cache(maxsize=MOST_ROUGH)
+def _line(degree: int) -> tuple[Array, Array]:
+    """The places from the middle of a line to its end where errors are looked up, and the weights of nodes there."""
+    places = np.linspace(0.0, 1.0, LINE_PLACES)
+    return places, interpolation_weights(degree, places)
 
 
 def _smooth_axis(along: AlongColumn, degree: int, length: float, error: float) -> Axis | None:
