@@ -23,7 +23,7 @@ from ..data import ONE_OUTPUT
 from ..design import Mechanism
 from ..errors import InputError
 from ..linalg import interpolation_nodes
-from ..proof import Knowledge, Looked, Proof, Prover, knowledge_of, pieces_of
+from ..proof import Effort, Knowledge, Looked, Proof, Prover, knowledge_of, pieces_of
 from ..release import Release
 from ..text import counted, listed
 from .view import (
@@ -91,7 +91,7 @@ def plot_cells(
     view = View(source.design, of, region_label)
     places = _columns(view, columns)
     through = view.place(at, source.certificate.worst_input)
-    proved = _Proved.of(view, places, through, prior)
+    proved = _Proved.of(view, places, through, prior, Effort(insist=source.certificate.evidence == "proved"))
     if len(places) == 1:
         return _along_one(proved, new_axes(ax), label)
     return _over_two(proved, new_axes(ax, _WIDTH, _HEIGHT), label)
@@ -136,7 +136,7 @@ class _Proved:
     total: float
 
     @classmethod
-    def of(cls, view: View, places: list[int], through: Array, prior: int) -> _Proved:
+    def of(cls, view: View, places: list[int], through: Array, prior: int, effort: Effort) -> _Proved:
         readers = knowledge_of(view.design)
         if isinstance(prior, bool) or not isinstance(prior, int) or not 0 <= prior < len(readers):
             raise InputError(f"prior is {prior!r}; give a number from 0 to {len(readers) - 1}.")
@@ -148,7 +148,7 @@ class _Proved:
         if not kept.size:
             where = ONE_OUTPUT.place_in_words(view.names, through, digits=4)
             raise InputError(f"at is {where}, where the region has no part; give an input of the region.")
-        proof = Prover(view.design, readers[prior]).prove(pieces[kept])
+        proof = Prover(view.design, readers[prior], effort).prove(pieces[kept])
         return cls(view, places, row, readers[prior], proof, prior, float(np.sum(pieces.shares[kept])))
 
     def shown(self, looked: Looked) -> Index:
