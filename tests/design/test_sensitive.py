@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import oracles
+import sfumato as sf
 from kernels import matern, rbf
 from sfumato.design.sensitive import far_apart, greedy_order, independent_subset
 from sfumato.models.prior import Prior
@@ -80,3 +81,13 @@ def test_far_apart_passes_over_exactly_what_is_correlated_above_nine_tenths():
     for i in set(range(200)) - set(chosen):
         worse = [j for j in chosen if badness[j] > badness[i]]
         assert K[i, worse].max() > 0.9
+
+
+def test_where_outputs_may_be_learnt_to_different_shares_noise_is_hardly_more_than_the_least():
+    t = np.linspace(0.0, 3.0, 31)
+    joint = sf.JointPrior.of(
+        sf.Prior(matern(0.5, nu=2.5), noise=1e-4), {"r": sf.Value(), "v": sf.Derivative()}, noise={"v": 1e-4}
+    )
+    made = sf.protect(joint, t, sf.Box(1, 2), floor={"r": 0.3, "v": 0.4}, progress=False).certificate
+    assert made.evidence == "proved"
+    assert made.gap < 0.01

@@ -24,6 +24,9 @@ MATRIX_CANDIDATES = 2048
 #: Covers of this many inputs or fewer are found greedily by ``cover="auto"``; beyond that exchange is better.
 GREEDY_LIMIT = 128
 
+#: Shares of variances that may be learnt are the same if they differ by no more than this share.
+SAME_SHARE = 1e-3
+
 #: ``cover="greedy"`` gives up beyond this many.
 GREEDY_MOST = 512
 
@@ -149,12 +152,21 @@ class Candidates:
         given = self.solver.back_end.given
         if len(given) and all(np.any(one.tolerance.applies_to(given)) for one in self.solver.exposures):
             return "exchange", given
-        if cover in ("auto", "greedy"):
+        if cover == "greedy" or (cover == "auto" and self._is_one_share()):
             self.say("choosing sensitive inputs")
             found = self._greedy(insist=cover == "greedy")
             if found is not None:
                 return "greedy", self._and_given(found)
         return "exchange", self._and_given(self._exchange())
+
+    def _is_one_share(self) -> bool:
+        """Whether the same share may be learnt everywhere: then little more is learnt of what the others determine.
+
+        Where it is not (a position and its velocity, say), a value that the others determine may be learnt too well.
+        """
+        prior, tolerance = self.problem.prior, self.problem.tolerance
+        shares = tolerance.budget(prior, self.points) / prior.variance(self.points)
+        return bool(np.ptp(shares) <= SAME_SHARE * np.max(shares))
 
     def grown(self, sensitive: Array, points: Array, learnt: Array) -> Array:
         """``sensitive`` and those of ``points`` that fall short most, far apart from each other."""
