@@ -45,6 +45,32 @@ def out(data: Path) -> Path:
     return data.parent / "orbit.sfumato"
 
 
+def test_what_is_not_proved_is_not_written_where_a_proof_is_asked_for(protect: Run, out: Path) -> None:
+    # a kernel this rough is out of reach over two columns
+    searched = ["--output", "r", "--inputs", "w", "--region", "t <= 1 and w <= 3", "--kernel", "matern12"]
+    searched += ["--lengthscale", "0.01"]
+    refused(
+        protect(*searched, "--alpha", 0.3, "--evidence", "proved"),
+        'evidence is "proved"',
+        "% of the region is proved",
+        "The reason:",
+        code=1,
+    )
+    assert not out.exists()
+    refused(protect("--output", "r", *INSIDE, "--alpha", 0.3, "--evidence", "sure"), "evidence is 'sure'", code=2)
+    assert not out.exists()
+    result = done(protect(*searched, "--alpha", 0.3))
+    for shown in (result.stdout, done(run("certify", out)).stdout):
+        assert "searched:" in shown
+        assert "The promise holds. It is searched, not all of it is proved. Publish with care." in shown
+    proved = done(protect("--output", "r", *INSIDE, "--alpha", 0.3, "--fit-outside", "--evidence", "proved"))
+    for shown in (proved.stdout, done(run("certify", out)).stdout):
+        assert "proved: it is kept at every input" in shown
+        assert "The promise holds. It is proved." in shown
+    found = answer(run("certify", out, "--json"))["certificate"]
+    assert (found["evidence"], found["proved_share"]) == ("proved", 1.0)
+
+
 def test_a_function_and_its_derivative_are_released_together(protect: Run, data: Path, out: Path) -> None:
     public = data.parent / "public.csv"
     result = done(protect(*DERIVATIVE, *INSIDE, "--alpha", 0.3, "--csv", public))
