@@ -168,7 +168,7 @@ class _Loop:
             if not self.problem.joint or len(sensitive) < 2:
                 raise
             raise InputError(
-                f"region has {len(sensitive)} points that are too close together to be promised jointly: the kernel "
+                f"region has {len(points)} {cover} that are too close together to be promised jointly: the kernel "
                 "cannot tell some combination of them from 0 in double precision. Give fewer points, further apart, a "
                 'box around them, or guarantee="pointwise".'
             ) from error
