@@ -49,12 +49,13 @@ class Told(NamedTuple):
     """The explained covariances of the nodes of patches (patches × nodes × nodes), from the safe side with the rest.
 
     ``slack`` is what round-off may add to the root of what is explained at a node; entries of ``blocks`` are wrong by
-    at most ``rounding`` times the variance.
+    at most ``rounding`` times the variance. ``is_left``: they are what the reader does not know instead.
     """
 
     blocks: Array
     slack: float
     rounding: float
+    is_left: bool = False
 
 
 class Knowledge(ABC):
@@ -267,13 +268,12 @@ class KnowledgeFromSums(Knowledge):
         assert self.lower is not None
         points = nodes.reshape(-1, nodes.shape[-1])
         known, learnt = self._seen(self.lower, points)
-        left = [one.T.reshape(len(nodes), nodes.shape[1], -1)[:, members] for one in (known, learnt)]
-        rest = left[0] @ left[0].swapaxes(2, 3) - left[1] @ left[1].swapaxes(2, 3)
-        prior = np.stack([[self.unknown.covariance(box[own]) for own in members] for box in nodes])
-        blocks = (prior - rest).reshape(-1, members.shape[1], members.shape[1])
+        each = [one.T.reshape(len(nodes), nodes.shape[1], -1)[:, members] for one in (known, learnt)]
+        left = each[0] @ each[0].swapaxes(2, 3) - each[1] @ each[1].swapaxes(2, 3)
+        blocks = left.reshape(-1, members.shape[1], members.shape[1])
         deviation = float(np.sqrt(np.max(self.unknown.variance(points))))
         slack = SOLVED_SUMS * UNIT * self.size * deviation
-        return Told(blocks, slack, (2.0 * self.size + 2.0 * SOLVED_SUMS) * UNIT)
+        return Told(blocks, slack, (2.0 * self.size + 2.0 * SOLVED_SUMS) * UNIT, is_left=True)
 
     def _seen(self, lower: Array, points: Array) -> tuple[Array, Array]:
         """Blocks with the prior variance of φᵀu and what is explained of it as their squared column norms."""

@@ -341,7 +341,10 @@ class Prover:
         budget = tolerance.budget(unknown, flat).reshape(points.shape[:2])
         rest = unknown.variance(flat).reshape(points.shape[:2]) - budget
         by_rest = bool(np.min(rest) < np.min(budget))
-        blocks = self._prior_blocks(boxes, grid) - told.blocks if by_rest else -told.blocks
+        blocks = told.blocks if told.is_left else -told.blocks
+        if by_rest != told.is_left:
+            prior = self._prior_blocks(boxes, grid)
+            blocks = blocks + (prior if by_rest else -prior)
         cells = first_cells(blocks, grid)
         asked = offset_cells(rest if by_rest else budget, degrees, grid)
         aim = np.sqrt(np.maximum(asked.reshape(len(boxes), -1).max(axis=1), 0.0))
