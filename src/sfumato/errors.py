@@ -12,7 +12,7 @@ class InputError(SfumatoError, ValueError):
 
 
 class GuaranteeError(SfumatoError):
-    """The certificate does not hold, so nothing was released or written."""
+    """The certificate does not hold, or has no proof where one was asked for; nothing was released or written."""
 
 
 class BudgetError(SfumatoError):

@@ -52,7 +52,7 @@ def test_what_is_not_proved_is_not_written_where_a_proof_is_asked_for(protect: R
     refused(
         protect(*searched, "--alpha", 0.3, "--evidence", "proved"),
         'evidence is "proved"',
-        "% of the region is proved",
+        "of the region is proved",
         "The reason:",
         code=1,
     )

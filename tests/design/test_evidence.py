@@ -61,7 +61,7 @@ def test_what_is_searched_says_so_and_is_refused_where_a_proof_is_asked_for(name
         certificate = quietly(*given, **how).certificate
     assert (certificate.holds, certificate.evidence) == (True, "searched")
     assert certificate.proved_share < 1.0
-    assert dict(certificate.rows())["evidence"].startswith("searched: 0.0 % of the region is proved")
+    assert dict(certificate.rows())["evidence"].startswith("searched: none of the region is proved")
     assert certificate.verdict == "publish with care"
     assert "searched, not all of it is proved" in certificate.verdict_in_words
     message = f'nothing was designed: evidence is "proved".*{why}.*evidence="best"'

@@ -387,6 +387,18 @@ def test_several_outputs_and_a_quantity_that_is_never_published(tmp_path: Path) 
     assert "nor m better than" in page.said
 
 
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+def test_the_page_says_what_the_promise_rests_on(public: str, tmp_path: Path) -> None:
+    proved = Page(public).said
+    assert "What that rests on: proved: it is kept at every input for which it was made" in proved
+    assert "that no other one is below its floor is proved" in proved
+    page = Page(text_of(made(alpha=None, floor=lambda at: 0.6 + 0.05 * at[:, 0]), tmp_path))
+    assert "✓ The promise holds. It is searched, not all of it is proved. Publish with care" in page.said
+    assert "What that rests on: searched: none of the region is proved" in page.said
+    assert "not all of the region is proved, and another one may be closer" in page.said
+    assert "is proved: it is kept" not in page.said
+
+
 def test_a_ledger_speaks_for_all_releases(tmp_path: Path) -> None:
     ledger = sf.Ledger(tmp_path / "orbit.ledger")
     for _ in range(2):

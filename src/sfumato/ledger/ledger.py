@@ -131,7 +131,8 @@ class Ledger:
         ``alpha`` (or ``floor``, ``tolerance``) is the promise for everything that is published together; earlier
         promises of the ledger are kept as well. This release may use ``share`` of what they have left. Rows at
         inputs that were released before are taken for the same measurements, with the same error;
-        ``remeasured=True`` says that they were measured anew. ``how`` are the other arguments of ``sf.protect``.
+        ``remeasured=True`` says that they were measured anew. ``how`` are the other arguments of ``sf.protect``. With
+        ``evidence="proved"`` all of these promises have to be proved, for who reads all releases.
 
         Guarantee: as for ``sf.protect``, for all releases of the ledger together (``certificate.holds``). The
         release is recorded before ``mechanism.release(y)`` gives it back. ``BudgetError`` where nothing is left.

@@ -160,7 +160,7 @@ class Certificate:
         if self.evidence == "proved":
             return "proved: it is kept at every input for which it was made, and not only at those looked at"
         return (
-            f"searched: {share_in_words(self.proved_share)} of the region is proved; in the rest no input was found "
+            f"searched: {share_in_words(self.proved_share)} of the region is proved; elsewhere no input was found "
             "that falls short"
         )
 

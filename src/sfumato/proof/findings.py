@@ -97,7 +97,7 @@ def findings_on_evidence(
     yield Finding(
         "searched",
         "medium",
-        f"The promise is searched, not proved: {share_in_words(share)} of the region is proved. In the rest no input "
+        f"The promise is searched, not proved: {share_in_words(share)} of the region is proved. Elsewhere no input "
         f"was found that falls short, but one that was not looked at may. The reason: {'; '.join(why)}.",
         " ".join([*remedies, *([_INSIST] if "work" in known and not insisted else [])]),
     )
@@ -106,10 +106,12 @@ def findings_on_evidence(
 def share_in_words(share: float) -> str:
     """A share that is proved, from below: less than all of it is never called 100 %.
 
-    >>> share_in_words(0.99999), share_in_words(1.0)
-    ('99.9 %', '100 %')
+    >>> share_in_words(0.99999), share_in_words(1.0), share_in_words(0.0)
+    ('99.9 %', '100 %', 'none')
     """
-    return "100 %" if share == 1.0 else f"{np.floor(1000.0 * share) / 10.0:.1f} %"
+    if share in (0.0, 1.0):
+        return "100 %" if share == 1.0 else "none"
+    return f"{np.floor(1000.0 * share) / 10.0:.1f} %"
 
 
 def findings_on_check(
