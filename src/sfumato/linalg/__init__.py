@@ -21,6 +21,7 @@ from .interpolation import (
     interpolation_nodes,
     interpolation_weights,
     lebesgue,
+    pairs,
     quadratic,
     smooth_error,
     values_to_bernstein,

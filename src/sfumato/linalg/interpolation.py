@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..arrays import UNIT, Array
+from ..arrays import UNIT, Array, Index
 
 #: Polynomials are looked at in this many times as many places as their degree, to bound them everywhere.
 PLACES_A_DEGREE = 64
@@ -108,15 +108,23 @@ class BernsteinMaps:
         return self.maps.reshape(-1, self.maps.shape[-1])
 
 
+def pairs(degree: int) -> tuple[Index, Index]:
+    """The numbers of two nodes, each pair once and the first no larger."""
+    first, second = np.triu_indices(degree + 1)
+    return np.asarray(first, dtype=np.intp), np.asarray(second, dtype=np.intp)
+
+
 @cache
 def quadratic(degree: int, count: int) -> BernsteinMaps:
-    """For ``w(x)ᵀ C w(x)`` with the weights w of an interpolation: the entries of C to 2·degree + 1 coefficients."""
-    product = _bernstein_product(degree)
+    """For ``Σ c_ij w_i(x) w_j(x)`` over ``pairs``, with the weights w of an interpolation: from c to coefficients."""
+    product, (first, second) = _bernstein_product(degree), pairs(degree)
     signed, absolute = (
-        np.stack([np.einsum("kij,pi,qj->kpq", product, one, one) for one in own]) for own in _weights(degree, count)
+        np.stack([np.einsum("kij,pi,pj->kp", product, one[first], one[second]) for one in own])
+        for own in _weights(degree, count)
     )
-    growth = float(np.max(np.sum(absolute, axis=(2, 3))))
-    return BernsteinMaps(signed.reshape(count, 2 * degree + 1, -1), growth, MAP_ROUNDED * degree * UNIT)
+    # a pair of different nodes stands for two entries of a matrix
+    growth = float(np.max(absolute @ np.where(first == second, 1.0, 2.0)))
+    return BernsteinMaps(signed, growth, MAP_ROUNDED * degree * UNIT)
 
 
 @cache

@@ -13,7 +13,7 @@ from .kernel_values import kernel_diagonal, kernel_jet, kernel_matrix, require_f
 from .outputs import OutputsKernel
 from .prior import GaussianProcess, Posterior, Prior
 from .relations import Relation, parse_relation
-from .smoothness import AlongColumn, along_column
+from .smoothness import MOST_DERIVATIVES, AlongColumn, along_column
 from .spectra import group_gram
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
 from .units import ColumnMap, multiplied_kernel

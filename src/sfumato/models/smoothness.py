@@ -34,7 +34,8 @@ class Part:
     ``moments`` are the even spectral moments of the process, infinite where it has no such derivative. The polynomial
     is ``Σ_j c_j (x − c)^j`` around any place c of the box; ``coefficients`` are bounds of the norms of the c_j.
     The process is uncorrelated with itself a step δ away by a share of at most ``rough·δ + bend·δ²/2``. ``still`` says
-    that nothing depends on where the box is, in any column.
+    that nothing depends on where the box is, in any column. The part is a product over columns, but for columns that
+    are ``tied`` together.
     """
 
     moments: Array
@@ -42,6 +43,7 @@ class Part:
     rough: float = 0.0
     bend: float = 0.0
     still: bool = True
+    tied: tuple[tuple[int, ...], ...] = ()
 
     @property
     def degree(self) -> int | None:
@@ -71,6 +73,7 @@ class Part:
             self.rough + other.rough,
             self.bend + other.bend,
             self.still and other.still,
+            self.tied + other.tied,
         )
 
     def scaled(self, variance: float) -> Part:
@@ -96,6 +99,11 @@ class AlongColumn:
     def is_stationary_but_for(self, degree: int) -> bool:
         """Whether all that depends on where the box is are polynomials of at most this degree."""
         return all(part.still or (part.degree is not None and part.degree <= degree) for part in self.parts)
+
+    def is_product(self, columns: Sequence[int]) -> bool:
+        """Whether each part is a product of what depends on one of these columns each."""
+        ties = [tie for part in self.parts for tie in part.tied]
+        return all(len(set(tie) & set(columns)) < 2 for tie in ties)
 
     @property
     def is_stationary(self) -> bool:
@@ -186,16 +194,18 @@ def _derivative_of_product(term: ProductTerm, by: int, line: _Line) -> list[Part
         found.append(_product(known))
     if len(touched) < 2:
         return found
+    everything = (tuple(range(len(line.reach))),)
     if not all(term.leaves[place].stationary for place in touched):
-        return [part.scaled(len(touched)) for part in found]  # norms add up
+        return [replace(part.scaled(len(touched)), tied=everything) for part in found]  # norms add up
     if by != line.column:
-        return found  # frequencies in different columns are uncorrelated, by symmetry
+        # frequencies in different columns are uncorrelated, by symmetry
+        return [replace(part, tied=everything) for part in found]
     # the derivative of one process along its own line; how rough it is follows from norms that add up
     whole = _product([one for one in factors if one is not None])
     sizes = [float(part.moments[0]) for part in found]
     rough = len(found) * sum(size * part.rough for size, part in zip(sizes, found, strict=True)) / sum(sizes)
     bend = len(found) * sum(size * part.bend for size, part in zip(sizes, found, strict=True)) / sum(sizes)
-    return [replace(whole, moments=_raised(whole.moments), rough=rough, bend=bend)]
+    return [replace(whole, moments=_raised(whole.moments), rough=rough, bend=bend, tied=everything)]
 
 
 def _product(factors: Sequence[Part]) -> Part:
@@ -226,7 +236,7 @@ def _of_sum(first: Array, second: Array) -> Array:
 def _factor(leaf: Leaf, line: _Line) -> Part | None:
     """One factor of a product along the line; None where it is not known."""
     if leaf.kind == "linear" or leaf.kind == "polynomial":
-        return replace(_constant(), coefficients=_coefficients(leaf, line), still=False)
+        return replace(_constant(), coefficients=_coefficients(leaf, line), still=False, tied=(leaf.columns,))
     if leaf.kind == "cosine" and len(leaf.columns) > 1:
         return None  # it is no covariance in several columns
     moments = _moments(leaf, line.column)
@@ -239,7 +249,8 @@ def _slope(leaf: Leaf, by: int, line: _Line) -> Part | None:
     if leaf.kind == "linear":
         return _constant(leaf.rows[leaf.columns.index(by)][0])
     if leaf.kind == "polynomial":
-        return replace(_constant(), coefficients=_slope_of_polynomial(leaf, by, line), still=False)
+        slope = _slope_of_polynomial(leaf, by, line)
+        return replace(_constant(), coefficients=slope, still=False, tied=(leaf.columns,))
     own, along = _moments(leaf, by), _moments(leaf, column)
     if own is None or along is None or not np.isfinite(own[1]):
         return None
@@ -254,9 +265,10 @@ def _slope(leaf: Leaf, by: int, line: _Line) -> Part | None:
 
 def _process(moments: Array, rough: float, leaf: Leaf, column: int) -> Part:
     """A stationary process. One without a derivative (of Matérn kernels) is so ``rough`` for a lengthscale of 1."""
+    tied = (leaf.columns,) if leaf.kind in RADIAL and leaf.kind != "rbf" else ()
     if np.isinf(moments[1]):
-        return Part(moments, rough=rough / leaf.lengthscales[leaf.columns.index(column)])
-    return Part(moments, bend=float(moments[1] / moments[0]))
+        return Part(moments, rough=rough / leaf.lengthscales[leaf.columns.index(column)], tied=tied)
+    return Part(moments, bend=float(moments[1] / moments[0]), tied=tied)
 
 
 def _raised(moments: Array) -> Array:

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from ..arrays import UNIT, Array, Index, Mask
-from ..linalg import BernsteinMaps, halves, quadratic, values_to_bernstein
+from ..linalg import BernsteinMaps, halves, pairs, quadratic, values_to_bernstein
 from ..regions import Boxes
 from .grids import Grid
 
@@ -25,8 +25,12 @@ MOST_HALVINGS = 24
 #: lie outside while the region passes between them.
 MOST_UNEVEN = 4.0
 
-#: Patches whose cells have more coefficients than this together are not halved further.
-MOST_LIVE = 40_000_000
+#: Once an input is seen to be too low its patch's cells are halved this often for each column that varies, unless more
+#: than this share of the patch is not proved.
+HALVINGS_A_COLUMN, WORTH_LOCATING = 2, 0.5
+
+#: A patch with more cells than this that are not proved yet, and four times as many as at first, needs a smaller ρ.
+MOST_CELLS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +97,24 @@ class Cells:
 
 def first_cells(blocks: Array, grid: Grid) -> Cells:
     """Bernstein coefficients of ``w(s)ᵀ C w(s)`` for the matrices C of some patches (patches × nodes × nodes)."""
-    shape = [axis.degree + 1 for axis in grid.axes]
-    count = len(shape)
-    values = blocks.reshape(len(blocks), *shape, *shape)
-    order = [0] + [axis for pair in ((1 + i, 1 + count + i) for i in range(count)) for axis in pair]
-    values = values.transpose(order).reshape(len(blocks), *(size**2 for size in shape))
     maps = [quadratic(axis.degree, own).flat for axis, own in zip(grid.axes, grid.parts, strict=True)]
-    return _as_cells(_mapped(values, maps), grid)
+    return _as_cells(_mapped(_folded(blocks, grid), maps), grid)
+
+
+def _folded(blocks: Array, grid: Grid) -> Array:
+    """Entries that belong to the same products of weights, added up: a pair of nodes for each column."""
+    shape = [axis.degree + 1 for axis in grid.axes]
+    values = blocks.reshape(len(blocks), *shape, *shape)
+    for place, axis in enumerate(grid.axes):
+        # columns before this one are folded; its two axes come first, and then go where the first was
+        turned = np.moveaxis(values, (1 + place, 1 + len(shape)), (0, 1))
+        found = np.empty((len(pairs(axis.degree)[0]), *turned.shape[2:]))
+        for own, i, j in zip(found, *pairs(axis.degree), strict=True):
+            own[...] = turned[i, j]
+            if i < j:
+                own += turned[j, i]
+        values = np.moveaxis(found, 0, 1 + place)
+    return values
 
 
 def offset_cells(values: Array, degrees: Sequence[int], grid: Grid) -> Array:
@@ -133,7 +148,7 @@ def round_off(grid: Grid, entries: float, degrees: Sequence[int]) -> float:
     """
     maps = [quadratic(axis.degree, own) for axis, own in zip(grid.axes, grid.parts, strict=True)]
     # sums over the entries of C, column after column; then means of neighbours, at every halving
-    summed = sum(len(one.maps[0][0]) for one in maps) * UNIT
+    summed = sum((axis.degree + 1) ** 2 for axis in grid.axes) * UNIT
     halved = MOST_HALVINGS * max(2 * axis.degree for axis in grid.axes) * UNIT
     total = _amplified(maps, entries + summed + halved)
     return total + (_amplified(_offset_maps(degrees, grid), entries + summed + halved) if any(degrees) else entries)
@@ -164,11 +179,16 @@ def _as_cells(values: Array, grid: Grid) -> Cells:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What was found out about some patches: which are proved, and the worst input of each with its ``g − least``."""
+    """What was found out about some patches: which are proved, and the worst input of each with its ``g − least``.
+
+    What is not proved of a patch lies between ``first`` and ``last``, shares of its extent in the columns that vary.
+    """
 
     proved: Mask
     places: Array
     spare: Array
+    first: Array
+    last: Array
 
 
 def prove_cells(
@@ -183,34 +203,41 @@ def prove_cells(
 
     ``contains`` and ``meets`` are those of the region, or None where the patches lie wholly in it.
     """
-    count = len(patches)
-    short = np.zeros(count, dtype=np.bool_)
+    count, moving = len(patches), len(columns)
     spare, places = np.full(count, np.inf), 0.5 * (patches.lower + patches.upper)
-    live = cells
-    for _ in range(MOST_HALVINGS + 1):
-        if not len(live):
-            return Found(~short, places, spare)
-        bounds = live.coefficients.reshape(len(live), -1).min(axis=1)
+    first, last = np.full((count, moving), np.inf), np.full((count, moving), -np.inf)
+    tries = np.full(count, MOST_HALVINGS)
+    live, most = cells, max(MOST_CELLS, 4 * len(cells) // max(count, 1))
+    while len(live):
+        wanted = least[live.patch]
+        flat = live.coefficients.reshape(len(live), -1)
         values, shares = live.corners()
-        corner_spare = values - least[live.patch][:, None]
+        corner_spare = values - wanted[:, None]
         # what is no number is not proved
-        open_ = ~(bounds >= least[live.patch])
+        open_ = ~(flat.min(axis=1) >= wanted)
         if contains is not None:
             look = np.flatnonzero(open_ | (np.min(corner_spare, axis=1) < spare[live.patch]))
             points = _places(patches, live.patch[look], shares[look], columns)
             inside = contains(points.reshape(-1, points.shape[-1])).reshape(points.shape[:2])
             corner_spare[look] = np.where(inside, corner_spare[look], np.inf)
         _keep_worst(live.patch, corner_spare, shares, patches, columns, spare, places)
-        short[live.patch[np.any(corner_spare < 0.0, axis=1)]] = True
-        live = live.where(np.flatnonzero(open_ & ~short[live.patch]))
-        if meets is not None and len(live):
-            ends = _places(patches, live.patch, np.stack([live.first, live.last], axis=1), columns)
-            live = live.where(np.flatnonzero(meets(ends[:, 0], ends[:, 1])))
-        if live.coefficients.size > MOST_LIVE:
-            break
-        live = live.halved(evenly=meets is not None)
-    short[live.patch] = True
-    return Found(~short, places, spare)
+        if meets is not None:
+            look = np.flatnonzero(open_)
+            ends = _places(patches, live.patch[look], np.stack([live.first[look], live.last[look]], axis=1), columns)
+            open_[look] = meets(ends[:, 0], ends[:, 1])
+        # a patch with an input below is not proved: a few more halvings say where that is, if it is not everywhere
+        below = live.patch[np.any(corner_spare < 0.0, axis=1)]
+        volume = np.bincount(live.patch, np.prod(live.last - live.first, axis=1) * open_, minlength=count)
+        few = np.where(volume > WORTH_LOCATING, 0, HALVINGS_A_COLUMN * moving)
+        tries[below] = np.minimum(tries[below], few[below])
+        tries[np.unique(live.patch)] -= 1
+        crowded = np.bincount(live.patch[open_], minlength=count) > most
+        ends_here = (tries < 0)[live.patch] | crowded[live.patch] | (flat.max(axis=1) < wanted)
+        end = np.flatnonzero(open_ & ends_here)
+        np.minimum.at(first, live.patch[end], live.first[end])
+        np.maximum.at(last, live.patch[end], live.last[end])
+        live = live.where(np.flatnonzero(open_ & ~ends_here)).halved(evenly=meets is not None)
+    return Found(np.all(first > last, axis=1), places, spare, first, last)
 
 
 def _places(patches: Boxes, patch: Index, shares: Array, columns: Index) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 
@@ -18,21 +18,21 @@ from gpytorch.kernels import Kernel
 
 from ..arrays import UNIT, Array, Index
 from ..linalg import interpolation_nodes, interpolation_weights, lebesgue, smooth_error
-from ..models import AlongColumn, Prior, along_column
+from ..models import MOST_DERIVATIVES, AlongColumn, Prior, along_column
 from ..regions import Boxes
 from .roundoff import KERNEL_VALUES, MISPLACED, OF_BOUNDS
 
 #: Degrees of polynomials that are tried, by the number of columns that vary; and the highest for rough kernels.
-DEGREES = {1: (1, 2, 3, 4, 6, 8), 2: (1, 2, 3, 4, 6, 8), 3: (1, 2, 3, 4, 6), 4: (1, 2, 3, 4), 5: (1, 2, 3)}
+DEGREES = {1: (1, 2, 3, 4, 6, 8), 2: (1, 2, 3, 4, 6, 8), 3: (1, 2, 3, 4, 6), 4: (1, 2, 3, 4), 5: (1, 2, 3, 4)}
 FEW_DEGREES = (1, 2)
 MOST_ROUGH = 3
 
 #: The error of an interpolation along a line is looked up at this many places where a kernel is rough.
 LINE_PLACES = 4001
 
-#: About how long it takes a core to solve for a number, evaluate a kernel, add a product to a block, map an entry of it
-#: to coefficients, and look at a coefficient, in nanoseconds: by these a grid is chosen.
-SOLVED_NS, KERNEL_NS, PRODUCT_NS, MAPPED_NS, COEFFICIENT_NS = 0.1, 10.0, 0.07, 0.4, 40.0
+#: About how long it takes a core to solve for a number, evaluate a kernel, add a product to a block, fold an entry of
+#: it, map one to a coefficient, and look at a coefficient, in nanoseconds: by these a grid is chosen.
+SOLVED_NS, KERNEL_NS, PRODUCT_NS, FOLDED_NS, MAPPED_NS, COEFFICIENT_NS = 0.1, 10.0, 0.07, 7.0, 0.4, 40.0
 
 #: A region in more moving columns than this is not tried: a single patch would need too many nodes.
 MOST_COLUMNS = 6
@@ -45,12 +45,14 @@ MOST_ON_A_LINE = 20_000
 class Axis:
     """Interpolation along one column of a box: ``count`` equal patches of this degree, and the error on each.
 
-    ``misplaced`` is what rounding the places of nodes may change in f.
+    ``shares`` are the errors of the parts of f, as shares of their deviations, and ``misplaced`` is what rounding the
+    places of nodes may change in f.
     """
 
     degree: int
     count: int
     error: float
+    shares: Array = field(default_factory=lambda: np.zeros(0))
     misplaced: float = 0.0
 
     @property
@@ -66,14 +68,24 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The nodes of congruent boxes: an axis for each column that varies."""
+    """The nodes of congruent boxes: an axis for each column that varies.
+
+    Where f is a sum of products over these columns, ``deviations`` are bounds for those of the terms.
+    """
 
     columns: Index
     axes: tuple[Axis, ...]
+    deviations: Array | None = None
 
     @property
     def error(self) -> float:
-        """ρ: column after column is interpolated; what was wrong before is amplified by the weights."""
+        """ρ: column after column is interpolated; what was wrong before is amplified by the weights.
+
+        For a product of functions with ``|φ_i − Iφ_i| ≤ ε_i|φ_i|`` it is at most ``Π(1 + ε_i) − 1`` of its deviation.
+        """
+        if self.deviations is not None:
+            shares = np.sum([np.log1p(axis.shares) for axis in self.axes], axis=0)
+            return float(np.linalg.norm(self.deviations * np.expm1(shares))) * (1.0 + OF_BOUNDS)
         total, amplified = 0.0, 1.0
         for axis in sorted(self.axes, key=lambda one: -one.error):
             total += amplified * axis.error
@@ -105,15 +117,24 @@ class Grid:
         few = len(self.axes) > 3
         return tuple(1 if axis.degree == 1 else 2 if axis.degree < 5 or few else 4 for axis in self.axes)
 
+    @property
+    def _coefficients(self) -> list[int]:
+        return [parts * (2 * axis.degree + 1) for axis, parts in zip(self.axes, self.parts, strict=True)]
+
+    @property
+    def coefficients(self) -> int:
+        """How many Bernstein coefficients the first cells of a patch have."""
+        return math.prod(self._coefficients)
+
     def work(self, rows: int) -> float:
         """About how long the patches of a box take, in nanoseconds, where a solve has so many rows."""
-        entries = [(axis.degree + 1) ** 2 for axis in self.axes]
-        coefficients = [parts * (2 * axis.degree + 1) for axis, parts in zip(self.axes, self.parts, strict=True)]
+        entries = [(axis.degree + 1) * (axis.degree + 2) // 2 for axis in self.axes]
+        coefficients = self._coefficients
         steps = range(len(entries))
         mapped = sum(math.prod(coefficients[: k + 1]) * math.prod(entries[k:]) for k in steps)
-        nodes = self.size * rows * (SOLVED_NS * rows + KERNEL_NS)
-        blocks = PRODUCT_NS * rows * self.patch_size**2
-        return nodes + self.patches * (blocks + MAPPED_NS * mapped + COEFFICIENT_NS * math.prod(coefficients))
+        nodes = self.size * solve_work(rows)
+        blocks = (PRODUCT_NS * rows + FOLDED_NS) * self.patch_size**2
+        return nodes + self.patches * (blocks + MAPPED_NS * mapped + COEFFICIENT_NS * self.coefficients)
 
     @property
     def patch_size(self) -> int:
@@ -131,24 +152,28 @@ class Grid:
 
     def members(self) -> Index:
         """The numbers of the nodes of each patch: patches × nodes."""
-        ends = [axis.total for axis in self.axes]
-        own = [axis.degree * np.arange(axis.count)[:, None] + np.arange(axis.degree + 1) for axis in self.axes]
-        found = []
-        for patch in product(*(range(axis.count) for axis in self.axes)):
-            places = np.meshgrid(*(own[i][number] for i, number in enumerate(patch)), indexing="ij")
-            found.append(np.ravel_multi_index([one.ravel() for one in places], ends))
-        return np.array(found, dtype=np.intp)
+        corners, inner = np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)
+        for axis in self.axes:
+            starts, own = axis.degree * np.arange(axis.count), np.arange(axis.degree + 1)
+            corners = np.add.outer(corners * axis.total, starts).ravel()
+            inner = np.add.outer(inner * axis.total, own).ravel()
+        return np.add.outer(corners, inner)
 
-    def split(self, boxes: Boxes) -> Boxes:
-        """The patches of each box, boxes × patches of them in a row."""
+    def split(self, boxes: Boxes, patches: slice) -> Boxes:
+        """These patches of each box, boxes × patches of them in a row."""
         counts = [axis.count for axis in self.axes]
         corner = np.stack(np.meshgrid(*(np.arange(count) for count in counts), indexing="ij"), axis=-1)
-        corner = corner.reshape(-1, len(counts))
+        corner = corner.reshape(-1, len(counts))[patches]
         first, last = corner / counts, (corner + 1) / counts
         return Boxes(
             inside_boxes(boxes, self.columns, first).reshape(-1, boxes.lower.shape[1]),
             inside_boxes(boxes, self.columns, last).reshape(-1, boxes.lower.shape[1]),
         )
+
+
+def solve_work(rows: int) -> float:
+    """About how long a kernel column and a solve for it take, in nanoseconds."""
+    return rows * (SOLVED_NS * rows + KERNEL_NS)
 
 
 def nodes_of(degrees: Sequence[int]) -> Array:
@@ -176,7 +201,8 @@ class Interpolation:
         self.prior, self.numbered = prior, numbered
         self.kernels = (prior.kernel, *others)
         self._known: dict[tuple[int, int, bytes], AlongColumn | None] = {}
-        self._errors: dict[tuple[AlongColumn, int, float], float] = {}
+        self._rates: dict[tuple[int, int], tuple[float, float]] = {}
+        self._errors: dict[tuple[int, int, float, bytes], float] = {}
 
     def grid(self, boxes: Boxes, closeness: float, rows: int) -> Grid | None:
         """The grid for congruent ``boxes`` with ρ at most ``closeness`` that takes the least work.
@@ -187,21 +213,33 @@ class Interpolation:
         degrees = self.variance_degrees(boxes, columns)
         if columns.size > MOST_COLUMNS or degrees is None:
             return None
-        best: Grid | None = None
+        deviations = self._product_deviations(boxes, columns)
         tried = DEGREES.get(columns.size, FEW_DEGREES)
-        for most in tried:
-            if not any(self._reaches(boxes, column, most) for column in columns.tolist()):
+        best: Grid | None = None
+        for most in tried if deviations is None and columns.size > 1 else tried[-1:]:
+            if columns.size > 1 and not any(self._reaches(boxes, column, most) for column in columns.tolist()):
                 continue  # lower degrees were tried, with more of the error for each
-            each = closeness / float(np.sum(lebesgue(most) ** np.arange(columns.size)))
+            amplified = lebesgue(most) if deviations is None else 1.0
+            each = closeness / float(np.sum(amplified ** np.arange(columns.size)))
             lines = [
                 self._axes(boxes, column, each, [one for one in tried if -(-degree // 2) <= one <= most])
                 for column, degree in zip(columns.tolist(), degrees, strict=True)
             ]
             for axes in product(*lines):
-                grid = Grid(columns, axes)
+                grid = Grid(columns, axes, deviations)
                 if best is None or grid.work(rows) < best.work(rows):
                     best = grid
         return best
+
+    def _product_deviations(self, boxes: Boxes, columns: Index) -> Array | None:
+        """Those of the parts of f where all are smooth, and products over ``columns``; None else."""
+        found = [self.along(boxes, int(column)) for column in columns]
+        known = [one for one in found if one is not None]
+        smooth = all(np.isfinite(one.derivative(MOST_DERIVATIVES)) for one in known)
+        if not smooth or not all(one.is_product(columns.tolist()) for one in known):
+            return None
+        deviations = np.array([part.derivative(0) for part in known[0].parts])
+        return deviations if np.all(deviations > 0.0) else None
 
     def along(self, boxes: Boxes, column: int, kernel: int = 0) -> AlongColumn | None:
         """How smooth f is along ``column`` in any of the boxes, under the prior or another of the kernels."""
@@ -253,20 +291,29 @@ class Interpolation:
         """Where f has few derivatives the error is looked up: along a line it is a function of one number."""
         if not along.is_stationary_but_for(degree):
             return None
-        orders = [order for order in range(1, 3) if np.isfinite(along.derivative(order))]
-        count, rate = 1, len(orders) + 0.5
+        rate = 0.5 + sum(bool(np.isfinite(along.derivative(order))) for order in (1, 2))
+        count, known = 1, self._rates.get((column, degree))
         while degree * count <= MOST_ON_A_LINE:
-            key = along, degree, length / 2.0 / count
-            if key not in self._errors:
-                self._errors[key] = self._looked_up(boxes, column, *key)
-            found = self._errors[key]
+            if known is not None:
+                half, found = known
+                count = max(count, int(np.ceil(0.995 * length / 2.0 / half * (found / error) ** (1.0 / rate))))
+            half = length / 2.0 / count
+            found = self._looked_up(boxes, column, along, degree, half)
             if found <= error:
                 return Axis(degree, count, found)
-            count = int(np.ceil(count * max(1.02, min(0.98 * (found / error) ** (1.0 / rate), MOST_ON_A_LINE))))
+            known = self._rates[column, degree] = half, found
+            count = int(np.ceil(1.02 * count))
         return None
 
     def _looked_up(self, boxes: Boxes, column: int, along: AlongColumn, degree: int, half: float) -> float:
         """The largest ``std(f − p)`` on a line of this half-length; it is symmetric around the middle."""
+        output = boxes.lower[:1, -1:] if self.numbered else boxes.lower[:0]
+        key = column, degree, half, (output if along.is_stationary else boxes.lower[:1]).tobytes()
+        if key not in self._errors:
+            self._errors[key] = self._look_up(boxes, column, along, degree, half)
+        return self._errors[key]
+
+    def _look_up(self, boxes: Boxes, column: int, along: AlongColumn, degree: int, half: float) -> float:
         places, w = _line(degree)
         own = interpolation_nodes(degree)
         line = np.repeat(boxes.lower[:1], LINE_PLACES + degree + 1, axis=0)
@@ -298,8 +345,11 @@ def _smooth_axis(along: AlongColumn, degree: int, length: float, error: float) -
     bound = along.derivative(degree + 1)
     if not np.isfinite(bound):
         return None
-    whole = smooth_error(degree, length / 2.0, bound)
-    count = max(1, int(np.ceil((whole / error) ** (1.0 / (degree + 1)))))
+    most = smooth_error(degree, length / 2.0, bound)
+    count = max(1, int(np.ceil((most / error) ** (1.0 / (degree + 1)))))
     if degree * count > MOST_ON_A_LINE:
         return None
-    return Axis(degree, count, smooth_error(degree, length / 2.0 / count, bound))
+    half = length / 2.0 / count
+    each = np.array([smooth_error(degree, half, part.derivative(degree + 1)) for part in along.parts])
+    whole = np.array([part.derivative(0) for part in along.parts])
+    return Axis(degree, count, smooth_error(degree, half, bound), each / np.where(whole > 0.0, whole, 1.0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,16 +46,17 @@ LEAST_INFORMATION = {"one prior": 1e-6, "several": 1e-4}
 
 
 class Told(NamedTuple):
-    """The explained covariances of the nodes of patches (patches × nodes × nodes), from the safe side with the rest.
+    """What a release tells of the values at the nodes of boxes, from the safe side with the rest.
 
-    ``slack`` is what round-off may add to the root of what is explained at a node; entries of ``blocks`` are wrong by
-    at most ``rounding`` times the variance. ``is_left``: they are what the reader does not know instead.
+    ``blocks`` gives the covariances of the nodes with these numbers (patches × nodes), for each box those of all
+    patches: what is explained of them, or (``is_left``) what is left. ``slack`` is what round-off may add to the root
+    of what is explained at a node; entries of blocks are wrong by at most ``rounding`` times the variance.
     """
 
-    blocks: Array
+    blocks: Callable[[Index], Array]
+    is_left: bool
     slack: float
     rounding: float
-    is_left: bool = False
 
 
 class Knowledge(ABC):
@@ -85,8 +86,8 @@ class Knowledge(ABC):
         """How many rows a solve for one column has."""
 
     @abstractmethod
-    def explained(self, nodes: Array, members: Index) -> Told:
-        """What is explained at the nodes of boxes (boxes × nodes × columns); ``members`` are those of each patch."""
+    def told(self, nodes: Array) -> Told:
+        """What is told of the values at the nodes of boxes (boxes × nodes × columns)."""
 
     @abstractmethod
     def joint_ratio(self) -> float:
@@ -171,21 +172,19 @@ class ExactKnowledge(Knowledge):
     def size(self) -> int:
         return len(self.design.inputs)
 
-    def explained(self, nodes: Array, members: Index) -> Told:
+    def told(self, nodes: Array) -> Told:
         assert self.lower is not None
         points = nodes.reshape(-1, nodes.shape[-1])
         block = self._whiten(self.lower, self.unknown.with_data(self.design.inputs, points, self.device))
         columns = block.T.reshape(len(nodes), nodes.shape[1], -1)
         variance = float(np.max(self.unknown.variance(points)))
         slack = SOLVED * UNIT * np.sqrt(self.size * variance * self.largest / self.least)
-        rows = torch.from_numpy(members).to(columns.device)
-        found = []
-        step = max(1, SOLVED_AT_ONCE // (members.shape[1] * self.size * len(nodes)))
-        for start in range(0, len(members), step):
-            own = columns[:, rows[start : start + step]]
-            found.append(own @ own.mT)
-        blocks = as_array(torch.cat(found, dim=1))
-        return Told(blocks.reshape(-1, *blocks.shape[2:]), float(slack), self.size * UNIT)
+
+        def blocks(members: Index) -> Array:
+            own = columns[:, torch.from_numpy(members).to(columns.device)]
+            return as_array(own @ own.mT).reshape(-1, members.shape[1], members.shape[1])
+
+        return Told(blocks, False, float(slack), self.size * UNIT)
 
     def joint_ratio(self) -> float:
         if self.lower is None:
@@ -264,16 +263,18 @@ class KnowledgeFromSums(Knowledge):
     def size(self) -> int:
         return len(self.summary)
 
-    def explained(self, nodes: Array, members: Index) -> Told:
+    def told(self, nodes: Array) -> Told:
         assert self.lower is not None
         points = nodes.reshape(-1, nodes.shape[-1])
-        known, learnt = self._seen(self.lower, points)
-        each = [one.T.reshape(len(nodes), nodes.shape[1], -1)[:, members] for one in (known, learnt)]
-        left = each[0] @ each[0].swapaxes(2, 3) - each[1] @ each[1].swapaxes(2, 3)
-        blocks = left.reshape(-1, members.shape[1], members.shape[1])
-        deviation = float(np.sqrt(np.max(self.unknown.variance(points))))
-        slack = SOLVED_SUMS * UNIT * self.size * deviation
-        return Told(blocks, slack, (2.0 * self.size + 2.0 * SOLVED_SUMS) * UNIT, is_left=True)
+        known, learnt = (one.T.reshape(len(nodes), nodes.shape[1], -1) for one in self._seen(self.lower, points))
+
+        def blocks(members: Index) -> Array:
+            before, told = known[:, members], learnt[:, members]
+            left = before @ before.swapaxes(2, 3) - told @ told.swapaxes(2, 3)
+            return np.asarray(left.reshape(-1, members.shape[1], members.shape[1]))
+
+        slack = SOLVED_SUMS * UNIT * self.size * float(np.sqrt(np.max(self.unknown.variance(points))))
+        return Told(blocks, True, slack, (2.0 * self.size + 2.0 * SOLVED_SUMS) * UNIT)
 
     def _seen(self, lower: Array, points: Array) -> tuple[Array, Array]:
         """Blocks with the prior variance of φᵀu and what is explained of it as their squared column norms."""

@@ -13,7 +13,7 @@ into patches with a smaller ρ, unless the floor is seen to be broken: such an i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..linalg import lebesgue
 from ..promise import Design
 from ..regions import Boxes
 from .cells import Cells, first_cells, offset_cells, prove_cells, round_off
-from .grids import MOST_COLUMNS, Grid, Interpolation, inside_boxes, nodes_of
+from .grids import MOST_COLUMNS, Grid, Interpolation, inside_boxes, nodes_of, solve_work
 from .knowledge import Knowledge, Told
 from .roundoff import KERNEL_VALUES
 
@@ -31,15 +31,21 @@ from .roundoff import KERNEL_VALUES
 #: with the first is tried with the next.
 CLOSENESS = (0.05, 0.01, 2e-3, 4e-4, 8e-5)
 
-#: How many numbers of L⁻¹K are made at a time, and how many Bernstein coefficients.
-NUMBERS_AT_ONCE, COEFFICIENTS_AT_ONCE = 20_000_000, 8_000_000
+#: Parts of a patch that are not proved are taken no smaller than this share of it in each column.
+LEAST_PART = 1.0 / 16.0
+
+#: How many numbers of L⁻¹K, of blocks of covariances or of coefficients are made at a time: 160 megabytes.
+NUMBERS_AT_ONCE = 20_000_000
 
 #: A patch has at most this many nodes, and a region at most this many boxes to begin with.
 MOST_NODES, MOST_BOXES = 4096, 200_000
 
-#: A proof may solve with M for as many columns as it has rows, this often; and for at least as many columns. Where
-#: nothing but a proof will do, it may take this many times as much.
-MOST_SOLVES, LEAST_SOLVES, INSISTENCE = 100, 500_000, 10
+#: A proof may take as long as solving with M for as many columns as it has rows, this often; and at least this long, in
+#: nanoseconds of one core. Where nothing but a proof will do, it may take this many times as much.
+MOST_SOLVES, LEAST_WORK, INSISTENCE = 100, 1e10, 10
+
+#: From which work on another grid is worth thinking about, in nanoseconds.
+WORTH_ANOTHER_GRID = 1e7
 
 
 #: Why a part of a region is not proved: inputs fall short, the floor or the kernel is not known between inputs, too
@@ -136,46 +142,88 @@ def pieces_of(design: Design) -> Pieces | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Patches:
-    """Some patches of congruent boxes, with what is known at their nodes."""
-
-    pieces: Pieces
-    grid: Grid
-    told: Told
-
-
-@dataclass(frozen=True, eq=False)
 class _Seen:
     """What was seen of some patches: whether they are proved, their worst inputs and what is learnt there.
 
-    ``least`` and ``most`` bound the share of what may be explained that is explained there, ``learnt`` is between them.
+    ``least`` bounds the share of what may be explained that is explained there from below, ``learnt`` is about it.
+    What is not proved lies between ``first`` and ``last``, shares of a patch's extent.
     """
 
-    pieces: Pieces
+    live: _Live
     proved: Mask
-    places: Array
     least: Array
     learnt: Array
-    most: Array
+    first: Array
+    last: Array
 
 
 @dataclass(frozen=True, eq=False)
 class _Live:
-    """Pieces that are not proved yet, with the worst input of each that was seen and the most that is explained there.
+    """Pieces that are not proved yet, the numbers of the boxes that they are parts of, and what was seen of them.
 
-    That is 0 where nothing was seen yet.
+    ``places`` are the worst inputs, and ``most`` the most that is explained there: 0 where nothing was seen yet.
     """
 
     pieces: Pieces
+    numbers: Index
     places: Array
     most: Array
 
     @classmethod
     def of(cls, pieces: Pieces) -> _Live:
-        return cls(pieces, pieces.boxes.lower, np.zeros(len(pieces)))
+        return cls(pieces, np.arange(len(pieces)), pieces.boxes.lower, np.zeros(len(pieces)))
 
-    def __getitem__(self, keep: Index) -> _Live:
-        return _Live(self.pieces[keep], self.places[keep], self.most[keep])
+    @classmethod
+    def joined(cls, lists: Sequence[_Live]) -> _Live:
+        return cls(
+            Pieces.joined([one.pieces for one in lists]),
+            np.concatenate([one.numbers for one in lists]),
+            np.vstack([one.places for one in lists]),
+            np.concatenate([one.most for one in lists]),
+        )
+
+    def __getitem__(self, keep: Mask | Index | slice) -> _Live:
+        return _Live(self.pieces[keep], self.numbers[keep], self.places[keep], self.most[keep])
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def halved(self, column: int) -> _Live:
+        """Each piece in two."""
+        lower, upper = self.pieces.boxes.lower, self.pieces.boxes.upper
+        middle = 0.5 * (lower[:, column] + upper[:, column])
+        inner_upper, inner_lower = upper.copy(), lower.copy()
+        inner_upper[:, column] = inner_lower[:, column] = middle
+        both = _Live.joined([self, self])
+        boxes = Boxes(np.vstack([lower, inner_lower]), np.vstack([inner_upper, upper]))
+        return replace(both, pieces=Pieces(boxes, both.pieces.shares / 2.0))
+
+    def split(self, grid: Grid, patches: slice) -> _Live:
+        """These patches of each piece."""
+        count = len(range(*patches.indices(grid.patches)))
+        pieces = Pieces(grid.split(self.pieces.boxes, patches), np.repeat(self.pieces.shares / grid.patches, count))
+        numbers, most = np.repeat(self.numbers, count), np.repeat(self.most, count)
+        return _Live(pieces, numbers, np.repeat(self.places, count, axis=0), most)
+
+    def within(self, columns: Index, first: Array, last: Array) -> _Live:
+        """The part of each piece between these shares of its extent, or a little more: sizes are halves of halves."""
+        sizes = np.clip(2.0 ** np.ceil(np.log2(np.maximum(last - first, LEAST_PART))), 0.0, 1.0)
+        start = np.clip(first, 0.0, 1.0 - sizes)
+        lower, upper = self.pieces.boxes.lower.copy(), self.pieces.boxes.upper.copy()
+        low, high = lower[:, columns], upper[:, columns]
+        lower[:, columns] = low * (1.0 - start) + high * start
+        upper[:, columns] = low * (1.0 - start - sizes) + high * (start + sizes)
+        shares = self.pieces.shares * np.prod(sizes, axis=1)
+        return replace(self, pieces=Pieces(Boxes(lower, upper), shares))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Congruent pieces and the grid for them; without a grid they are single inputs."""
+
+    live: _Live
+    grid: Grid | None
+    closeness: float
 
 
 class Prover:
@@ -185,7 +233,8 @@ class Prover:
         self.design, self.knowledge, self.effort = design, knowledge, effort or Effort()
         numbered, others = design.inputs.outputs.numbered, design.tolerance.kernels
         self.interpolation = Interpolation(knowledge.reader.prior, numbered, others)
-        self.nodes_left = max(MOST_SOLVES * knowledge.size, LEAST_SOLVES) * (INSISTENCE if self.effort.insist else 1)
+        self.work_left = max(MOST_SOLVES * knowledge.size * solve_work(knowledge.size), LEAST_WORK)
+        self.work_left *= INSISTENCE if self.effort.insist else 1
         self.nodes = 0
         self.decided = 0.0
         self.open: list[Pieces] = []
@@ -195,19 +244,24 @@ class Prover:
 
     def prove(self, pieces: Pieces) -> Proof:
         """What can be proved of ``pieces``."""
-        live = [_Live.of(pieces)]
+        live = _Live.of(pieces)
+        self.broken = np.zeros(len(pieces), dtype=np.bool_)
         if self.knowledge.is_singular:
             self._leave(pieces, "singular")
-            live = []
+            live = live[:0]
         for level, closeness in enumerate(CLOSENESS):
-            last = level == len(CLOSENESS) - 1
-            live = [
-                kept
-                for group in _congruent(live, self.interpolation.numbered)
-                for kept in (
-                    self._at_points(group.pieces) if group.pieces.is_points else self._at(group, closeness, last)
-                )
-            ]
+            tasks = []
+            for task in self._tasks(live, closeness):
+                if isinstance(task, _Task):
+                    tasks.append(task)
+                else:
+                    self._leave(task[0].pieces, task[1])
+            if level:
+                tasks = self._fewer(tasks, pieces, closeness)
+            left = [live[:0]]
+            for task in tasks:
+                left += self._at(task, last=level == len(CLOSENESS) - 1)
+            live = _Live.joined(left)
         nothing = np.zeros((0, self.design.inputs.dimension))
         return Proof(
             Pieces.joined([pieces[:0], *self.open]),
@@ -222,8 +276,42 @@ class Prover:
         self.open.append(pieces)
         self.reasons.append(reason)
 
-    def _at_points(self, points: Pieces) -> list[_Live]:
+    def _tasks(self, live: _Live, closeness: float) -> Iterator[_Task | tuple[_Live, Reason]]:
+        """Congruent pieces together, with their grids, or why they have none."""
+        for group in _congruent(live, self.interpolation.numbered):
+            boxes = group.pieces.boxes
+            scale = None if group.pieces.is_points else self._scale(boxes)
+            if group.pieces.is_points:
+                yield _Task(group, None, 0.0)
+            elif scale is None:
+                yield group, "floor"
+            else:
+                grid = self.interpolation.grid(boxes, closeness * scale, self.knowledge.size)
+                if grid is None or grid.patch_size > MOST_NODES:
+                    yield group, self._no_grid(boxes) if grid is None else "columns"
+                else:
+                    yield _Task(group, grid, closeness * scale)
+
+    def _fewer(self, tasks: list[_Task], whole: Pieces, closeness: float) -> list[_Task]:
+        """The same, with whole boxes where these take less work than what is left of them."""
+        rows, cost = self.knowledge.size, np.zeros(len(whole))
+        for task in tasks:
+            np.add.at(cost, task.live.numbers, 0.0 if task.grid is None else task.grid.work(rows))
+        # what is left of a box with a counterexample only serves to find others
+        costly = np.flatnonzero((cost > WORTH_ANOTHER_GRID) & ~self.broken)
+        taken, found = np.zeros(len(whole), dtype=np.bool_), []
+        for other in self._tasks(_Live.of(whole)[costly], closeness):
+            if isinstance(other, _Task) and other.grid is not None:
+                cheaper = np.flatnonzero(other.grid.work(rows) < cost[other.live.numbers])
+                if cheaper.size:
+                    found.append(replace(other, live=other.live[cheaper]))
+                    taken[found[-1].live.numbers] = True
+        rest = [replace(task, live=task.live[~taken[task.live.numbers]]) for task in tasks]
+        return [*found, *(task for task in rest if len(task.live))]
+
+    def _at_points(self, live: _Live) -> None:
         """Boxes of one input each: nothing lies between."""
+        points = live.pieces[np.flatnonzero(self.design.region.contains(live.pieces.boxes.lower))]
         places = points.boxes.lower
         kept, learnt = self.knowledge.floor_ratios(places) >= 1.0, self.knowledge.learnt(places)
         self.looked.append(Looked(points.boxes, None, kept, places, learnt, learnt))
@@ -231,43 +319,43 @@ class Prover:
         if failed.size:
             self._leave(points[failed], "short")
             self.short.append((places[failed], learnt[failed]))
-        return []
 
-    def _at(self, live: _Live, closeness: float, last: bool) -> list[_Live]:
+    def _at(self, task: _Task, last: bool) -> list[_Live]:
         """Proves what can be proved of congruent boxes with a polynomial this close to f; what is to be tried again."""
-        group = live.pieces
-        scale = self._scale(group.boxes)
-        grid = None if scale is None else self.interpolation.grid(group.boxes, closeness * scale, self.knowledge.size)
-        if scale is None or grid is None or grid.patch_size > MOST_NODES:
-            self._leave(group, "floor" if scale is None else self._no_grid(group.boxes) if grid is None else "columns")
+        if task.grid is None:
+            self._at_points(task.live)
             return []
-        group, grid = self._small_enough(group, grid, closeness * scale)
-        wanted = len(group) * grid.size
-        if wanted > self.nodes_left:
-            self._leave(live.pieces, "work")
-            self.short.append((live.places[live.most > 0.0], live.most[live.most > 0.0]))
-            return []
-        self.nodes += wanted
-        self.nodes_left -= wanted
+        live, grid = self._small_enough(task.live, task.grid, task.closeness)
+        work = grid.work(self.knowledge.size)
+        most = int(self.work_left / work)
+        if most < len(live):
+            rest, live = live[most:], live[:most]
+            self._leave(rest.pieces, "work")
+            seen_before = rest.most > 0.0
+            self.short.append((rest.places[seen_before], rest.most[seen_before]))
+        self.work_left -= len(live) * work
+        self.nodes += len(live) * grid.size
         again: list[_Live] = []
-        for patches in self._patches(group, grid):
-            seen = self._look(patches)
-            self.looked.append(Looked(seen.pieces.boxes, grid, seen.proved, seen.places, seen.learnt, seen.most))
+        for patches, blocks, told in self._patches(live, grid):
+            seen = self._look(patches, grid, blocks, told)
+            found = seen.live
+            self.looked.append(Looked(found.pieces.boxes, grid, seen.proved, found.places, seen.learnt, found.most))
             ends = ~seen.proved & ((seen.least > 1.0) | last)
-            self.decided += float(np.sum(seen.pieces.shares[seen.proved | ends]))
-            self.effort.done(self.decided)
             if np.any(ends):
                 end = np.flatnonzero(ends)
-                self._leave(seen.pieces[end], "short")
+                self._leave(found[end].within(grid.columns, seen.first[end], seen.last[end]).pieces, "short")
+                self.broken[found.numbers[end]] = True
                 # a polynomial that is not close yet says where, but not how far
-                places, told = seen.places[end], seen.most[end]
-                broken = np.flatnonzero(seen.least[end] > 1.0)
-                if broken.size:
-                    told[broken] = self.knowledge.learnt(places[broken])
-                self.short.append((places, told))
-            rest = np.flatnonzero(~seen.proved & ~ends)
-            if rest.size:
-                again.append(_Live(seen.pieces[rest], seen.places[rest], seen.most[rest]))
+                end = end[self.design.region.contains(found.places[end])]
+                places, learnt = found.places[end], found.most[end]
+                below = np.flatnonzero(seen.least[end] > 1.0)
+                if below.size:
+                    learnt[below] = self.knowledge.learnt(places[below])
+                self.short.append((places, learnt))
+            left = np.flatnonzero(~seen.proved & ~ends)
+            again.append(found[left].within(grid.columns, seen.first[left], seen.last[left]))
+            self.decided += float(np.sum(found.pieces.shares) - np.sum(again[-1].pieces.shares))
+            self.effort.done(min(self.decided, 1.0))
         return again
 
     def _no_grid(self, boxes: Boxes) -> Reason:
@@ -286,52 +374,59 @@ class Prover:
         rest = self.knowledge.unknown.variance(points) - budget
         return float(np.sqrt(max(min(float(np.min(budget)), float(np.min(rest))), np.finfo(float).tiny)))
 
-    def _small_enough(self, group: Pieces, grid: Grid, closeness: float) -> tuple[Pieces, Grid]:
+    def _small_enough(self, live: _Live, grid: Grid, closeness: float) -> tuple[_Live, Grid]:
         """Boxes whose nodes can be worked on together."""
         most = max(NUMBERS_AT_ONCE // self.knowledge.size, grid.patch_size)
         while grid.size > most:
             axis = int(np.argmax([one.count for one in grid.axes]))
             if grid.axes[axis].count == 1:
                 break
-            column = int(grid.columns[axis])
-            middle = 0.5 * (group.boxes.lower[:, column] + group.boxes.upper[:, column])
-            upper, lower = group.boxes.upper.copy(), group.boxes.lower.copy()
-            upper[:, column] = lower[:, column] = middle
-            halves = Boxes(np.vstack([group.boxes.lower, lower]), np.vstack([upper, group.boxes.upper]))
-            group = Pieces(halves, np.tile(group.shares / 2.0, 2))
-            smaller = self.interpolation.grid(group.boxes, closeness, self.knowledge.size)
+            live = live.halved(int(grid.columns[axis]))
+            smaller = self.interpolation.grid(live.pieces.boxes, closeness, self.knowledge.size)
             assert smaller is not None
             grid = smaller
-        return group, grid
+        return live, grid
 
-    def _patches(self, group: Pieces, grid: Grid) -> Iterator[_Patches]:
-        """The patches of the boxes, as many at a time as fit."""
+    def _patches(self, live: _Live, grid: Grid) -> Iterator[tuple[_Live, Array, Told]]:
+        """The patches of the pieces, as many at a time as fit, with the covariances of their nodes."""
         members = grid.members()
-        cells = grid.patches * int(np.prod([4 * (2 * axis.degree + 1) for axis in grid.axes]))
-        step = min(NUMBERS_AT_ONCE // (grid.size * self.knowledge.size), COEFFICIENTS_AT_ONCE // cells)
-        for start in range(0, len(group), max(1, step)):
-            part = group[start : start + max(1, step)]
-            told = self.knowledge.explained(grid.nodes(part.boxes), members)
-            shares = np.repeat(part.shares / grid.patches, grid.patches)
-            yield _Patches(Pieces(grid.split(part.boxes), shares), grid, told)
+        each = max(grid.coefficients, grid.patch_size**2, grid.patch_size * self.knowledge.size)
+        together = max(1, min(len(live), NUMBERS_AT_ONCE // (grid.size * self.knowledge.size)))
+        together = max(1, min(together, NUMBERS_AT_ONCE // (each * grid.patches)))
+        step = max(1, NUMBERS_AT_ONCE // (each * together))
+        for start in range(0, len(live), together):
+            part = live[start : start + together]
+            told = self.knowledge.told(grid.nodes(part.pieces.boxes))
+            for first in range(0, grid.patches, step):
+                own = slice(first, first + step)
+                yield part.split(grid, own), told.blocks(members[own]), told
 
-    def _look(self, patches: _Patches) -> _Seen:
+    def _look(self, live: _Live, grid: Grid, blocks: Array, told: Told) -> _Seen:
         """What is proved of some patches; those that the region does not reach into count as nothing."""
-        pieces, grid, told, region = patches.pieces, patches.grid, patches.told, self.design.region
-        whole = bool(np.all(region.holds(pieces.boxes.lower, pieces.boxes.upper)))
+        region, boxes = self.design.region, live.pieces.boxes
+        whole = bool(np.all(region.holds(boxes.lower, boxes.upper)))
         if not whole:
-            met = np.flatnonzero(region.meets(pieces.boxes.lower, pieces.boxes.upper))
-            pieces, told = pieces[met], told._replace(blocks=told.blocks[met])
-        if not len(pieces):
-            nothing = np.zeros(0)
-            return _Seen(pieces, np.zeros(0, dtype=np.bool_), pieces.boxes.lower, nothing, nothing, nothing)
-        gap = self._gap(pieces.boxes, grid, told)
+            met = np.flatnonzero(region.meets(boxes.lower, boxes.upper))
+            live, blocks, boxes = live[met], blocks[met], boxes[met]
+        if not len(live):
+            nothing = np.zeros((0, len(grid.columns)))
+            return _Seen(live, np.zeros(0, dtype=np.bool_), np.zeros(0), np.zeros(0), nothing, nothing)
+        gap = self._gap(boxes, grid, blocks, told)
         shape = (None, None) if whole else (region.contains, region.meets)
-        found = prove_cells(gap.cells, gap.least, pieces.boxes, grid.columns, *shape)
-        seen = [gap.explained(found.spare + gap.least, wrong) / gap.budget for wrong in (-gap.error, 0.0, gap.error)]
-        return _Seen(pieces, found.proved, found.places, seen[0], seen[1], seen[2])
+        found = prove_cells(gap.cells, gap.least, boxes, grid.columns, *shape)
+        places, spare = found.places, found.spare
+        unseen = np.flatnonzero(np.isinf(spare))
+        if unseen.size:
+            # no corner of any cell lies in the region
+            places[unseen] = region.project(places[unseen], self.design.representatives)
+            spare[unseen] = 0.0
+        least, learnt, most = (
+            gap.explained(spare + gap.least, wrong) / gap.budget for wrong in (-gap.error, 0.0, gap.error)
+        )
+        seen = replace(live, places=places, most=most)
+        return _Seen(seen, found.proved, least, learnt, found.first, found.last)
 
-    def _gap(self, boxes: Boxes, grid: Grid, told: Told) -> _Gap:
+    def _gap(self, boxes: Boxes, grid: Grid, blocks: Array, told: Told) -> _Gap:
         """The polynomial that must be large enough on each patch."""
         unknown, tolerance = self.knowledge.unknown, self.design.tolerance
         degrees = self.interpolation.variance_degrees(boxes, grid.columns)
@@ -341,11 +436,12 @@ class Prover:
         budget = tolerance.budget(unknown, flat).reshape(points.shape[:2])
         rest = unknown.variance(flat).reshape(points.shape[:2]) - budget
         by_rest = bool(np.min(rest) < np.min(budget))
-        blocks = told.blocks if told.is_left else -told.blocks
-        if by_rest != told.is_left:
+        # what is left, or what is explained with a minus
+        values = blocks if told.is_left else -blocks
+        if told.is_left != by_rest:
             prior = self._prior_blocks(boxes, grid)
-            blocks = blocks + (prior if by_rest else -prior)
-        cells = first_cells(blocks, grid)
+            values = values + prior if by_rest else values - prior
+        cells = first_cells(values, grid)
         asked = offset_cells(rest if by_rest else budget, degrees, grid)
         aim = np.sqrt(np.maximum(asked.reshape(len(boxes), -1).max(axis=1), 0.0))
         size = float(np.max(budget + rest)) * float(np.prod([lebesgue(degree) for degree in degrees]))
@@ -402,13 +498,11 @@ class _Gap:
         return np.asarray(np.maximum(told + error, 0.0) ** 2)
 
 
-def _congruent(live: Sequence[_Live], numbered: bool) -> Iterator[_Live]:
+def _congruent(live: _Live, numbered: bool) -> Iterator[_Live]:
     """Pieces of the same extents, about the same output, together."""
-    if not live:
+    if not len(live):
         return
-    pieces = Pieces.joined([one.pieces for one in live])
-    every = _Live(pieces, np.vstack([one.places for one in live]), np.concatenate([one.most for one in live]))
-    boxes = pieces.boxes
+    boxes = live.pieces.boxes
     extents = boxes.upper - boxes.lower
     scale = np.maximum(np.max(np.abs(np.vstack([boxes.lower, boxes.upper])), axis=0), 1e-300)
     # extents that differ by a few u of their distance from 0, as MISPLACED counts it
@@ -416,5 +510,5 @@ def _congruent(live: Sequence[_Live], numbered: bool) -> Iterator[_Live]:
     if numbered:
         kinds[:, -1] = boxes.lower[:, -1]
     _, which = np.unique(kinds, axis=0, return_inverse=True)
-    for kind in range(int(np.max(which)) + 1 if len(which) else 0):
-        yield every[np.flatnonzero(which == kind)]
+    for kind in range(int(np.max(which)) + 1):
+        yield live[np.flatnonzero(which == kind)]
