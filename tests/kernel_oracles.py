@@ -75,3 +75,41 @@ def _jet(tree, a, b, left, right):
 
     orders = (0 if left is None else 1, 0 if right is None else 1)
     return mpmath.diff(lambda s, t: kernel50(tree, moved(a, left, s), moved(b, right, t)), (0, 0), orders)
+
+
+def kernel_values(tree, A, B) -> np.ndarray:
+    """k(a, b) for all rows, in float64, from the same formulas."""
+    A, B = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
+    if "active_dims" in tree:
+        A, B = A[:, tree["active_dims"]], B[:, tree["active_dims"]]
+    kind = tree["kind"]
+    if kind == "scale":
+        return tree["variance"] * kernel_values(tree["kernel"], A, B)
+    if kind == "sum":
+        return sum(kernel_values(part, A, B) for part in tree["kernels"])
+    if kind == "product":
+        return np.prod([kernel_values(part, A, B) for part in tree["kernels"]], axis=0)
+    if kind == "constant":
+        return np.full((len(A), len(B)), float(tree["constant"]))
+    gaps = A[:, None, :] - B[None, :, :]
+    if kind == "linear":
+        return (A * np.asarray(tree["variance"])) @ B.T
+    if kind == "polynomial":
+        return (tree["offset"] + A @ B.T) ** tree["power"]
+    if kind == "cosine":
+        return np.cos(np.pi * np.linalg.norm(gaps, axis=2) / tree["period_length"])
+    if kind == "spectral_mixture":
+        means, scales = (2.0 * np.pi * np.array(tree[f"mixture_{key}"]) for key in ("means", "scales"))
+        waves = np.exp(-0.5 * (gaps[..., None, :] * scales) ** 2) * np.cos(gaps[..., None, :] * means)
+        return np.prod(np.einsum("ijqd,q->ijd", waves, tree["mixture_weights"]), axis=2)
+    scales = np.asarray(tree["lengthscale"])
+    if kind == "periodic":
+        return np.exp(-2.0 * np.sum(np.sin(np.pi * gaps / np.asarray(tree["period_length"])) ** 2 / scales, axis=2))
+    r = np.linalg.norm(gaps / scales, axis=2)
+    if kind == "rbf":
+        return np.exp(-0.5 * r**2)
+    if kind == "rational_quadratic":
+        return (1.0 + r**2 / (2.0 * tree["alpha"])) ** -tree["alpha"]
+    assert kind == "matern"
+    z = np.sqrt(2.0 * tree["nu"]) * r
+    return {0.5: 1.0, 1.5: 1.0 + z, 2.5: 1.0 + z + z**2 / 3.0}[tree["nu"]] * np.exp(-z)
