@@ -20,7 +20,7 @@ import sfumato as sf
 from kernel_oracles import DIGITS, kernel50, kernel_values
 from oracles import explained_variances50
 from sfumato.data import Here, as_inputs
-from sfumato.linalg import interpolation_weights, pairs, quadratic
+from sfumato.linalg import interpolation_weights, quadratic
 from sfumato.models import build_kernel
 from sfumato.noise import CorrelatedNoise
 from sfumato.promise import Design, FloorTolerance, FractionTolerance, KernelTolerance, Reader
