@@ -266,6 +266,16 @@ def test_another_version_is_named() -> None:
         record_design(record_for(design_for()) | {"version": 3})
 
 
+def test_a_record_whose_list_was_cut_does_not_have_all_that_was_promised() -> None:
+    record = record_for(design_for())
+    whole = record_design(record)
+    arrays = record["arrays"] | {"sensitive": encode_array(whole.sensitive[:-1])}
+    cut = record_design(record | {"arrays": arrays})
+    assert whole.lists_all_it_promised
+    assert cut.promised == len(cut.sensitive) + 1
+    assert not cut.lists_all_it_promised
+
+
 def test_a_record_of_version_1_promises_what_it_lists() -> None:
     record = record_for(design_for())
     old = {key: value for key, value in record["design"].items() if key != "promised"}

@@ -10,6 +10,7 @@ import pytest
 from gpytorch.kernels import MaternKernel
 
 import sfumato as sf
+from kernels import rbf
 from sfumato.release.container import container, read_container
 
 RNG = np.random.default_rng(0)
@@ -47,6 +48,33 @@ def test_the_file_alone_proves_the_promise_again(tmp_path: Path, proved: Any) ->
 def test_less_noise_is_found_out(tmp_path: Path, proved: Any, share: float) -> None:
     manifest, tensors = proved
     less = tensors | {"noise_factor": tensors["noise_factor"] * np.sqrt(share)}
+    found = certified(tmp_path / "less", manifest, less)
+    assert not found.holds
+    assert high(found) >= {"does-not-hold", "claims-more-than-proved"}
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "pointwise": {"guarantee": "pointwise"},
+    "diagonal": {"structure": "diagonal"},
+    "compressed": {"method": "compressed"},
+    "two priors": {"priors": [sf.Prior(rbf(0.7), noise=0.01)]},
+    "points": {"region": sf.Points([[1.2], [1.5]])},
+    "rows": {"cover": "rows"},
+    "everywhere": {"region": sf.Everywhere()},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+def test_less_noise_of_any_kind_is_found_out(tmp_path: Path, kind: str) -> None:
+    x, how = np.linspace(0.0, 3.0, 20), dict(KINDS[kind])
+    region = how.pop("region", sf.Box(1, 2))
+    mechanism = sf.protect(sf.Prior(rbf(0.5), noise=0.01), x, region, alpha=0.3, progress=False, **how)
+    mechanism.release(x).save(tmp_path / "made")
+    manifest, tensors = read_container(tmp_path / "made", lambda version, manifest, shapes: manifest)
+    assert certified(tmp_path / "same", manifest, tensors).evidence == "proved"
+    shares = {"noise_factor": np.sqrt(0.99), "noise_mixing": np.sqrt(0.99), "noise_diagonal": 0.99}
+    less = {name: array * shares.get(name, 1.0) for name, array in tensors.items()}
     found = certified(tmp_path / "less", manifest, less)
     assert not found.holds
     assert high(found) >= {"does-not-hold", "claims-more-than-proved"}
@@ -99,6 +127,20 @@ def test_a_smaller_list_promises_what_it_lists_and_says_that_more_was_claimed(tm
     )
     assert (found.evidence, found.verdict) == ("proved", "publish")
     assert f"at the {len(few)} sensitive inputs" in found.promise
+
+
+def test_a_file_that_pretends_to_be_older_hides_no_cut(tmp_path: Path, proved: Any) -> None:
+    manifest, tensors = proved
+    few, whole = tensors["sensitive"][:-3], len(tensors["sensitive"])
+    older = {key: value for key, value in manifest.items() if key != "promised"}
+    older["certificate"] = {
+        key: value for key, value in manifest["certificate"].items() if key not in ("evidence", "proved_share")
+    }
+    (tmp_path / "older").write_bytes(container(older, tensors | {"sensitive": few}, version="5"))
+    found = sf.load(tmp_path / "older").certify(progress=False)
+    assert f"at the {len(few)} sensitive inputs" in found.promise
+    assert high(found) == {"claims-more-inputs"}
+    assert f"about {whole} sensitive inputs" in " ".join(one.text for one in found.findings)
 
 
 def test_a_named_point_that_is_left_out_certifies_nothing(tmp_path: Path) -> None:
