@@ -6,6 +6,7 @@ The examiner looks at many inputs, goes downhill from the worst of them, and kno
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import Any, NamedTuple
 
 import mpmath
@@ -93,7 +94,8 @@ class Examiner:
         self.root = scipy.linalg.cholesky(total, lower=True)
 
     def variance(self, points):
-        return np.array([kernel_values(self.tree, point[None], point[None])[0, 0] for point in points])
+        few = [points[start : start + 32] for start in range(0, len(points), 32)]
+        return np.concatenate([np.diag(kernel_values(self.tree, own, own)) for own in few]) if few else np.zeros(0)
 
     def floor(self, points):
         tolerance, variance = self.design.tolerance, self.variance(points)
@@ -317,6 +319,12 @@ def a_tolerance_that_bends() -> Case:
     return Case(dataclasses.replace(made.design, tolerance=tolerance), tree)
 
 
+def known_inside_a_patch() -> Case:
+    """A rough function that is known best at a row in the middle of the region."""
+    tree = {"kind": "matern", "nu": 0.5, "lengthscale": 5.0}
+    return one_column(tree, 0.999 / 2.5, np.array([0.31]), sf.Box(0.0, 1.0), noise=1.5)
+
+
 def of_cells(change):
     """The proof of cells, after ``change``."""
 
@@ -324,6 +332,11 @@ def of_cells(change):
         return prove_cells(change(cells), *others)
 
     return prove
+
+
+def not_cut(self, pieces):
+    self.cut = True
+    return pieces
 
 
 def without_a_patch(self, live, grid):
@@ -367,6 +380,7 @@ BROKEN = {
             lambda self, columns, first, last: ORIGINAL_WITHIN(self, columns, first, 0.5 * (first + last)),
         ),
     ),
+    "rows inside patches": (known_inside_a_patch, (Prover, "_between_rows", not_cut)),
     "every box has the covariances of the first": (
         smaller_in_other_rows,
         (Interpolation, "is_stationary", lambda self, boxes, columns: True),
@@ -397,16 +411,36 @@ def test_a_broken_proof_is_found_out(how, monkeypatch):
 # ---------------------------------------------------------------- other regions, outputs and readers
 
 
-@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
-@pytest.mark.parametrize("margin", [0.97, 1.0, 1.05])
-def test_rough_functions_are_proved_along_one_column(nu, margin):
-    tree = {"kind": "matern", "nu": nu, "lengthscale": 0.5}
-    X = np.linspace(0.0, 1.0, 15)
-    made = case(tree, X[:, None], sf.Box(0.3, 0.7), FractionTolerance(0.4), 0.05, margin, sensitive=40)
+ROUGH = {
+    "1/2": {"kind": "matern", "nu": 0.5, "lengthscale": 0.5},
+    "3/2": {"kind": "matern", "nu": 1.5, "lengthscale": 0.3},
+    "5/2": {"kind": "matern", "nu": 2.5, "lengthscale": 0.2},
+    "1/2 times waves": product({"kind": "matern", "nu": 0.5, "lengthscale": 0.7}, WAVES),
+    "1/2 plus a line": total({"kind": "matern", "nu": 0.5, "lengthscale": 0.4}, {"kind": "linear", "variance": 0.5}),
+}
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(sorted(ROUGH)),
+    st.integers(0, 10_000),
+    st.sampled_from([0.0, 0.9, 0.99, 1.0, 1.03]),
+    st.sampled_from([0.3, 1e-2, 1e-6]),
+    st.floats(0.05, 0.95),
+)
+def test_rough_functions_are_proved_along_one_column(kernel, seed, strength, noise, alpha):
+    """Rows in any places, some twice or next to each other, and at the ends of the region."""
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([rng.random(8), [0.3, 0.7, 0.7], rng.random(2) + 1e-9])
+    made = case(ROUGH[kernel], X[:, None], sf.Box(0.3, 0.7), FractionTolerance(alpha), noise, strength, sensitive=30)
     proof = proved(made)
-    assert len(broken_claims(made, proof)) == 0
-    worst = float(np.min(Examiner(made).ratios(np.linspace(0.3, 0.7, 2001)[:, None])))
-    assert (proof.share == 1.0) == (worst > 1.0)
+    examiner = Examiner(made)
+    points = np.concatenate([np.linspace(0.3, 0.7, 4001), X[(X >= 0.3) & (X <= 0.7)]])[:, None]
+    ratios = examiner.ratios(points)
+    assert np.all(inside(points[ratios < 1.0 - SEEN], proof.open.boxes))
+    assert proof.nodes < 100_000
+    if np.min(ratios) > 1.001 and noise > 1e-4:
+        assert proof.share == 1.0
 
 
 @pytest.mark.parametrize("columns", [3, 4, 5])
@@ -467,16 +501,20 @@ JOINT = {
 }
 
 
-@pytest.mark.parametrize("outputs", list(JOINT))
-@pytest.mark.parametrize("strength", [0.0, 0.97, 1.02])
-def test_every_sensitive_output_is_proved_or_left_open(outputs, strength):
+@cache
+def of_outputs(outputs) -> Design:
     """Outputs of one process, each with a region and a tolerance of its own."""
     prior = sf.Prior(kernel=build_kernel(product({"kind": "rbf", "lengthscale": 0.6}, WAVES), 1), noise=0.02)
     joint = sf.JointPrior.of(prior, {"r": sf.Value(), "v": sf.Derivative(0)})
     X = {name: np.linspace(0.0, 1.0, 9) for name in joint.outputs}
     region = {name: sf.Box(0.3, 0.6) for name in JOINT[outputs]}
-    mechanism = sf.protect(joint, X, region, alpha=dict.fromkeys(region, 0.4), progress=False)
-    design = mechanism.design
+    return sf.protect(joint, X, region, alpha=dict.fromkeys(region, 0.4), progress=False).design
+
+
+@pytest.mark.parametrize("outputs", list(JOINT))
+@pytest.mark.parametrize("strength", [0.0, 0.97, 1.02])
+def test_every_sensitive_output_is_proved_or_left_open(outputs, strength):
+    design = of_outputs(outputs)
     weaker = dataclasses.replace(design, noise=CorrelatedNoise(strength * design.noise.factor, 0.0))
     knowledge = ExactKnowledge(weaker, Reader(weaker.prior), weaker.noise)
     proof = Prover(weaker, knowledge).prove(pieces_of(weaker))

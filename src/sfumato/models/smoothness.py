@@ -35,10 +35,11 @@ class Part:
     is ``Σ_j c_j (x − c)^j`` around any place c of the box; ``coefficients`` are bounds of the norms of the c_j.
     The process is uncorrelated with itself a step δ away by a share of at most ``rough·δ + bend·δ²/2``. ``still`` says
     that nothing depends on where the box is, in any column. The part is a product over columns, but for columns that
-    are ``tied`` together.
+    are ``tied`` together. ``kernel`` bounds the derivatives of the process's covariance in δ, for any δ but 0.
     """
 
     moments: Array
+    kernel: Array
     coefficients: tuple[float, ...] = (1.0,)
     rough: float = 0.0
     bend: float = 0.0
@@ -69,6 +70,7 @@ class Part:
         """The product with another part that is independent of it."""
         return Part(
             _of_sum(self.moments, other.moments),
+            _of_product_rule(self.kernel, other.kernel),
             tuple(np.convolve(self.coefficients, other.coefficients).tolist()),
             self.rough + other.rough,
             self.bend + other.bend,
@@ -77,7 +79,7 @@ class Part:
         )
 
     def scaled(self, variance: float) -> Part:
-        return replace(self, moments=variance * self.moments)
+        return replace(self, moments=variance * self.moments, kernel=variance * self.kernel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,15 @@ class AlongColumn:
         if order > MOST_DERIVATIVES:
             return math.inf
         return math.sqrt(sum(part.derivative(order) ** 2 for part in self.parts))
+
+    def kernel_derivative(self, order: int) -> float:
+        """A bound for this derivative of ``Cov(f(x), f(x + δ))`` in δ, at any δ but 0."""
+        if order > MOST_DERIVATIVES:
+            return math.inf
+        bounds = [float(part.kernel[order]) if part.still else math.inf for part in self.parts]
+        # polynomials of a lower degree have none
+        low = [part.degree is not None and part.degree < order for part in self.parts]
+        return sum(bound for bound, gone in zip(bounds, low, strict=True) if not gone)
 
     def step(self, gap: float) -> float:
         """A bound for std(f(x) − f(x + δ)), |δ| ≤ ``gap``."""
@@ -205,7 +216,8 @@ def _derivative_of_product(term: ProductTerm, by: int, line: _Line) -> list[Part
     sizes = [float(part.moments[0]) for part in found]
     rough = len(found) * sum(size * part.rough for size, part in zip(sizes, found, strict=True)) / sum(sizes)
     bend = len(found) * sum(size * part.bend for size, part in zip(sizes, found, strict=True)) / sum(sizes)
-    return [replace(whole, moments=_raised(whole.moments), rough=rough, bend=bend, tied=everything)]
+    moments = _raised(whole.moments)
+    return [replace(whole, moments=moments, kernel=_spectral(moments), rough=rough, bend=bend, tied=everything)]
 
 
 def _product(factors: Sequence[Part]) -> Part:
@@ -217,10 +229,18 @@ _ORDERS = np.arange(MOST_DERIVATIVES + 2)
 _NORMAL = np.cumprod(np.append(1.0, 2.0 * _ORDERS[1:] - 1.0))
 #: How often even powers come up in an even power of a sum.
 _EVEN = np.array([[float(math.comb(2 * n, 2 * k)) for k in _ORDERS] for n in _ORDERS])
+#: How often each derivative comes up in one of a product.
+_ALL = np.array([[float(math.comb(n, k)) for k in _ORDERS] for n in _ORDERS])
 
 
 def _constant(variance: float = 1.0) -> Part:
-    return Part(np.where(_ORDERS == 0, variance, 0.0))
+    moments = np.where(_ORDERS == 0, variance, 0.0)
+    return Part(moments, moments)
+
+
+def _spectral(moments: Array) -> Array:
+    """Bounds for the derivatives of a covariance: ``E|ω|^j`` is at most the root of ``E ω^{2j}``, times that of E 1."""
+    return np.asarray(np.sqrt(moments[0]) * np.sqrt(moments))
 
 
 def _of_sum(first: Array, second: Array) -> Array:
@@ -233,6 +253,16 @@ def _of_sum(first: Array, second: Array) -> Array:
     return total
 
 
+def _of_product_rule(first: Array, second: Array) -> Array:
+    """Bounds for the derivatives of a product."""
+    total = np.zeros(len(_ORDERS))
+    for n in _ORDERS:
+        a, b = first[: n + 1], second[n::-1]
+        both = (a > 0.0) & (b > 0.0)
+        total[n] = np.sum(_ALL[n, : n + 1][both] * a[both] * b[both])
+    return total
+
+
 def _factor(leaf: Leaf, line: _Line) -> Part | None:
     """One factor of a product along the line; None where it is not known."""
     if leaf.kind == "linear" or leaf.kind == "polynomial":
@@ -240,7 +270,27 @@ def _factor(leaf: Leaf, line: _Line) -> Part | None:
     if leaf.kind == "cosine" and len(leaf.columns) > 1:
         return None  # it is no covariance in several columns
     moments = _moments(leaf, line.column)
-    return None if moments is None else _process(moments, 1.0, leaf, line.column)
+    if moments is None:
+        return None
+    found = _process(moments, 1.0, leaf, line.column)
+    if leaf.kind == "matern" and line.column in leaf.columns:
+        scale = leaf.lengthscales[leaf.columns.index(line.column)]
+        return replace(found, kernel=_matern_derivatives(leaf.numbers[0], scale))
+    return found
+
+
+def _matern_derivatives(nu: float, lengthscale: float) -> Array:
+    """Bounds for the derivatives of a Matérn kernel on either side of 0: polynomials times e^{−z}, largest at z = 0."""
+    j = _ORDERS
+    if nu == 0.5:
+        largest = np.ones(len(j))
+    elif nu == 1.5:
+        # (1 + z)e^{−z} has the derivatives ±(z + 1 − j)e^{−z}
+        largest = np.maximum(np.abs(1.0 - j), 1.0)
+    else:
+        # (1 + z + z²/3)e^{−z} has ±(z²/3 + (1 − 2j/3)z + 1 − j + j(j − 1)/3)e^{−z}
+        largest = np.maximum(np.maximum(np.abs(1.0 - j + j * (j - 1.0) / 3.0), np.abs(1.0 - 2.0 * j / 3.0)), 1.0)
+    return np.asarray(largest * (math.sqrt(2.0 * nu) / lengthscale) ** j)
 
 
 def _slope(leaf: Leaf, by: int, line: _Line) -> Part | None:
@@ -267,8 +317,9 @@ def _process(moments: Array, rough: float, leaf: Leaf, column: int) -> Part:
     """A stationary process. One without a derivative (of Matérn kernels) is so ``rough`` for a lengthscale of 1."""
     tied = (leaf.columns,) if leaf.kind in RADIAL and leaf.kind != "rbf" else ()
     if np.isinf(moments[1]):
-        return Part(moments, rough=rough / leaf.lengthscales[leaf.columns.index(column)], tied=tied)
-    return Part(moments, bend=float(moments[1] / moments[0]), tied=tied)
+        scale = leaf.lengthscales[leaf.columns.index(column)]
+        return Part(moments, _spectral(moments), rough=rough / scale, tied=tied)
+    return Part(moments, _spectral(moments), bend=float(moments[1] / moments[0]), tied=tied)
 
 
 def _raised(moments: Array) -> Array:

@@ -8,7 +8,7 @@ least ``std(f(s) − p(s))`` at every s of the patch follows from how smooth f i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
@@ -70,12 +70,14 @@ class Axis:
 class Grid:
     """The nodes of congruent boxes: an axis for each column that varies.
 
-    Where f is a sum of products over these columns, ``deviations`` are bounds for those of the terms.
+    Where f is a sum of products over these columns, ``deviations`` are bounds for those of the terms. With
+    ``by_rows`` ρ bounds what is explained of f − p, not its deviation.
     """
 
     columns: Index
     axes: tuple[Axis, ...]
     deviations: Array | None = None
+    by_rows: bool = False
 
     @property
     def error(self) -> float:
@@ -230,6 +232,39 @@ class Interpolation:
                 if best is None or grid.work(rows) < best.work(rows):
                     best = grid
         return best
+
+    def grid_between_rows(
+        self, boxes: Boxes, closeness: float, rows: int, explained: Callable[[float], float]
+    ) -> Grid | None:
+        """A grid for intervals of the only column that hold no row inside: covariances with rows are smooth there.
+
+        This is so whatever f itself is. ``explained`` is how much of something is explained, by its covariance with
+        each row. None where covariances are not known to be smooth.
+        """
+        columns = np.zeros(1, dtype=np.intp)
+        along, degrees = self.along(boxes, 0), self.variance_degrees(boxes, columns)
+        if along is None or degrees is None:
+            return None
+        length = float(np.max(boxes.upper - boxes.lower))
+        misplaced = along.step(MISPLACED * UNIT * float(np.max(np.abs(np.stack([boxes.lower, boxes.upper])))))
+        best: Grid | None = None
+        for degree in DEGREES[1]:
+            bound = along.kernel_derivative(degree + 1)
+            whole = explained(smooth_error(degree, length / 2.0, bound)) if np.isfinite(bound) else np.inf
+            count = np.ceil((whole / closeness) ** (1.0 / (degree + 1)))
+            if 2 * degree < degrees[0] or degree * count > MOST_ON_A_LINE:
+                continue
+            count = max(1, int(count))
+            error = explained(smooth_error(degree, length / 2.0 / count, bound))
+            grid = Grid(columns, (Axis(degree, count, error, misplaced=misplaced),), by_rows=True)
+            if best is None or grid.work(rows) < best.work(rows):
+                best = grid
+        return best
+
+    def is_smooth(self, boxes: Boxes) -> bool:
+        """Whether f has all derivatives that are asked for, in all columns."""
+        found = [self.along(boxes, column) for column in range(boxes.lower.shape[1] - self.numbered)]
+        return all(one is not None and np.isfinite(one.derivative(MOST_DERIVATIVES)) for one in found)
 
     def _product_deviations(self, boxes: Boxes, columns: Index) -> Array | None:
         """Those of the parts of f where all are smooth, and products over ``columns``; None else."""

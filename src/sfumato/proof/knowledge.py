@@ -86,6 +86,10 @@ class Knowledge(ABC):
         """How many rows a solve for one column has."""
 
     @abstractmethod
+    def most_told(self, covariance: float) -> float:
+        """The root of the most that is explained of something with at most this ``covariance`` with each row."""
+
+    @abstractmethod
     def told(self, nodes: Array) -> Told:
         """What is told of the values at the nodes of boxes (boxes × nodes × columns)."""
 
@@ -171,6 +175,9 @@ class ExactKnowledge(Knowledge):
     @property
     def size(self) -> int:
         return len(self.design.inputs)
+
+    def most_told(self, covariance: float) -> float:
+        return float(covariance * np.linalg.norm(1.0 / self.scale) / np.sqrt(self.least))
 
     def told(self, nodes: Array) -> Told:
         assert self.lower is not None
@@ -262,6 +269,9 @@ class KnowledgeFromSums(Knowledge):
     @property
     def size(self) -> int:
         return len(self.summary)
+
+    def most_told(self, covariance: float) -> float:
+        return float("inf")
 
     def told(self, nodes: Array) -> Told:
         assert self.lower is not None

@@ -219,7 +219,7 @@ class _Live:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Congruent pieces and the grid for them; without a grid they are single inputs."""
+    """Pieces and the grid for them; without a grid they are single inputs."""
 
     live: _Live
     grid: Grid | None
@@ -244,6 +244,7 @@ class Prover:
 
     def prove(self, pieces: Pieces) -> Proof:
         """What can be proved of ``pieces``."""
+        pieces = self._between_rows(pieces)
         live = _Live.of(pieces)
         self.broken = np.zeros(len(pieces), dtype=np.bool_)
         if self.knowledge.is_singular:
@@ -276,8 +277,31 @@ class Prover:
         self.open.append(pieces)
         self.reasons.append(reason)
 
+    def _between_rows(self, pieces: Pieces) -> Pieces:
+        """Pieces that hold no row of the data inside, where f is rough and there is one column."""
+        rough = self.design.inputs.dimension == 1 and not self.knowledge.is_singular
+        rough = rough and len(pieces) > 0 and not self.interpolation.is_smooth(pieces.boxes)
+        self.cut = rough and np.isfinite(self.knowledge.most_told(1.0))
+        if not self.cut:
+            return pieces
+        rows, found = np.unique(self.design.inputs.values[:, 0]), [pieces[:0]]
+        for (low,), (high,), share in zip(pieces.boxes.lower, pieces.boxes.upper, pieces.shares, strict=True):
+            ends = np.concatenate([[low], rows[(rows > low) & (rows < high)], [high]])[:, None]
+            sizes = np.ones(1) if low == high else np.diff(ends[:, 0]) / (high - low)
+            found.append(Pieces(Boxes(ends[:-1], ends[1:]), share * sizes))
+        return Pieces.joined(found)
+
     def _tasks(self, live: _Live, closeness: float) -> Iterator[_Task | tuple[_Live, Reason]]:
-        """Congruent pieces together, with their grids, or why they have none."""
+        """Pieces of one kind together, with their grids, or why they have none."""
+        if self.cut:
+            rest = [live[:0]]
+            for group in _of_about_one_size(live):
+                grid = self._grid_between_rows(group.pieces.boxes, closeness)
+                if grid is None:
+                    rest.append(group)
+                else:
+                    yield _Task(group, grid, 0.0)
+            live = _Live.joined(rest)
         for group in _congruent(live, self.interpolation.numbered):
             boxes = group.pieces.boxes
             scale = None if group.pieces.is_points else self._scale(boxes)
@@ -291,6 +315,15 @@ class Prover:
                     yield group, self._no_grid(boxes) if grid is None else "columns"
                 else:
                     yield _Task(group, grid, closeness * scale)
+
+    def _grid_between_rows(self, boxes: Boxes, closeness: float) -> Grid | None:
+        scale = self._scale(boxes) if np.any(boxes.upper > boxes.lower) else None
+        if scale is None:
+            return None
+        # here p must be close to f in what is explained alone, also where little is to be left
+        variance = float(np.max(self.knowledge.unknown.variance(boxes.lower)))
+        wanted = closeness * scale * min(1.0, scale / np.sqrt(variance))
+        return self.interpolation.grid_between_rows(boxes, wanted, self.knowledge.size, self.knowledge.most_told)
 
     def _fewer(self, tasks: list[_Task], whole: Pieces, closeness: float) -> list[_Task]:
         """The same, with whole boxes where these take less work than what is left of them."""
@@ -379,7 +412,7 @@ class Prover:
         most = max(NUMBERS_AT_ONCE // self.knowledge.size, grid.patch_size)
         while grid.size > most:
             axis = int(np.argmax([one.count for one in grid.axes]))
-            if grid.axes[axis].count == 1:
+            if grid.axes[axis].count == 1 or grid.by_rows:
                 break
             live = live.halved(int(grid.columns[axis]))
             smaller = self.interpolation.grid(live.pieces.boxes, closeness, self.knowledge.size)
@@ -435,7 +468,7 @@ class Prover:
         flat = points.reshape(-1, points.shape[-1])
         budget = tolerance.budget(unknown, flat).reshape(points.shape[:2])
         rest = unknown.variance(flat).reshape(points.shape[:2]) - budget
-        by_rest = bool(np.min(rest) < np.min(budget))
+        by_rest = bool(np.min(rest) < np.min(budget)) and not grid.by_rows
         # what is left, or what is explained with a minus
         values = blocks if told.is_left else -blocks
         if told.is_left != by_rest:
@@ -496,6 +529,14 @@ class _Gap:
             return np.asarray(self.budget + self.rest - np.maximum(left - error, 0.0) ** 2)
         told = np.sqrt(np.maximum(self.budget - value, 0.0))
         return np.asarray(np.maximum(told + error, 0.0) ** 2)
+
+
+def _of_about_one_size(live: _Live) -> Iterator[_Live]:
+    """Intervals of one column whose lengths differ by a factor of two at most; single inputs together."""
+    lengths = (live.pieces.boxes.upper - live.pieces.boxes.lower)[:, 0]
+    kinds = np.where(lengths > 0.0, np.ceil(np.log2(np.where(lengths > 0.0, lengths, 1.0))), -np.inf)
+    for kind in np.unique(kinds):
+        yield live[np.flatnonzero(kinds == kind)]
 
 
 def _congruent(live: _Live, numbered: bool) -> Iterator[_Live]:
