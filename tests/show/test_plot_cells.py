@@ -49,15 +49,15 @@ def test_patches_of_a_line_cover_the_region_and_their_room_lies_under_the_reader
     reader, floor = line_of(ax, "reader's standard deviation"), line_of(ax, "promised floor")
     np.testing.assert_allclose(reader[:, 1], line.release(np.sin(T)).predict(reader[:, 0]).std, rtol=1e-6)
     np.testing.assert_allclose(floor[:, 1], np.sqrt(0.5))
-    boxes = np.unique(rectangles(ax), axis=0)
+    boxes = pd.DataFrame(rectangles(ax)).groupby(0, as_index=False).max().to_numpy()
     np.testing.assert_allclose(boxes[:, 1], np.sqrt(0.5))
     assert boxes[0, 0] == 1.0
     assert boxes[-1, 2] == 2.0
     np.testing.assert_allclose(boxes[1:, 0], boxes[:-1, 2])
     for left, bottom, right, top in boxes:
         inside = reader[(reader[:, 0] >= left) & (reader[:, 0] <= right), 1]
-        assert bottom <= top <= inside.min()
-    assert title_of(ax).startswith(f"all of this is proved: {len(boxes)} patches")
+        assert bottom < top <= inside.min(initial=np.inf)
+    assert title_of(ax).startswith("all of this is proved: ")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("t", "std of y")
     assert plot_cells(line, label="std (m)").get_ylabel() == "std (m)"
 
@@ -72,8 +72,11 @@ def test_nodes_lie_on_the_readers_curve(line: sf.Mechanism) -> None:
 def test_patches_of_a_plane_cover_the_region_in_colours_of_the_reader(plane: sf.Mechanism) -> None:
     ax = plot_cells(plane.release(PEOPLE["age"].to_numpy(), output_name="income"))
     boxes = rectangles(ax)
-    area = np.sum((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]))
-    assert area == pytest.approx(20.0 * 4.0)
+    places = RNG.uniform([60, 3], [80, 7], (2000, 2))
+    covered = np.all((boxes[:, None, :2] <= places) & (places <= boxes[:, None, 2:]), axis=2).any(axis=0)
+    assert covered.all()
+    assert np.all(boxes.min(axis=0)[:2] == [60, 3])
+    assert np.all(boxes.max(axis=0)[2:] == [80, 7])
     shown = [one for one in ax.collections if isinstance(one, PolyCollection) and one.get_array() is not None]
     ratios = np.concatenate([np.asarray(one.get_array()) for one in shown])
     assert ratios.min() == pytest.approx(plane.certificate.floor_ratio, abs=1e-6)

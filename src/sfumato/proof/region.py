@@ -91,7 +91,7 @@ class Looked:
     """Some patches with one grid (None: single inputs), and what was found out about them.
 
     ``places`` are the worst inputs that were seen in each, ``learnt`` what is explained there as a share of what may
-    be, ``most`` the same from above. What is not ``proved`` is among patches that were looked at later, or left open.
+    be. What is not ``proved``, or a part of it, is among patches that were looked at later, or left open.
     """
 
     patches: Boxes
@@ -99,7 +99,6 @@ class Looked:
     proved: Mask
     places: Array
     learnt: Array
-    most: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +346,7 @@ class Prover:
         points = live.pieces[np.flatnonzero(self.design.region.contains(live.pieces.boxes.lower))]
         places = points.boxes.lower
         kept, learnt = self.knowledge.floor_ratios(places) >= 1.0, self.knowledge.learnt(places)
-        self.looked.append(Looked(points.boxes, None, kept, places, learnt, learnt))
+        self.looked.append(Looked(points.boxes, None, kept, places, learnt))
         failed = np.flatnonzero(~kept)
         if failed.size:
             self._leave(points[failed], "short")
@@ -372,7 +371,7 @@ class Prover:
         for patches, blocks, told in self._patches(live, grid):
             seen = self._look(patches, grid, blocks, told)
             found = seen.live
-            self.looked.append(Looked(found.pieces.boxes, grid, seen.proved, found.places, seen.learnt, found.most))
+            self.looked.append(Looked(found.pieces.boxes, grid, seen.proved, found.places, seen.learnt))
             ends = ~seen.proved & ((seen.least > 1.0) | last)
             if np.any(ends):
                 end = np.flatnonzero(ends)

@@ -47,13 +47,16 @@ from .view import (
 _WIDTH, _HEIGHT = 6.0, 4.9
 
 #: Rows and sensitive inputs that are drawn at most; nodes and edges of patches are drawn if there are no more.
-MOST_POINTS, MOST_NODES, MOST_EDGES = 2000, 400, 4000
+MOST_POINTS, MOST_NODES, MOST_EDGES = 2000, 200, 4000
 
 #: Colours go from the floor to this multiple of it at least and at most: whoever is further away is far away.
 NEAR, FAR = 1.001, 2.0
 
 #: Inputs on each side of the grid that the border of a region is drawn on.
 FINE_SIDE = 401
+
+#: How strong the colours of bars are: of what p may be wrong by, and of what is left then.
+_LIGHT, _DARK = 0.3, 0.5
 
 _HATCHED: dict[str, Any] = {"facecolor": "none", "edgecolor": PUBLISHED, "hatch": "////", "linewidth": 0.0}
 _NODE: dict[str, Any] = {"marker": "o", "markersize": 3.4, "markeredgecolor": "white", "markeredgewidth": 0.5}
@@ -76,8 +79,8 @@ def plot_cells(
 ) -> Axes:
     """The patches on which the floor is proved, along one column of the region or over two.
 
-    Along one column: the reader's standard deviation above the floor, the nodes of each patch, and how much room above
-    the floor is left on it when all that the polynomial may be wrong by is taken off. Over two columns: patches in
+    Along one column: the reader's standard deviation above the floor, the nodes of each patch, and its least value on
+    each. Bars are light at the top by ρ, all that the polynomial may be wrong by there. Over two columns: patches in
     colours that say how close readers come to the floor. What is not proved is hatched.
 
     ``columns`` are the one or two that are drawn (left out: the first two in which the region has an extent), through
@@ -152,9 +155,8 @@ class _Proved:
         return cls(view, places, row, readers[prior], proof, prior, float(np.sum(pieces.shares[kept])))
 
     def shown(self, looked: Looked) -> Index:
-        """Which of the patches are proved, and cut by the picture."""
-        cut = _holding(looked.patches.lower, looked.patches.upper, self.through, self.places)
-        return np.flatnonzero(cut & looked.proved)
+        """Which of the patches the picture cuts."""
+        return np.flatnonzero(_holding(looked.patches.lower, looked.patches.upper, self.through, self.places))
 
     @cached_property
     def open(self) -> Index:
@@ -181,7 +183,7 @@ class _Proved:
 
     def in_words(self) -> list[str]:
         """What was done, and which part of the region is shown."""
-        patches = sum(int(np.sum(one.proved)) for one in self.proof.looked)
+        patches = sum(len(one.patches) for one in self.proof.looked)
         kept = self.total - float(np.sum(self.proof.open.shares))
         found = "all of this is proved" if not len(self.proof.open) else f"{kept / self.total:.1%} of this is proved"
         parts = [f"{found}: {patches:,} patch{'' if patches == 1 else 'es'}, {counted(self.proof.nodes, 'node')}"]
@@ -206,8 +208,8 @@ def _along_one(proved: _Proved, ax: Axes, label: str | None) -> Axes:
     std, floor = proved.knowledge.deviations(points), proved.knowledge.floors(points)
     ax.plot(points[:, place], std, color=READER, linewidth=1.6, label="reader's standard deviation", zorder=3)
     draw_floor(ax, points[:, place], floor)
-    for looked in proved.proof.looked:
-        _draw_room(ax, proved, looked, place)
+    _draw_room(ax, proved, place, points[:, place], std, floor)
+    _draw_nodes(ax, proved, place)
     for lower, upper in zip(*proved.open_sides(), strict=True):
         ax.axvspan(lower[0], upper[0], zorder=0, **_HATCHED)
     bottom, top = float(np.min(floor)), float(np.max(std))
@@ -215,8 +217,8 @@ def _along_one(proved: _Proved, ax: Axes, label: str | None) -> Axes:
     ax.set_ylim(max(0.0, bottom - 0.3 * spare), top + 0.1 * spare)
     ax.set(xlabel=view.names[place], ylabel=label or f"std of {view.name}")
     value_axes(ax)
-    room = Patch(facecolor=SKY, alpha=0.5, label="room on each patch")
-    return _finish(ax, proved, [*ax.get_legend_handles_labels()[0], _handle(_NODE, "node"), room])
+    bar = Patch(facecolor=SKY, alpha=_DARK, label="patch (light: ρ)")
+    return _finish(ax, proved, [*ax.get_legend_handles_labels()[0], _handle(_NODE, "node"), bar])
 
 
 def _line(proved: _Proved, place: int) -> Array:
@@ -229,25 +231,53 @@ def _line(proved: _Proved, place: int) -> Array:
     return np.asarray(points[proved.view.design.region.contains(points)])
 
 
-def _draw_room(ax: Axes, proved: _Proved, looked: Looked, place: int) -> None:
-    """From the floor to what is proved at the worst input of each patch, and the nodes of the patch."""
-    own = proved.shown(looked)
-    if not own.size or looked.grid is None:
+def _draw_room(ax: Axes, proved: _Proved, place: int, line: Array, std: Array, floor: Array) -> None:
+    """On each patch, or what was not divided of it: from the floor to the least std there, in light what ρ takes."""
+    found = [(one, own) for one in proved.proof.looked if one.grid is not None and len(own := proved.shown(one))]
+    if not found:
         return
-    where, most = looked.places[own], np.maximum(looked.most[own], 0.0)
-    floors, variance = proved.knowledge.floors(where), proved.knowledge.unknown.variance(where)
-    proved_std = np.sqrt(np.maximum(variance - most * (variance - floors**2), 0.0))
-    left, right = looked.patches.lower[own, place], looked.patches.upper[own, place]
-    corners = _rectangles(np.column_stack([left, floors]), np.column_stack([right, proved_std]))
-    ax.add_collection(PolyCollection(corners, facecolors=SKY, alpha=0.4, edgecolors="none", zorder=1), autolim=False)
-    ax.add_collection(PolyCollection(corners, facecolors="none", edgecolors="0.4", linewidths=0.6), autolim=False)
-    axis = looked.grid.axes[looked.grid.columns.tolist().index(place)]
-    shares = (interpolation_nodes(axis.degree) + 1.0) / 2.0
-    rows = np.tile(proved.through, (own.size * shares.size, 1))
-    rows[:, place] = (left[:, None] * (1.0 - shares) + right[:, None] * shares).ravel()
-    if len(rows) <= MOST_NODES:
-        std = proved.knowledge.deviations(rows)
-        ax.plot(rows[:, place], std, linestyle="none", **_NODE)
+    left = np.concatenate([one.patches.lower[own, place] for one, own in found])
+    right = np.concatenate([one.patches.upper[own, place] for one, own in found])
+    errors = np.concatenate([np.full(len(own), one.grid.error) for one, own in found if one.grid is not None])
+    ends = np.unique(np.concatenate([left, right]))
+    # patches that were looked at later lie over earlier ones
+    owner = np.full(len(ends) - 1, -1)
+    for number, (first, last) in enumerate(zip(np.searchsorted(ends, left), np.searchsorted(ends, right), strict=True)):
+        owner[first:last] = number
+    starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+    stops = np.append(starts[1:], len(owner))
+    kept = owner[starts] >= 0
+    low, high, rho = ends[starts][kept], ends[stops][kept], errors[owner[starts][kept]]
+    known = np.interp(np.append(low, high), line, std)
+    seen = np.minimum(known[: len(low)], known[len(low) :])
+    inside = np.clip(np.searchsorted(high, line), 0, len(high) - 1)
+    np.minimum.at(seen, inside, np.where((line >= low[inside]) & (line <= high[inside]), std, np.inf))
+    bottom = np.interp((low + high) / 2.0, line, floor)
+    least = np.maximum(seen - rho, bottom)
+    whole = _rectangles(np.column_stack([low, bottom]), np.column_stack([high, np.maximum(seen, bottom)]))
+    sure = _rectangles(np.column_stack([low, bottom]), np.column_stack([high, least]))
+    for corners, light in ((whole, _LIGHT), (sure, _DARK)):
+        shape = PolyCollection(corners, facecolors=SKY, alpha=light, edgecolors="none", zorder=1)
+        ax.add_collection(shape, autolim=False)
+    ax.add_collection(PolyCollection(whole, facecolors="none", edgecolors="0.4", linewidths=0.6), autolim=False)
+
+
+def _draw_nodes(ax: Axes, proved: _Proved, place: int) -> None:
+    """The nodes of all patches, on the reader's curve, if these are not too many."""
+    found = []
+    for looked in proved.proof.looked:
+        own = proved.shown(looked)
+        if looked.grid is None or not own.size:
+            continue
+        axis = looked.grid.axes[looked.grid.columns.tolist().index(place)]
+        shares = (interpolation_nodes(axis.degree) + 1.0) / 2.0
+        left, right = looked.patches.lower[own, place], looked.patches.upper[own, place]
+        found.append((left[:, None] * (1.0 - shares) + right[:, None] * shares).ravel())
+    nodes = np.unique(np.concatenate([np.zeros(0), *found]))
+    if 0 < len(nodes) <= MOST_NODES:
+        rows = np.tile(proved.through, (len(nodes), 1))
+        rows[:, place] = nodes
+        ax.plot(nodes, proved.knowledge.deviations(rows), linestyle="none", **_NODE)
 
 
 def _over_two(proved: _Proved, ax: Axes, label: str | None) -> Axes:
