@@ -275,22 +275,21 @@ class _Loop:
         solution, t = attempt.solution, attempt.tightening
         proved: Attempt | None = None
         holding: Attempt | None = None
-        high = np.inf
+        # how loose a design may be, as far as was seen
+        most = loosest
         for _ in range(MOST_DESIGNS):
             seen = attempt.seen
             if attempt.passes:
                 proved = attempt
-                t = min(loosest, t * (1.0 + 0.8 * (1.0 / max(seen.most, 0.5) - 1.0)))
+                t = min(most, t * (1.0 + 0.8 * (1.0 / max(seen.most, 0.5) - 1.0)))
             else:
-                high = t
                 if seen.holds and (holding is None or t > holding.tightening):
                     holding = attempt
-                t *= 1.0 - FURTHER * max(seen.worst - 1.0, 0.0) - self.unit * MORE_THAN_SEEN
-            if proved is not None:
-                # between what is proved and what is not
-                t = min(t, high - 0.3 * (high - proved.tightening)) if np.isfinite(high) else t
-                if t <= proved.tightening * (1.0 + self.unit * TO_SPARE):
-                    return self._worth_it(proved, holding)
+                over, more = max(seen.worst - 1.0, 0.0), self.unit * MORE_THAN_SEEN
+                most = min(most, t * (1.0 - over - more))
+                t *= 1.0 - (FURTHER if proved is None else 1.0) * over - more
+            if proved is not None and t <= proved.tightening * (1.0 + self.unit * TO_SPARE):
+                return self._worth_it(proved, holding)
             if t < TIGHTEST:
                 break
             solution = program.solve(t, solution)
