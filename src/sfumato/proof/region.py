@@ -23,7 +23,7 @@ from ..linalg import lebesgue
 from ..promise import Design
 from ..regions import Boxes
 from .cells import Cells, first_cells, offset_cells, prove_cells, round_off
-from .grids import MOST_COLUMNS, Grid, Interpolation, inside_boxes, nodes_of, solve_work
+from .grids import MISPLACED, MOST_COLUMNS, Grid, Interpolation, inside_boxes, nodes_of, solve_work
 from .knowledge import Knowledge, Told
 from .roundoff import KERNEL_VALUES
 
@@ -498,9 +498,11 @@ class Prover:
         )
 
     def _prior_blocks(self, boxes: Boxes, grid: Grid) -> Array:
-        """The prior covariance of the nodes of each patch; a stationary kernel has the same for all."""
+        """The prior covariance of the nodes of each patch; a stationary kernel has the same for patches of one size."""
         shares = grid.patch_nodes()
-        stationary = self.interpolation.is_stationary(boxes, grid.columns)
+        reach = np.max(np.abs(np.vstack([boxes.lower, boxes.upper])), axis=0)
+        differ = np.ptp(boxes.upper - boxes.lower, axis=0) > MISPLACED * UNIT * reach
+        stationary = not np.any(differ) and self.interpolation.is_stationary(boxes, grid.columns)
         nodes = inside_boxes(boxes[:1] if stationary else boxes, grid.columns, shares)
         return np.stack([self.knowledge.unknown.covariance(own) for own in nodes])
 
