@@ -23,9 +23,9 @@ from ..linalg import lebesgue
 from ..promise import Design
 from ..regions import Boxes
 from .cells import Cells, first_cells, offset_cells, prove_cells, round_off
-from .grids import MISPLACED, MOST_COLUMNS, Grid, Interpolation, inside_boxes, nodes_of, solve_work
+from .grids import MOST_COLUMNS, Grid, Interpolation, inside_boxes, nodes_of, solve_work
 from .knowledge import Knowledge, Told
-from .roundoff import KERNEL_VALUES
+from .roundoff import KERNEL_VALUES, MISPLACED
 
 #: How close p is to f, as shares of the smaller of the floor and the root of what may be explained: what is not proved
 #: with the first is tried with the next.
