@@ -221,10 +221,13 @@ class Candidates:
                 return self._independent(points[pivots.prefix(EPSILON**2)])
             return covers[_cheapest(list(covers), lambda size: self._cost(programs[size]))]
         costs = {size: program.rough_cost(self.rough_tightening(program)) for size, program in programs.items()}
-        best = sorted(costs, key=lambda size: costs[size])[: COMPARED if few else 1]
-        if len(best) == 1:
+        best = sorted(costs, key=lambda size: costs[size])
+        if not few:
             return covers[best[0]]
-        return covers[min(best, key=lambda size: self._cost(programs[size]))]
+        # a rough noise may take the best for the second best of those beside it
+        place = list(costs).index(best[0])
+        compared = {*best[:COMPARED], *list(costs)[max(place - 1, 0) : place + 2]}
+        return covers[min(sorted(compared), key=lambda size: self._cost(programs[size]))]
 
     def _cost(self, program: Program) -> float:
         """What the noise costs when the inputs of ``program`` are held as tight as the probes need it."""
