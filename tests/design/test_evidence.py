@@ -26,6 +26,12 @@ class Unknown(RBFKernel):
     """A kernel that nobody knows the smoothness of."""
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proofs that are out of reach are given up at once."""
+    monkeypatch.setattr(region, "LEAST_WORK", 1e8)
+
+
 def quietly(*given: Any, **how: Any) -> sf.Mechanism:
     return sf.protect(*given, **how, progress=False)
 
@@ -77,7 +83,8 @@ def test_a_proof_that_would_take_long_is_made_where_it_is_asked_for(
     assert plain.certificate.evidence == "proved"
     # as much as a proof may take becomes as little as makes it give up
     monkeypatch.setattr(region, "MOST_SOLVES", 0)
-    monkeypatch.setattr(region, "LEAST_SOLVES", plain.certificate.checked // 10)
+    monkeypatch.setattr(region, "LEAST_WORK", 1.0)
+    monkeypatch.setattr(region, "INSISTENCE", 1e10)
     with pytest.warns(sf.errors.FindingWarning, match=r"would have taken too long.*takes longer over it"):
         given_up = quietly(prior, T, BOX, alpha=0.3).certificate
     assert (given_up.holds, given_up.evidence) == (True, "searched")
