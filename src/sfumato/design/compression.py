@@ -33,7 +33,7 @@ from ..proof import (
 )
 from ..regions import Everywhere
 from .evidence import as_asked
-from .loop import Margins, certified_design
+from .loop import Margins, certified_design, rough_objective
 from .plan import COMPRESSED_ACCURACY, Asked, exact_plan
 from .problem import Exposure, Problem, Solution
 from .sensitive import EPSILON, GREEDY_LIMIT, MATRIX_CANDIDATES, AskedCover, greedy_order
@@ -196,6 +196,9 @@ class CompressedRows:
 #: How often centres are added because the gap was not reached: each time costs a pass over the rows.
 PASSES = 3
 
+#: More centres are chosen before anything is designed where these leave out this many times too much.
+CLEARLY = 4.0
+
 #: Noise is about this share of what would blur every value by itself; a first guess, to choose centres with.
 FIRST_GUESS = 0.3
 
@@ -240,13 +243,18 @@ class Compression:
             features = [Features.around(p, c.places) for p, c in zip(self.whole.priors, centres, strict=True)]
             self._check_rough(features, centres)
             summary = self._summary(features)
+            full = any(len(c.places) >= MOST_CENTRES for c in centres)
+            rough = None if full or turn == PASSES - 1 else self._rough_share(summary)
+            if rough is not None and rough > CLEARLY * self.accuracy:
+                # a design would only show that more centres are needed
+                mean = self._finer(mean, summary, rough)
+                continue
             design, certificate = self._solve(summary)
             gap = certificate.compression
             share = self._residual(summary) / max(design.noise.trace, np.finfo(float).tiny)
-            full = any(len(c.places) >= MOST_CENTRES for c in centres)
             if gap <= self.accuracy or full or share < self.accuracy / 8 or turn == PASSES - 1:
                 break
-            mean = min(mean, self._residual(summary) / summary.rows) * min(0.3, 0.4 * self.accuracy / share)
+            mean = self._finer(mean, summary, share)
         insist = partial(examine_sums, design, summary, None, Effort(True, self.step.update))
         certificate = as_asked(self.asked.evidence, certificate, insist, self.step.stage)
         if gap > self.accuracy and certificate.holds:
@@ -304,8 +312,6 @@ class Compression:
 
     def _solve(self, summary: Summary) -> tuple[Design, Certificate]:
         back_end = CompressedRows.of(self.whole, summary)
-        # what the features cost is not worth another attempt
-        margins = Margins(joint=max(1e-9, 0.05 * self.accuracy), independent=INDEPENDENT)
         effort = Effort(done=self.step.update)
         with thread_share(SMALL_MATRICES):
             return certified_design(
@@ -313,9 +319,24 @@ class Compression:
                 self.cover,
                 lambda design, needed: examine_sums(design, summary, needed, effort),
                 self.step.stage,
-                margins,
+                self._margins,
                 self.asked.evidence == "proved",
             )
+
+    def _rough_share(self, summary: Summary) -> float | None:
+        """About how much of the noise what the features leave out may cost, as a share; None where it is not said."""
+        with thread_share(SMALL_MATRICES):
+            cost = rough_objective(CompressedRows.of(self.whole, summary), self.cover, self._margins, self.step.stage)
+        return None if not cost else self._residual(summary) / cost
+
+    def _finer(self, mean: float, summary: Summary, share: float) -> float:
+        """What may be left out at a row, on average, where ``share`` of the noise was too much."""
+        return min(mean, self._residual(summary) / summary.rows) * min(0.3, 0.4 * self.accuracy / share)
+
+    @property
+    def _margins(self) -> Margins:
+        # what the features cost is not worth another attempt
+        return Margins(joint=max(1e-9, 0.05 * self.accuracy), independent=INDEPENDENT)
 
     def _residual(self, summary: Summary) -> float:
         return max(summary.residual(number, weighted=False) for number in range(len(self.whole.priors)))

@@ -123,6 +123,17 @@ def certified_design(
     return _no_more_than_joint(back_end, cover, examine, say, margins, attempt.design, certificate)
 
 
+def rough_objective(back_end: BackEnd, cover: AskedCover, margins: Margins, say: Say) -> float | None:
+    """About what the noise of the joint promise over a region costs, without a design; None where that is not said."""
+    problem = back_end.problem
+    if not problem.joint or cover == "rows" or problem.region.points is not None or problem.region.is_everywhere:
+        return None
+    solver = Solver(back_end)
+    candidates = Candidates(solver, 1.0 - KEPT_BACK, 1.0, margins.independent, say)
+    program = solver.program(candidates.stand_ins(cover)[1])
+    return program.rough_cost(candidates.rough_tightening(program)) if program.is_well_conditioned else None
+
+
 class _Loop:
     """The loop for one problem."""
 
