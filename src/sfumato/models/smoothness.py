@@ -84,9 +84,13 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class AlongColumn:
-    """f along one column, everything else fixed: a sum of parts whose variances, and all others, add up at most."""
+    """f along one column, everything else fixed: a sum of parts whose variances, and all others, add up at most.
+
+    ``slope`` is the same for the derivative of f along the column, where that is known.
+    """
 
     parts: tuple[Part, ...]
+    slope: tuple[Part, ...] | None = None
 
     def derivative(self, order: int) -> float:
         """A bound for std(f^(order)) at any place of the box; infinite where f has none."""
@@ -106,6 +110,12 @@ class AlongColumn:
     def step(self, gap: float) -> float:
         """A bound for std(f(x) − f(x + δ)), |δ| ≤ ``gap``."""
         return math.sqrt(sum(part.step(gap) ** 2 for part in self.parts))
+
+    def step_of_slope(self, gap: float) -> float:
+        """The same for the derivative of f."""
+        if self.slope is None:
+            return math.inf
+        return math.sqrt(sum(part.step(gap) ** 2 for part in self.slope))
 
     def is_stationary_but_for(self, degree: int) -> bool:
         """Whether all that depends on where the box is are polynomials of at most this degree."""
@@ -135,11 +145,14 @@ def along_column(kernel: Kernel, column: int, output: int | None, lower: Array, 
     try:
         if isinstance(kernel, OutputsKernel):
             parts = None if output is None else _of_output(kernel, output, line)
+            slope = None
         else:
-            parts = _of_kernel(kernel, None, line)
+            parts, slope = _of_kernel(kernel, None, line), _of_kernel(kernel, column, line)
     except InputError:
         return None
-    return None if parts is None else AlongColumn(tuple(parts))
+    if parts is None:
+        return None
+    return AlongColumn(tuple(parts), None if slope is None else tuple(slope))
 
 
 @dataclass(frozen=True, eq=False)

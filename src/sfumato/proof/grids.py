@@ -7,7 +7,6 @@ least ``std(f(s) − p(s))`` at every s of the patch follows from how smooth f i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -28,11 +27,11 @@ FEW_DEGREES = (1, 2)
 MOST_ROUGH = 3
 
 #: The error of an interpolation along a line is looked up at this many places where a kernel is rough.
-LINE_PLACES = 4001
+LINE_PLACES = 1001
 
 #: About how long it takes a core to solve for a number, evaluate a kernel, add a product to a block, fold an entry of
 #: it, map one to a coefficient, and look at a coefficient, in nanoseconds: by these a grid is chosen.
-SOLVED_NS, KERNEL_NS, PRODUCT_NS, FOLDED_NS, MAPPED_NS, COEFFICIENT_NS = 0.1, 10.0, 0.07, 7.0, 0.4, 40.0
+SOLVED_NS, KERNEL_NS, PRODUCT_NS, FOLDED_NS, MAPPED_NS, COEFFICIENT_NS = 0.033, 10.0, 0.07, 7.0, 0.4, 40.0
 
 #: A region in more moving columns than this is not tried: a single patch would need too many nodes.
 MOST_COLUMNS = 6
@@ -114,29 +113,22 @@ class Grid:
         return int(np.prod([axis.count for axis in self.axes]))
 
     @property
-    def parts(self) -> tuple[int, ...]:
-        """Into how many cells a patch is divided at first, in each column: polynomials of high degree need more."""
-        few = len(self.axes) > 3
-        return tuple(1 if axis.degree == 1 else 2 if axis.degree < 5 or few else 4 for axis in self.axes)
+    def _degrees(self) -> Index:
+        return np.array([axis.degree for axis in self.axes])
 
     @property
-    def _coefficients(self) -> list[int]:
-        return [parts * (2 * axis.degree + 1) for axis, parts in zip(self.axes, self.parts, strict=True)]
+    def parts(self) -> tuple[int, ...]:
+        """Into how many cells a patch is divided at first, in each column."""
+        return tuple(_parts(self._degrees).tolist())
 
     @property
     def coefficients(self) -> int:
         """How many Bernstein coefficients the first cells of a patch have."""
-        return math.prod(self._coefficients)
+        return int(np.prod(_parts(self._degrees) * (2 * self._degrees + 1)))
 
     def work(self, rows: int) -> float:
         """About how long the patches of a box take, in nanoseconds, where a solve has so many rows."""
-        entries = [(axis.degree + 1) * (axis.degree + 2) // 2 for axis in self.axes]
-        coefficients = self._coefficients
-        steps = range(len(entries))
-        mapped = sum(math.prod(coefficients[: k + 1]) * math.prod(entries[k:]) for k in steps)
-        nodes = self.size * solve_work(rows)
-        blocks = (PRODUCT_NS * rows + FOLDED_NS) * self.patch_size**2
-        return nodes + self.patches * (blocks + MAPPED_NS * mapped + COEFFICIENT_NS * self.coefficients)
+        return float(_work(self._degrees, np.array([axis.count for axis in self.axes]), rows))
 
     @property
     def patch_size(self) -> int:
@@ -171,6 +163,25 @@ class Grid:
             inside_boxes(boxes, self.columns, first).reshape(-1, boxes.lower.shape[1]),
             inside_boxes(boxes, self.columns, last).reshape(-1, boxes.lower.shape[1]),
         )
+
+
+def _parts(degrees: Index) -> Index:
+    """Into how many cells patches are divided at first: polynomials of high degree need more (last axis: columns)."""
+    most = 4 if degrees.shape[-1] < 4 else 2
+    return np.where(degrees == 1, 1, np.where(degrees < 5, 2, most))
+
+
+def _work(degrees: Index, counts: Index, rows: int) -> Array:
+    """About how long patches take, in nanoseconds, for axes of these degrees and counts (last axis: columns)."""
+    entries = (degrees + 1.0) * (degrees + 2.0) / 2.0
+    coefficients = _parts(degrees) * (2.0 * degrees + 1.0)
+    # column after column, what is not mapped yet is folded
+    later = np.cumprod(entries[..., ::-1], axis=-1)[..., ::-1]
+    mapped = np.sum(np.cumprod(coefficients, axis=-1) * later, axis=-1)
+    nodes = np.prod(degrees * counts + 1.0, axis=-1) * solve_work(rows)
+    blocks = (PRODUCT_NS * rows + FOLDED_NS) * np.prod(degrees + 1.0, axis=-1) ** 2
+    each = blocks + MAPPED_NS * mapped + COEFFICIENT_NS * np.prod(coefficients, axis=-1)
+    return np.asarray(nodes + np.prod(counts * 1.0, axis=-1) * each)
 
 
 def solve_work(rows: int) -> float:
@@ -227,9 +238,12 @@ class Interpolation:
                 self._axes(boxes, column, each, [one for one in tried if -(-degree // 2) <= one <= most])
                 for column, degree in zip(columns.tolist(), degrees, strict=True)
             ]
-            for axes in product(*lines):
-                grid = Grid(columns, axes, deviations)
-                if best is None or grid.work(rows) < best.work(rows):
+            choices = list(product(*lines))
+            if choices:
+                sizes = np.array([[(axis.degree, axis.count) for axis in axes] for axes in choices])
+                works = _work(sizes[..., 0], sizes[..., 1], rows)
+                grid = Grid(columns, choices[int(np.argmin(works))], deviations)
+                if best is None or float(np.min(works)) < best.work(rows):
                     best = grid
         return best
 
@@ -365,7 +379,12 @@ class Interpolation:
         step = 1.0 / (LINE_PLACES - 1)
         bend = lebesgue(degree) * degree**2 * (degree**2 - 1) / 3.0
         gap = half * step
-        of_f = min(gap**2 / 8.0 * along.derivative(2), gap / 2.0 * along.derivative(1), along.step(gap))
+        of_f = min(
+            gap**2 / 8.0 * along.derivative(2),
+            gap / 4.0 * along.step_of_slope(gap),
+            gap / 2.0 * along.derivative(1),
+            along.step(gap),
+        )
         return found + step**2 / 8.0 * bend * float(np.sqrt(variance)) + of_f
 
 

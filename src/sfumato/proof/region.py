@@ -29,7 +29,7 @@ from .roundoff import KERNEL_VALUES, MISPLACED
 
 #: How close p is to f, as shares of the smaller of the floor and the root of what may be explained: what is not proved
 #: with the first is tried with the next.
-CLOSENESS = (0.05, 0.01, 2e-3, 4e-4, 8e-5)
+CLOSENESS = (0.3, 0.05, 0.01, 2e-3, 4e-4, 8e-5)
 
 #: Parts of a patch that are not proved are taken no smaller than this share of it in each column.
 LEAST_PART = 1.0 / 16.0
@@ -42,7 +42,7 @@ MOST_NODES, MOST_BOXES = 4096, 200_000
 
 #: A proof may take as long as solving with M for as many columns as it has rows, this often; and at least this long, in
 #: nanoseconds of one core. Where nothing but a proof will do, it may take this many times as much.
-MOST_SOLVES, LEAST_WORK, INSISTENCE = 60, 3e9, 30
+MOST_SOLVES, LEAST_WORK, INSISTENCE = 180, 3e9, 30
 
 #: From which work on another grid is worth thinking about, in nanoseconds.
 WORTH_ANOTHER_GRID = 1e7
