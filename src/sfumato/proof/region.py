@@ -232,7 +232,8 @@ class Prover:
         self.design, self.knowledge, self.effort = design, knowledge, effort or Effort()
         numbered, others = design.inputs.outputs.numbered, design.tolerance.kernels
         self.interpolation = Interpolation(knowledge.reader.prior, numbered, others)
-        self.work_left = max(MOST_SOLVES * knowledge.size * solve_work(knowledge.size), LEAST_WORK)
+        most = MOST_SOLVES["sums" if design.noise.compressed else "rows"] * knowledge.size
+        self.work_left = max(most * solve_work(knowledge.size), LEAST_WORK)
         self.work_left *= INSISTENCE if self.effort.insist else 1
         self.nodes = 0
         self.decided = 0.0
