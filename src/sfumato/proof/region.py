@@ -42,7 +42,7 @@ MOST_NODES, MOST_BOXES = 4096, 200_000
 
 #: A proof may take as long as solving with M for as many columns as it has rows, this often; and at least this long, in
 #: nanoseconds of one core. Where nothing but a proof will do, it may take this many times as much.
-MOST_SOLVES, LEAST_WORK, INSISTENCE = 180, 3e9, 30
+MOST_SOLVES, LEAST_WORK, INSISTENCE = {"rows": 180, "sums": 20}, 3e9, 30
 
 #: From which work on another grid is worth thinking about, in nanoseconds.
 WORTH_ANOTHER_GRID = 1e7
