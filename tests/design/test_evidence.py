@@ -55,7 +55,7 @@ SEARCHED = {
     "floor": ((PRIOR, T, BOX), {"floor": lambda at: 0.6 + 0.1 * at[:, 0]}, "the floor is known at some inputs only"),
     "kernel": ((sf.Prior(Unknown().double(), noise=0.01), T, BOX), {"alpha": 0.3}, "none whose smoothness is known"),
     "work": ((ROUGH, X, SQUARE), {"alpha": 0.3}, "would have taken too long"),
-    "width": ((PRIOR, 1e4 * T, sf.Box(0.0, 3e4)), {"alpha": 0.3}, "would have taken too long"),
+    "width": ((PRIOR, 1e7 * T, sf.Box(0.0, 3e7)), {"alpha": 0.3}, "would have taken too long"),
     "columns": ((PRIOR, np.tile(T[:, None], 7), sf.Box([1.0] * 7, [1.2] * 7)), {"alpha": 0.3}, "too many columns vary"),
 }
 

@@ -106,11 +106,11 @@ class Grid:
     @property
     def size(self) -> int:
         """How many nodes a box has."""
-        return int(np.prod([axis.total for axis in self.axes]))
+        return math.prod(axis.total for axis in self.axes)
 
     @property
     def patches(self) -> int:
-        return int(np.prod([axis.count for axis in self.axes]))
+        return math.prod(axis.count for axis in self.axes)
 
     @property
     def _degrees(self) -> Index:

@@ -359,14 +359,8 @@ class Prover:
             self._at_points(task.live)
             return []
         live, grid = self._small_enough(task.live, task.grid, task.closeness)
-        work = grid.work(self.knowledge.size)
-        most = int(self.work_left / work)
-        if most < len(live):
-            rest, live = live[most:], live[:most]
-            self._leave(rest.pieces, "work")
-            seen_before = rest.most > 0.0
-            self.short.append((rest.places[seen_before], rest.most[seen_before]))
-        self.work_left -= len(live) * work
+        live = self._affordable(live, grid)
+        self.work_left -= len(live) * grid.work(self.knowledge.size)
         self.nodes += len(live) * grid.size
         again: list[_Live] = []
         for patches, blocks, told in self._patches(live, grid):
@@ -407,6 +401,16 @@ class Prover:
         rest = self.knowledge.unknown.variance(points) - budget
         return float(np.sqrt(max(min(float(np.min(budget)), float(np.min(rest))), np.finfo(float).tiny)))
 
+    def _affordable(self, live: _Live, grid: Grid, least: int = 0) -> _Live:
+        """The pieces for which there is work left, but at least so many; the others stay open."""
+        most = max(int(self.work_left / grid.work(self.knowledge.size)), least)
+        if most < len(live):
+            rest, live = live[most:], live[:most]
+            self._leave(rest.pieces, "work")
+            seen_before = rest.most > 0.0
+            self.short.append((rest.places[seen_before], rest.most[seen_before]))
+        return live
+
     def _small_enough(self, live: _Live, grid: Grid, closeness: float) -> tuple[_Live, Grid]:
         """Boxes whose nodes can be worked on together."""
         most = max(NUMBERS_AT_ONCE // self.knowledge.size, grid.patch_size)
@@ -417,7 +421,8 @@ class Prover:
             live = live.halved(int(grid.columns[axis]))
             smaller = self.interpolation.grid(live.pieces.boxes, closeness, self.knowledge.size)
             assert smaller is not None
-            grid = smaller
+            # a box that is far too large would become millions of them
+            live, grid = self._affordable(live, smaller, least=1), smaller
         return live, grid
 
     def _patches(self, live: _Live, grid: Grid) -> Iterator[tuple[_Live, Array, Told]]:
