@@ -164,7 +164,8 @@ def looked_at(examiner: Examiner, count=1500, walks=6):
     which = rng.integers(0, len(boxes), count)
     shares = rng.random((count, inputs.dimension))
     shares[: count // 3] = np.round(shares[: count // 3])
-    points.append(boxes.lower[which] + shares * (boxes.upper - boxes.lower)[which])
+    # clipped: sums of rounded numbers may lie beyond the end of a box
+    points.append(np.minimum(boxes.lower[which] + shares * (boxes.upper - boxes.lower)[which], boxes.upper[which]))
     points = np.vstack(points)
     points = points[region.contains(points)]
     ratios = examiner.ratios(points)
