@@ -7,6 +7,7 @@ least ``std(f(s) − p(s))`` at every s of the patch follows from how smooth f i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
