@@ -235,11 +235,13 @@ class Compression:
 
     def design(self) -> tuple[Design, Certificate]:
         """The design and its certificate; a gap above ``accuracy`` is said with the number of centres it would need."""
-        mean, centres = self._first_mean, self.first_centres
+        mean, centres, designed = self._first_mean, self.first_centres, False
         for turn in range(PASSES):
             if turn:
                 self.step.stage("choosing more centres")
-                centres = self._centres(mean)
+                fewer, centres = centres, self._centres(mean)
+                if designed and all(len(a.places) <= len(b.places) for a, b in zip(centres, fewer, strict=True)):
+                    break
             features = [Features.around(p, c.places) for p, c in zip(self.whole.priors, centres, strict=True)]
             self._check_rough(features, centres)
             summary = self._summary(features)
@@ -250,6 +252,7 @@ class Compression:
                 mean = self._finer(mean, summary, rough)
                 continue
             design, certificate = self._solve(summary)
+            designed = True
             gap = certificate.compression
             share = self._residual(summary) / max(design.noise.trace, np.finfo(float).tiny)
             if gap <= self.accuracy or full or share < self.accuracy / 8 or turn == PASSES - 1:
