@@ -31,8 +31,17 @@ MOST_ROUGH = 3
 LINE_PLACES = 1001
 
 #: About how long it takes a core to solve for a number, evaluate a kernel, add a product to a block, fold an entry of
-#: it, map one to a coefficient, and look at a coefficient, in nanoseconds: by these a grid is chosen.
-SOLVED_NS, KERNEL_NS, PRODUCT_NS, FOLDED_NS, MAPPED_NS, COEFFICIENT_NS = 0.033, 10.0, 0.07, 7.0, 0.4, 40.0
+#: it, map one to a coefficient, look at a coefficient, and for what else a patch needs, in nanoseconds: by these a grid
+#: is chosen.
+SOLVED_NS, KERNEL_NS, PRODUCT_NS, FOLDED_NS, MAPPED_NS, COEFFICIENT_NS, PATCH_NS = (
+    0.033,
+    10.0,
+    0.07,
+    7.0,
+    0.4,
+    40.0,
+    1e4,
+)
 
 #: A region in more moving columns than this is not tried: a single patch would need too many nodes.
 MOST_COLUMNS = 6
@@ -181,7 +190,7 @@ def _work(degrees: Index, counts: Index, rows: int) -> Array:
     mapped = np.sum(np.cumprod(coefficients, axis=-1) * later, axis=-1)
     nodes = np.prod(degrees * counts + 1.0, axis=-1) * solve_work(rows)
     blocks = (PRODUCT_NS * rows + FOLDED_NS) * np.prod(degrees + 1.0, axis=-1) ** 2
-    each = blocks + MAPPED_NS * mapped + COEFFICIENT_NS * np.prod(coefficients, axis=-1)
+    each = PATCH_NS + blocks + MAPPED_NS * mapped + COEFFICIENT_NS * np.prod(coefficients, axis=-1)
     return np.asarray(nodes + np.prod(counts * 1.0, axis=-1) * each)
 
 

@@ -37,6 +37,9 @@ LEAST_PART = 1.0 / 16.0
 #: How many numbers of L⁻¹K, of blocks of covariances or of coefficients are made at a time: 160 megabytes.
 NUMBERS_AT_ONCE = 20_000_000
 
+#: Prior covariances of about this many nodes are made at once.
+TOGETHER = 128
+
 #: A patch has at most this many nodes, and a region at most this many boxes to begin with.
 MOST_NODES, MOST_BOXES = 4096, 200_000
 
@@ -510,7 +513,16 @@ class Prover:
         differ = np.ptp(boxes.upper - boxes.lower, axis=0) > MISPLACED * UNIT * reach
         stationary = not np.any(differ) and self.interpolation.is_stationary(boxes, grid.columns)
         nodes = inside_boxes(boxes[:1] if stationary else boxes, grid.columns, shares)
-        return np.stack([self.knowledge.unknown.covariance(own) for own in nodes])
+        count, each = nodes.shape[:2]
+        found = np.empty((count, each, each))
+        # a few patches at once: what is not needed between them costs less than asking for each
+        step = max(1, TOGETHER // each)
+        for start in range(0, count, step):
+            own = nodes[start : start + step]
+            block = self.knowledge.unknown.covariance(own.reshape(-1, own.shape[-1]))
+            block = block.reshape(len(own), each, len(own), each)
+            found[start : start + step] = block[np.arange(len(own)), :, np.arange(len(own)), :]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
