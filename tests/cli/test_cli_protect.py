@@ -13,6 +13,7 @@ import pytest
 import sfumato as sf
 from command_line import answer, done, refused, run
 from sfumato.data.inputs import Outputs
+from sfumato.proof import region
 
 Run = Callable[..., Any]
 DERIVATIVE = ["--output", "r", "--output", "v", "--relation", "v = d(r)/d(t)"]
@@ -45,8 +46,11 @@ def out(data: Path) -> Path:
     return data.parent / "orbit.sfumato"
 
 
-def test_what_is_not_proved_is_not_written_where_a_proof_is_asked_for(protect: Run, out: Path) -> None:
-    # a kernel this rough is out of reach over two columns
+def test_what_is_not_proved_is_not_written_where_a_proof_is_asked_for(
+    protect: Run, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a kernel this rough is out of reach over two columns, and is given up soon
+    monkeypatch.setattr(region, "LEAST_WORK", 1e8)
     searched = ["--output", "r", "--inputs", "w", "--region", "t <= 1 and w <= 3", "--kernel", "matern12"]
     searched += ["--lengthscale", "0.01"]
     refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ BOX = sf.Box(1.0, 2.0)
 SQUARE = sf.Box([1.0, 1.0], [2.0, 2.0])
 PRIOR = sf.Prior(rbf(0.5), noise=0.01)
 #: Proofs over a square take very long under it.
-ROUGH = sf.Prior(matern([1.0, 1.0], nu=0.5), noise=0.01)
+ROUGH = sf.Prior(matern([0.1, 0.1], nu=0.5), noise=0.01)
 
 
 class Unknown(RBFKernel):
@@ -67,7 +68,7 @@ def test_what_is_searched_says_so_and_is_refused_where_a_proof_is_asked_for(name
         certificate = quietly(*given, **how).certificate
     assert (certificate.holds, certificate.evidence) == (True, "searched")
     assert certificate.proved_share < 1.0
-    assert dict(certificate.rows())["evidence"].startswith("searched: none of the region is proved")
+    assert re.match("searched: .* of the region is proved", dict(certificate.rows())["evidence"])
     assert certificate.verdict == "publish with care"
     assert "searched, not all of it is proved" in certificate.verdict_in_words
     message = f'nothing was designed: evidence is "proved".*{why}.*evidence="best"'
@@ -82,7 +83,7 @@ def test_a_proof_that_would_take_long_is_made_where_it_is_asked_for(
     plain = quietly(prior, T, BOX, alpha=0.3, evidence="proved")
     assert plain.certificate.evidence == "proved"
     # as much as a proof may take becomes as little as makes it give up
-    monkeypatch.setattr(region, "MOST_SOLVES", 0)
+    monkeypatch.setattr(region, "MOST_SOLVES", {"rows": 0, "sums": 0})
     monkeypatch.setattr(region, "LEAST_WORK", 1.0)
     monkeypatch.setattr(region, "INSISTENCE", 1e10)
     with pytest.warns(sf.errors.FindingWarning, match=r"would have taken too long.*takes longer over it"):
@@ -108,7 +109,7 @@ def test_the_estimator_passes_it_on() -> None:
     model = sf.PrivateGPRegressor(region="1 <= x <= 2", alpha=0.3, noise=0.01, lengthscale=0.5, evidence="proved")
     assert model.fit(T[:, None], np.sin(T)).certificate_.evidence == "proved"
     rough = sf.PrivateGPRegressor(
-        region="1 <= x0 <= 2 and 1 <= x1 <= 2", alpha=0.3, noise=0.01, lengthscale=1.0, kernel="matern12"
+        region="1 <= x0 <= 2 and 1 <= x1 <= 2", alpha=0.3, noise=0.01, lengthscale=0.1, kernel="matern12"
     )
     with pytest.raises(sf.GuaranteeError, match='evidence is "proved"'):
         rough.set_params(evidence="proved").fit(X, np.sin(X[:, 0]))

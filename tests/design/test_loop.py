@@ -40,7 +40,7 @@ def designed(cover, **options):
     """The design of the loop, which its certificate proves."""
     back_end = problem(**options).back_end
     design, certificate = certified_design(
-        back_end, cover, lambda one, needed: examine(one, None, needed), lambda text: None
+        back_end, cover, lambda one, needed, quick: examine(one, None, needed), lambda text: None
     )
     assert certificate.holds
     assert certificate.evidence == "proved"

@@ -258,7 +258,7 @@ class Compression:
             if gap <= self.accuracy or full or share < self.accuracy / 8 or turn == PASSES - 1:
                 break
             mean = self._finer(mean, summary, share)
-        insist = partial(examine_sums, design, summary, None, Effort(True, self.step.update))
+        insist = partial(examine_sums, design, summary, None, Effort(True, done=self.step.update))
         certificate = as_asked(self.asked.evidence, certificate, insist, self.step.stage)
         if gap > self.accuracy and certificate.holds:
             self._warn(gap, summary, centres, design)
@@ -320,7 +320,7 @@ class Compression:
             return certified_design(
                 back_end,
                 self.cover,
-                lambda design, needed: examine_sums(design, summary, needed, effort),
+                lambda design, needed, quick: examine_sums(design, summary, needed, replace(effort, quick=quick)),
                 self.step.stage,
                 self._margins,
                 self.asked.evidence == "proved",

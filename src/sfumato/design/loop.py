@@ -66,8 +66,9 @@ ROWS_COMPARED, WORTH_COMPARING = 500, 2e-4
 #: How often finitely many inputs are designed for with larger margins.
 MOST_ATTEMPTS = 8
 
-#: What the certificate finds out about a design; the pieces are those parts of the region that need noise.
-Examine: TypeAlias = Callable[[Design, Sequence[Pieces] | None], Examination]
+#: What the certificate finds out about a design; the pieces are those parts of the region that need noise. It may be
+#: asked for a quick answer, where a proof was tried and took too long.
+Examine: TypeAlias = Callable[[Design, Sequence[Pieces] | None, bool], Examination]
 
 
 class NoCover(InputError):  # noqa: N818
@@ -145,6 +146,7 @@ class _Loop:
         self.solver = Solver(back_end)
         self.problem = back_end.problem
         self._examine = examine
+        self.quick = False
         self.needed: Sequence[Pieces] | None = None
 
     def run(self) -> Attempt:
@@ -164,7 +166,7 @@ class _Loop:
     def _attempt(self, cover: Cover, sensitive: Array, solution: Solution, tightening: float) -> Attempt:
         design = self.back_end.published(cover, sensitive, solution)
         self.say(f"proving the promise, {len(sensitive)} sensitive inputs")
-        return Attempt(design, self._examine(design, self.needed), cover, sensitive, solution, tightening)
+        return Attempt(design, self._examine(design, self.needed, self.quick), cover, sensitive, solution, tightening)
 
     # ---------------------------------------------------------------- finitely many inputs
 
@@ -241,7 +243,7 @@ class _Loop:
         start = self.problem.region.probes(1, self.problem.inputs)[:1]
         place = self.back_end.admissible(start)[:1]
         attempt = self._attempt(self._kind(), place, Solution(no_noise(size)), 1.0)
-        self.needed = attempt.seen.open
+        self.needed, self.quick = attempt.seen.open, attempt.seen.is_searched
         return attempt
 
     def _kind(self) -> Cover:
@@ -401,6 +403,6 @@ def _no_more_than_joint(
     if certificate.holds and solver.objective(joint.noise) >= solver.objective(design.noise):
         return design, certificate
     other = replace(design, noise=joint.noise)
-    found = examine(other, None).certificate()
+    found = examine(other, None, False).certificate()
     proved = found.evidence == "proved" or certificate.evidence == "searched"
     return (other, found) if found.holds and proved else (design, certificate)

@@ -290,7 +290,7 @@ def protect(
                     design, certificate = certified_design(
                         rows,
                         cover,
-                        lambda one, needed: examine(one, plan.device, needed, effort),
+                        lambda one, needed, quick: examine(one, plan.device, needed, replace(effort, quick=quick)),
                         step.stage,
                         insist=evidence == "proved",
                     )

@@ -154,13 +154,15 @@ class Ledger:
                 problem = NextRelease.of(asked, cover, output_name, bool(remeasured), revealed, share)
                 problem.check_budget()
                 effort = Effort(done=step.update)
-                look = functools.partial(problem.examine, effort=effort)
                 design, certificate = certified_design(
-                    problem.in_units(), cover, look, step.stage, insist=evidence == "proved"
+                    problem.in_units(),
+                    cover,
+                    lambda one, needed, quick: problem.examine(one, needed, replace(effort, quick=quick)),
+                    step.stage,
+                    insist=evidence == "proved",
                 )
                 if certificate.holds or not revealed:
-                    effort = replace(effort, insist=True)
-                    insist = functools.partial(problem.examine, design, None, effort)
+                    insist = functools.partial(problem.examine, design, None, replace(effort, insist=True))
                     certificate = as_asked(evidence, certificate, insist, step.stage)
             except NoCover as error:
                 raise BudgetError(

@@ -44,8 +44,9 @@ TOGETHER = 128
 MOST_NODES, MOST_BOXES = 4096, 200_000
 
 #: A proof may take as long as solving with M for as many columns as it has rows, this often; and at least this long, in
-#: nanoseconds of one core. Where nothing but a proof will do, it may take this many times as much.
-MOST_SOLVES, LEAST_WORK, INSISTENCE = {"rows": 180, "sums": 20}, 3e9, 30
+#: nanoseconds of one core. Where nothing but a proof will do, it may take this many times as much;
+#: where one was tried in vain before, this share of it.
+MOST_SOLVES, LEAST_WORK, INSISTENCE, QUICK = {"rows": 180, "sums": 20}, 3e9, 10, 0.05
 
 #: From which work on another grid is worth thinking about, in nanoseconds.
 WORTH_ANOTHER_GRID = 1e7
@@ -58,9 +59,13 @@ Reason: TypeAlias = Literal["short", "floor", "kernel", "columns", "work", "sing
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard a proof is tried: whether it may ``insist``, and take long. ``done`` is told how much is decided."""
+    """How hard a proof is tried: whether it may ``insist``, and take long, or must be ``quick``.
+
+    ``done`` is told how much is decided.
+    """
 
     insist: bool = False
+    quick: bool = False
     done: Callable[[float], None] = lambda share: None
 
 
@@ -237,7 +242,7 @@ class Prover:
         self.interpolation = Interpolation(knowledge.reader.prior, numbered, others)
         most = MOST_SOLVES["sums" if design.noise.compressed else "rows"] * knowledge.size
         self.work_left = max(most * solve_work(knowledge.size), LEAST_WORK)
-        self.work_left *= INSISTENCE if self.effort.insist else 1
+        self.work_left *= INSISTENCE if self.effort.insist else QUICK if self.effort.quick else 1.0
         self.nodes = 0
         self.decided = 0.0
         self.open: list[Pieces] = []

@@ -189,7 +189,7 @@ class Release(WithDesign):
         with show_progress(progress) as step:
             step.stage("checking the promise")
             # what took long to be proved may take long to be proved again
-            effort = Effort(claimed.evidence == "proved", step.update)
+            effort = Effort(claimed.evidence == "proved", done=step.update)
             found = certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)), effort)
         return found.with_findings(
             *_false_claims(claimed, found),
