@@ -298,9 +298,9 @@ class _Loop:
             else:
                 if seen.holds and (holding is None or t > holding.tightening):
                     holding = attempt
-                over, more = max(seen.worst - 1.0, 0.0), self.unit * MORE_THAN_SEEN
-                most = min(most, t * (1.0 - over - more))
-                t *= 1.0 - (FURTHER if proved is None else 1.0) * over - more
+                over, kept = max(seen.worst, 1.0), 1.0 - self.unit * MORE_THAN_SEEN
+                most = min(most, t / over * kept)
+                t *= kept / over ** (FURTHER if proved is None else 1.0)
             if proved is not None and t <= proved.tightening * (1.0 + self.unit * TO_SPARE):
                 return self._worth_it(proved, holding)
             if t < TIGHTEST:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of_dask, stacked_outputs
 from ..errors import GuaranteeWarning, InputError
-from ..linalg import SMALL_MATRICES, thread_share
+from ..linalg import few_threads
 from ..models import JointPrior, Prior
 from ..noise import SecretKey
 from ..progress import progress as show_progress
@@ -286,7 +286,7 @@ def protect(
             else:
                 rows = dense_rows(replace(problem, plan=plan))
                 effort = Effort(done=step.update)
-                with thread_share(SMALL_MATRICES) if plan.device else nullcontext():
+                with few_threads() if plan.device else nullcontext():
                     design, certificate = certified_design(
                         rows,
                         cover,

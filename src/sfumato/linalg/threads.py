@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
@@ -52,13 +52,12 @@ _before = ExitStack()
 
 @contextmanager
 def thread_share(threads: int) -> Iterator[None]:
-    """BLAS, OpenMP and PyTorch use at most ``threads`` threads inside, and as many as before afterwards.
+    """BLAS, OpenMP and PyTorch use ``threads`` threads inside, and as many as before afterwards.
 
     It may be entered by several threads of a process at once, which must then ask for the same number.
     """
     global _inside
     libraries, of_torch = ThreadpoolController(), torch.get_num_threads()
-    threads = min(threads, of_torch)
     # OpenMP counts for each thread
     with libraries.limit(limits=threads, user_api="openmp"):
         with _lock:
@@ -74,3 +73,8 @@ def thread_share(threads: int) -> Iterator[None]:
                 _inside -= 1
                 if _inside == 0:
                     _before.close()
+
+
+def few_threads() -> AbstractContextManager[None]:
+    """No more threads than suit matrices of a few hundred rows, and no more than there were."""
+    return thread_share(min(SMALL_MATRICES, torch.get_num_threads()))
