@@ -360,7 +360,7 @@ def tradeoff(
     >>> prior = sf.Prior(kernel, noise=0.05)
     >>> found = sf.tradeoff(prior, np.linspace(0, 3, 31), sf.Box(1, 2), [0.1, 0.5], ways=["joint"])
     >>> print(found.sentence(0.5))
-    At ±0.7071 inside 1 ≤ x ≤ 2 (α = 0.5), readers lose 4 % of accuracy elsewhere: their error there is 0.29 instead
+    At ±0.7071 inside 1 ≤ x ≤ 2 (α = 0.5), readers lose 4 % of accuracy elsewhere: their error there is 0.28 instead
     of 0.21.
     """
     inputs, bound = checked_problem(prior, X, region)
