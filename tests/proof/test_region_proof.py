@@ -202,6 +202,9 @@ KERNELS = {
     "rbf times periodic": product({"kind": "rbf", "lengthscale": 1.2}, WAVES),
     "rbf plus linear": total(RBF, {"kind": "linear", "variance": [0.5, 1.0]}),
     "rbf times linear in the second": product(FIRST_RBF, SECOND),
+    "matern 5/2 times a square": product(
+        {"kind": "matern", "nu": 2.5, "lengthscale": 0.9}, {"kind": "polynomial", "offset": 0.5, "power": 2}
+    ),
     "rbf plus polynomial": total(RBF, scaled(0.2, {"kind": "polynomial", "offset": 0.5, "power": 2})),
     "mixture": {
         "kind": "spectral_mixture",
@@ -345,8 +348,8 @@ def without_a_patch(self, live, grid):
         yield patches[:-1], blocks[:-1], told
 
 
-def other_signs(degree, count):
-    found = quadratic(degree, count)
+def other_signs(degree, count, raised):
+    found = quadratic(degree, count, raised)
     odd = np.arange(found.maps.shape[1]) % 2 == 1
     return dataclasses.replace(found, maps=np.where(odd[:, None], -found.maps, found.maps))
 
@@ -388,7 +391,7 @@ BROKEN = {
     ),
     "a tolerance is the same everywhere": (
         a_tolerance_that_bends,
-        (Interpolation, "variance_degrees", lambda self, boxes, columns: [0] * len(columns)),
+        (Interpolation, "variance_degrees", lambda self, boxes, columns: (0,) * len(columns)),
     ),
 }
 
@@ -417,6 +420,10 @@ ROUGH = {
     "3/2": {"kind": "matern", "nu": 1.5, "lengthscale": 0.3},
     "5/2": {"kind": "matern", "nu": 2.5, "lengthscale": 0.2},
     "1/2 times waves": product({"kind": "matern", "nu": 0.5, "lengthscale": 0.7}, WAVES),
+    "3/2 times a line": product({"kind": "matern", "nu": 1.5, "lengthscale": 0.4}, {"kind": "linear", "variance": 0.5}),
+    "1/2 times a cubic": product(
+        {"kind": "matern", "nu": 0.5, "lengthscale": 0.6}, {"kind": "polynomial", "offset": 0.5, "power": 3}
+    ),
     "1/2 plus a line": total({"kind": "matern", "nu": 0.5, "lengthscale": 0.4}, {"kind": "linear", "variance": 0.5}),
 }
 

@@ -115,11 +115,14 @@ def pairs(degree: int) -> tuple[Index, Index]:
 
 
 @cache
-def quadratic(degree: int, count: int) -> BernsteinMaps:
-    """For ``Σ c_ij w_i(x) w_j(x)`` over ``pairs``, with the weights w of an interpolation: from c to coefficients."""
+def quadratic(degree: int, count: int, raised: int) -> BernsteinMaps:
+    """For ``Σ c_ij w_i(x) w_j(x)`` over ``pairs``, with the weights w of an interpolation: from c to coefficients.
+
+    They are those of the degree ``raised``, at least 2·degree.
+    """
     product, (first, second) = _bernstein_product(degree), pairs(degree)
     signed, absolute = (
-        np.stack([np.einsum("kij,pi,pj->kp", product, one[first], one[second]) for one in own])
+        _elevation(2 * degree, raised) @ np.einsum("kij,cpi,cpj->ckp", product, own[:, first], own[:, second])
         for own in _weights(degree, count)
     )
     # a pair of different nodes stands for two entries of a matrix
@@ -130,14 +133,20 @@ def quadratic(degree: int, count: int) -> BernsteinMaps:
 @cache
 def values_to_bernstein(degree: int, count: int, raised: int) -> BernsteinMaps:
     """For a polynomial with given values at nodes: to the coefficients of the degree ``raised`` that it has as well."""
-    signed, absolute = _weights(degree, count)
+    signed, absolute = (_elevation(degree, raised) @ own.swapaxes(1, 2) for own in _weights(degree, count))
+    growth = float(np.max(np.sum(absolute, axis=2)))
+    return BernsteinMaps(signed, growth, MAP_ROUNDED * max(degree, 1) * UNIT)
+
+
+@cache
+def _elevation(degree: int, raised: int) -> Array:
+    """Coefficients of a polynomial as one of a higher degree: means, so nothing grows."""
     more = raised - degree
-    elevation = np.zeros((raised + 1, degree + 1))
+    found = np.zeros((raised + 1, degree + 1))
     for k in range(raised + 1):
         for i in range(max(0, k - more), min(degree, k) + 1):
-            elevation[k, i] = math.comb(degree, i) * math.comb(more, k - i) / math.comb(raised, k)
-    growth = float(np.max(np.sum(elevation @ absolute.swapaxes(1, 2), axis=2)))
-    return BernsteinMaps(elevation @ signed.swapaxes(1, 2), growth, MAP_ROUNDED * max(degree, 1) * UNIT)
+            found[k, i] = math.comb(degree, i) * math.comb(more, k - i) / math.comb(raised, k)
+    return found
 
 
 @cache

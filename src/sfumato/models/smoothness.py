@@ -66,6 +66,15 @@ class Part:
         lifted = sum(size * gap**power for power, size in enumerate(self.coefficients) if power)
         return most * (math.sqrt(moved) * self.coefficients[0] + lifted)
 
+    def kernel_derivative(self, order: int) -> float:
+        """A bound for this derivative in y of the covariance of the part at x and at y, different places of the box."""
+        total = 0.0
+        for taken, size in enumerate(self.coefficients[: order + 1]):
+            bound = float(self.kernel[order - taken])
+            if size > 0.0 and bound > 0.0:
+                total += math.perm(order, taken) * self.coefficients[0] * size * bound
+        return total
+
     def times(self, other: Part) -> Part:
         """The product with another part that is independent of it."""
         return Part(
@@ -99,13 +108,8 @@ class AlongColumn:
         return math.sqrt(sum(part.derivative(order) ** 2 for part in self.parts))
 
     def kernel_derivative(self, order: int) -> float:
-        """A bound for this derivative of ``Cov(f(x), f(x + δ))`` in δ, at any δ but 0."""
-        if order > MOST_DERIVATIVES:
-            return math.inf
-        bounds = [float(part.kernel[order]) if part.still else math.inf for part in self.parts]
-        # polynomials of a lower degree have none
-        low = [part.degree is not None and part.degree < order for part in self.parts]
-        return sum(bound for bound, gone in zip(bounds, low, strict=True) if not gone)
+        """A bound for this derivative in y of ``Cov(f(x), f(y))``, at any two different places of the box."""
+        return math.inf if order > MOST_DERIVATIVES else sum(part.kernel_derivative(order) for part in self.parts)
 
     def step(self, gap: float) -> float:
         """A bound for std(f(x) − f(x + δ)), |δ| ≤ ``gap``."""

@@ -97,8 +97,12 @@ class Cells:
 
 def first_cells(blocks: Array, grid: Grid) -> Cells:
     """Bernstein coefficients of ``w(s)ᵀ C w(s)`` for the matrices C of some patches (patches × nodes × nodes)."""
-    maps = [quadratic(axis.degree, own).flat for axis, own in zip(grid.axes, grid.parts, strict=True)]
-    return _as_cells(_mapped(_folded(blocks, grid), maps), grid)
+    return _as_cells(_mapped(_folded(blocks, grid), [maps.flat for maps in _block_maps(grid)]), grid)
+
+
+def _block_maps(grid: Grid) -> list[BernsteinMaps]:
+    each = zip(grid.axes, grid.parts, grid.orders, strict=True)
+    return [quadratic(axis.degree, own, order) for axis, own, order in each]
 
 
 def _folded(blocks: Array, grid: Grid) -> Array:
@@ -117,21 +121,21 @@ def _folded(blocks: Array, grid: Grid) -> Array:
     return values
 
 
-def offset_cells(values: Array, degrees: Sequence[int], grid: Grid) -> Array:
+def offset_cells(values: Array, grid: Grid) -> Array:
     """Coefficients, to be added to those of ``first_cells``, of polynomials with given values (patches × nodes).
 
-    ``degrees`` are theirs, one for each column, and the nodes are those of these degrees.
+    They are of the degrees that variances have, and so are the nodes.
     """
     parts, patches = grid.parts, len(values)
-    if not any(degrees):
+    if not any(grid.variance):
         return np.repeat(values, int(np.prod(parts)), axis=0).reshape(-1, *([1] * len(parts)))
-    values = values.reshape(patches, *(degree + 1 for degree in degrees))
-    return _as_cells(_mapped(values, [maps.flat for maps in _offset_maps(degrees, grid)]), grid).coefficients
+    values = values.reshape(patches, *(degree + 1 for degree in grid.variance))
+    return _as_cells(_mapped(values, [maps.flat for maps in _offset_maps(grid)]), grid).coefficients
 
 
-def _offset_maps(degrees: Sequence[int], grid: Grid) -> list[BernsteinMaps]:
-    each = zip(degrees, grid.axes, grid.parts, strict=True)
-    return [values_to_bernstein(degree, own, 2 * axis.degree) for degree, axis, own in each]
+def _offset_maps(grid: Grid) -> list[BernsteinMaps]:
+    each = zip(grid.variance, grid.parts, grid.orders, strict=True)
+    return [values_to_bernstein(degree, own, order) for degree, own, order in each]
 
 
 def _mapped(values: Array, maps: Sequence[Array]) -> Array:
@@ -141,17 +145,16 @@ def _mapped(values: Array, maps: Sequence[Array]) -> Array:
     return values
 
 
-def round_off(grid: Grid, entries: float, degrees: Sequence[int]) -> float:
+def round_off(grid: Grid, entries: float) -> float:
     """How wrong coefficients, offsets among them, may be anywhere on cells, as a share of the largest variance.
 
     ``entries`` is the round-off of the numbers that they come from.
     """
-    maps = [quadratic(axis.degree, own) for axis, own in zip(grid.axes, grid.parts, strict=True)]
     # sums over the entries of C, column after column; then means of neighbours, at every halving
-    summed = sum((axis.degree + 1) ** 2 for axis in grid.axes) * UNIT
-    halved = MOST_HALVINGS * max(2 * axis.degree for axis in grid.axes) * UNIT
-    total = _amplified(maps, entries + summed + halved)
-    return total + (_amplified(_offset_maps(degrees, grid), entries + summed + halved) if any(degrees) else entries)
+    summed = sum(max(axis.degree + 1, order) ** 2 for axis, order in zip(grid.axes, grid.variance, strict=True)) * UNIT
+    rounding = entries + summed + MOST_HALVINGS * max(grid.orders) * UNIT
+    total = _amplified(_block_maps(grid), rounding)
+    return total + (_amplified(_offset_maps(grid), rounding) if any(grid.variance) else entries)
 
 
 def _amplified(maps: Sequence[BernsteinMaps], rounding: float) -> float:
@@ -162,7 +165,7 @@ def _amplified(maps: Sequence[BernsteinMaps], rounding: float) -> float:
 def _as_cells(values: Array, grid: Grid) -> Cells:
     """Coefficients that are ordered by patch and, for each column, by part and number: as cells."""
     parts, patches = grid.parts, len(values)
-    sizes = [2 * axis.degree + 1 for axis in grid.axes]
+    sizes = [order + 1 for order in grid.orders]
     split = values.reshape(patches, *(size for pair in zip(parts, sizes, strict=True) for size in pair))
     count = len(parts)
     order = [0, *(1 + 2 * i for i in range(count)), *(2 + 2 * i for i in range(count))]

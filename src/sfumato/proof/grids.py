@@ -79,12 +79,14 @@ class Axis:
 class Grid:
     """The nodes of congruent boxes: an axis for each column that varies.
 
-    Where f is a sum of products over these columns, ``deviations`` are bounds for those of the terms. With
-    ``by_rows`` ρ bounds what is explained of f − p, not its deviation.
+    ``variance`` are the degrees of the polynomials that variances are along each of them. Where f is a sum of products
+    over these columns, ``deviations`` are bounds for those of the terms. With ``by_rows`` ρ bounds what is explained of
+    f − p, not its deviation.
     """
 
     columns: Index
     axes: tuple[Axis, ...]
+    variance: tuple[int, ...]
     deviations: Array | None = None
     by_rows: bool = False
 
@@ -132,13 +134,19 @@ class Grid:
         return tuple(_parts(self._degrees).tolist())
 
     @property
+    def orders(self) -> tuple[int, ...]:
+        """The degrees of what is explained of p, and of variances, along each column."""
+        return tuple(max(2 * axis.degree, order) for axis, order in zip(self.axes, self.variance, strict=True))
+
+    @property
     def coefficients(self) -> int:
         """How many Bernstein coefficients the first cells of a patch have."""
-        return int(np.prod(_parts(self._degrees) * (2 * self._degrees + 1)))
+        return math.prod(parts * (order + 1) for parts, order in zip(self.parts, self.orders, strict=True))
 
     def work(self, rows: int) -> float:
         """About how long the patches of a box take, in nanoseconds, where a solve has so many rows."""
-        return float(_work(self._degrees, np.array([axis.count for axis in self.axes]), rows))
+        counts = np.array([axis.count for axis in self.axes])
+        return float(_work(self._degrees, counts, np.array(self.variance), rows))
 
     @property
     def patch_size(self) -> int:
@@ -181,10 +189,10 @@ def _parts(degrees: Index) -> Index:
     return np.where(degrees == 1, 1, np.where(degrees < 5, 2, most))
 
 
-def _work(degrees: Index, counts: Index, rows: int) -> Array:
+def _work(degrees: Index, counts: Index, variance: Index, rows: int) -> Array:
     """About how long patches take, in nanoseconds, for axes of these degrees and counts (last axis: columns)."""
     entries = (degrees + 1.0) * (degrees + 2.0) / 2.0
-    coefficients = _parts(degrees) * (2.0 * degrees + 1.0)
+    coefficients = _parts(degrees) * (np.maximum(2.0 * degrees, variance) + 1.0)
     # column after column, what is not mapped yet is folded
     later = np.cumprod(entries[..., ::-1], axis=-1)[..., ::-1]
     mapped = np.sum(np.cumprod(coefficients, axis=-1) * later, axis=-1)
@@ -233,8 +241,8 @@ class Interpolation:
         None where the kernel is not known. ``rows`` is how many rows a solve has.
         """
         columns = np.flatnonzero(np.any(boxes.upper > boxes.lower, axis=0))
-        degrees = self.variance_degrees(boxes, columns)
-        if columns.size > MOST_COLUMNS or degrees is None:
+        variance = self.variance_degrees(boxes, columns)
+        if columns.size > MOST_COLUMNS or variance is None:
             return None
         deviations = self._product_deviations(boxes, columns)
         tried = DEGREES.get(columns.size, FEW_DEGREES)
@@ -244,30 +252,29 @@ class Interpolation:
                 continue  # lower degrees were tried, with more of the error for each
             amplified = lebesgue(most) if deviations is None else 1.0
             each = closeness / float(np.sum(amplified ** np.arange(columns.size)))
-            lines = [
-                self._axes(boxes, column, each, [one for one in tried if -(-degree // 2) <= one <= most])
-                for column, degree in zip(columns.tolist(), degrees, strict=True)
-            ]
+            degrees = [one for one in tried if one <= most]
+            lines = [self._axes(boxes, column, each, degrees) for column in columns.tolist()]
             choices = list(product(*lines))
             if choices:
                 sizes = np.array([[(axis.degree, axis.count) for axis in axes] for axes in choices])
-                works = _work(sizes[..., 0], sizes[..., 1], rows)
-                grid = Grid(columns, choices[int(np.argmin(works))], deviations)
+                works = _work(sizes[..., 0], sizes[..., 1], np.array(variance), rows)
+                grid = Grid(columns, choices[int(np.argmin(works))], variance, deviations)
                 if best is None or float(np.min(works)) < best.work(rows):
                     best = grid
         return best
 
     def grid_between_rows(
-        self, boxes: Boxes, closeness: float, rows: int, explained: Callable[[float], float]
+        self, boxes: Boxes, closeness: float, rows: Array, explained: Callable[[float], float]
     ) -> Grid | None:
         """A grid for intervals of the only column that hold no row inside: covariances with rows are smooth there.
 
         This is so whatever f itself is. ``explained`` is how much of something is explained, by its covariance with
         each row. None where covariances are not known to be smooth.
         """
+        together = Boxes(np.vstack([boxes.lower, rows]), np.vstack([boxes.upper, rows]))
         columns = np.zeros(1, dtype=np.intp)
-        along, degrees = self.along(boxes, 0), self.variance_degrees(boxes, columns)
-        if along is None or degrees is None:
+        along, variance = self.along(together, 0), self.variance_degrees(boxes, columns)
+        if along is None or variance is None:
             return None
         length = float(np.max(boxes.upper - boxes.lower))
         misplaced = along.step(MISPLACED * UNIT * float(np.max(np.abs(np.stack([boxes.lower, boxes.upper])))))
@@ -276,12 +283,13 @@ class Interpolation:
             bound = along.kernel_derivative(degree + 1)
             whole = explained(smooth_error(degree, length / 2.0, bound)) if np.isfinite(bound) else np.inf
             count = np.ceil((whole / closeness) ** (1.0 / (degree + 1)))
-            if 2 * degree < degrees[0] or degree * count > MOST_ON_A_LINE:
+            if degree * count > MOST_ON_A_LINE:
                 continue
             count = max(1, int(count))
             error = explained(smooth_error(degree, length / 2.0 / count, bound))
-            grid = Grid(columns, (Axis(degree, count, error, misplaced=misplaced),), by_rows=True)
-            if best is None or grid.work(rows) < best.work(rows):
+            axis = Axis(degree, count, error, misplaced=misplaced)
+            grid = Grid(columns, (axis,), variance, by_rows=True)
+            if best is None or grid.work(len(rows)) < best.work(len(rows)):
                 best = grid
         return best
 
@@ -311,11 +319,11 @@ class Interpolation:
             self._known[key] = along_column(self.kernels[kernel], column, output, lower, upper)
         return self._known[key]
 
-    def variance_degrees(self, boxes: Boxes, columns: Index) -> list[int] | None:
+    def variance_degrees(self, boxes: Boxes, columns: Index) -> tuple[int, ...] | None:
         """The degrees of the polynomials that variances are along each of ``columns``; None where not known."""
         found = [[self.along(boxes, int(c), kernel) for kernel in range(len(self.kernels))] for c in columns]
         known = [[one.variance_degree for one in each if one is not None] for each in found]
-        return [max(each) for each in known] if all(len(each) == len(self.kernels) for each in known) else None
+        return tuple(max(each) for each in known) if all(len(one) == len(self.kernels) for one in known) else None
 
     def is_stationary(self, boxes: Boxes, columns: Index) -> bool:
         """Whether covariances inside a box depend on differences in these columns only, and are those of any box."""
@@ -326,7 +334,7 @@ class Interpolation:
         """Whether there may be an interpolation of this degree along ``column``."""
         along = self.along(boxes, column)
         assert along is not None
-        rough = degree <= MOST_ROUGH and along.is_stationary_but_for(degree)
+        rough = degree == 1 or (degree <= MOST_ROUGH and along.is_stationary_but_for(degree))
         return rough or bool(np.isfinite(along.derivative(degree + 1)))
 
     def _axes(self, boxes: Boxes, column: int, error: float, degrees: Sequence[int]) -> list[Axis]:
@@ -349,7 +357,7 @@ class Interpolation:
     ) -> Axis | None:
         """Where f has few derivatives the error is looked up: along a line it is a function of one number."""
         if not along.is_stationary_but_for(degree):
-            return None
+            return _chord_axis(along, length, error) if degree == 1 else None
         rate = 0.5 + sum(bool(np.isfinite(along.derivative(order))) for order in (1, 2))
         count, known = 1, self._rates.get((column, degree))
         while degree * count <= MOST_ON_A_LINE:
@@ -403,6 +411,19 @@ def _line(degree: int) -> tuple[Array, Array]:
     """The places from the middle of a line to its end where errors are looked up, and the weights of nodes there."""
     places = np.linspace(0.0, 1.0, LINE_PLACES)
     return places, interpolation_weights(degree, places)
+
+
+def _chord_axis(along: AlongColumn, length: float, error: float) -> Axis | None:
+    """Chords of a rough f that is not the same everywhere: they are as far away as f, or its slope, may move."""
+
+    def found(count: int) -> float:
+        gap = length / count
+        return min(gap / 4.0 * along.step_of_slope(gap), along.step(gap))
+
+    count = 1
+    while count <= MOST_ON_A_LINE and found(count) > error:
+        count = int(np.ceil(1.1 * count))
+    return Axis(1, count, found(count)) if count <= MOST_ON_A_LINE else None
 
 
 def _smooth_axis(along: AlongColumn, degree: int, length: float, error: float) -> Axis | None:

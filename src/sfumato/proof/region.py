@@ -331,7 +331,8 @@ class Prover:
         # here p must be close to f in what is explained alone, also where little is to be left
         variance = float(np.max(self.knowledge.unknown.variance(boxes.lower)))
         wanted = closeness * scale * min(1.0, scale / np.sqrt(variance))
-        return self.interpolation.grid_between_rows(boxes, wanted, self.knowledge.size, self.knowledge.most_told)
+        rows = self.design.inputs.values
+        return self.interpolation.grid_between_rows(boxes, wanted, rows, self.knowledge.most_told)
 
     def _fewer(self, tasks: list[_Task], whole: Pieces, closeness: float) -> list[_Task]:
         """The same, with whole boxes where these take less work than what is left of them."""
@@ -475,9 +476,7 @@ class Prover:
     def _gap(self, boxes: Boxes, grid: Grid, blocks: Array, told: Told) -> _Gap:
         """The polynomial that must be large enough on each patch."""
         unknown, tolerance = self.knowledge.unknown, self.design.tolerance
-        degrees = self.interpolation.variance_degrees(boxes, grid.columns)
-        assert degrees is not None
-        points = inside_boxes(boxes, grid.columns, nodes_of(degrees))
+        points = inside_boxes(boxes, grid.columns, nodes_of(grid.variance))
         flat = points.reshape(-1, points.shape[-1])
         budget = tolerance.budget(unknown, flat).reshape(points.shape[:2])
         rest = unknown.variance(flat).reshape(points.shape[:2]) - budget
@@ -488,11 +487,11 @@ class Prover:
             prior = self._prior_blocks(boxes, grid)
             values = values + prior if by_rest else values - prior
         cells = first_cells(values, grid)
-        asked = offset_cells(rest if by_rest else budget, degrees, grid)
+        asked = offset_cells(rest if by_rest else budget, grid)
         aim = np.sqrt(np.maximum(asked.reshape(len(boxes), -1).max(axis=1), 0.0))
-        size = float(np.max(budget + rest)) * float(np.prod([lebesgue(degree) for degree in degrees]))
+        size = float(np.max(budget + rest)) * float(np.prod([lebesgue(order) for order in grid.variance]))
         error, wrong = grid.error + grid.misplaced, grid.amplification * (told.slack + 2.0 * grid.misplaced)
-        rounding = round_off(grid, told.rounding + KERNEL_VALUES * UNIT, degrees) * size
+        rounding = round_off(grid, told.rounding + KERNEL_VALUES * UNIT) * size
         if by_rest:
             # the explained variance of p is at most its variance
             lost = 2.0 * wrong * (np.sqrt(size) + error) + wrong**2
