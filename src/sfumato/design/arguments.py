@@ -11,7 +11,7 @@ import torch
 from gpytorch.kernels import CosineKernel
 
 from ..arrays import Array, frozen
-from ..data import Inputs, MemoryInputs, Outputs, as_inputs, in_row_order, stacked_inputs
+from ..data import Inputs, MemoryInputs, Outputs, StoredInputs, as_inputs, in_row_order, stacked_inputs
 from ..errors import InputError
 from ..models import JointPrior, Prior
 from ..promise import (
@@ -20,6 +20,9 @@ from ..promise import (
     Guarantee,
     MatrixTolerance,
     OutputTolerance,
+    Protects,
+    Reader,
+    RecordTolerance,
     Structure,
     Tolerance,
 )
@@ -163,10 +166,12 @@ def asked_problem(
     released: Any = None,
     guarantee: Guarantee = "joint",
     structure: Structure = "full",
+    protects: Protects = "both",
     priors: Any = (),
     weights: Any = None,
 ) -> Problem:
     """The problem that ``protect`` is to solve, with everything checked."""
+    check_choice("protects", protects, get_args(Protects))
     check_choice("guarantee", guarantee, get_args(Guarantee))
     check_choice("structure", structure, get_args(Structure))
     if isinstance(prior, JointPrior):
@@ -198,7 +203,9 @@ def asked_problem(
     for one in (prior, *others):
         check_prior(one, inputs)
     cost = _checked_weights(in_row_order(weights, inputs.index, "weights"), len(inputs))
-    problem = Problem(prior, inputs, bound, chosen, cost, guarantee, structure, others)
+    if protects == "records":
+        chosen = _record_tolerance(chosen)
+    problem = Problem(prior, inputs, bound, chosen, cost, guarantee, structure, others, protects=protects)
     if isinstance(bound, Everywhere) and not problem.joint:
         raise InputError(
             'guarantee is "pointwise" and region is sf.Everywhere(), where nobody can look at every input; use '
@@ -240,8 +247,43 @@ def _others(prior: Prior | JointPrior, priors: Any) -> tuple[Any, ...]:
     return tuple(one for one in others if one is not prior)
 
 
+def _record_tolerance(tolerance: Tolerance) -> RecordTolerance:
+    if not isinstance(tolerance, (FractionTolerance, FloorTolerance, OutputTolerance)):
+        raise InputError(
+            f'protects is "records", but tolerance is a {type(tolerance).__name__}, which is about the function; give '
+            'alpha or floor, or protects="both".'
+        )
+    return RecordTolerance(tolerance)
+
+
+def _check_records(problem: Problem) -> None:
+    """Refuse a promise about records where there are none, or none with a part of its own."""
+    if problem.protects == "function" or isinstance(problem.inputs, StoredInputs):
+        return
+    inside = problem.region.contains(problem.inputs.values)
+    if problem.protects == "records" and not np.any(inside):
+        place = problem.region.in_words(problem.inputs.names)
+        raise InputError(
+            f'protects is "records", but no row of the data has {place}; give a region with rows in it, or '
+            'protects="function".'
+        )
+    if problem.protects == "records" and not len(problem.records):
+        raise InputError(
+            'protects is "records", but the prior says that records have nothing of their own (noise is 0), so that '
+            "nothing would be promised; give the prior the variance of what is each record's own (noise), or "
+            'protects="function".'
+        )
+    for prior in problem.priors:
+        values = Reader(prior).values(problem.inputs, problem.records)
+        if len(problem.records):
+            problem.tolerance.check(values, values.places(problem.inputs.values[:0]), problem.inputs)
+
+
 def _check_tolerance(problem: Problem) -> None:
     region, tolerance, inputs = problem.region, problem.tolerance, problem.inputs
+    _check_records(problem)
+    if problem.protects == "records":
+        return
     for prior in problem.priors:
         if isinstance(region, Everywhere) and isinstance(tolerance, FloorTolerance):
             variance = prior.variance(inputs)

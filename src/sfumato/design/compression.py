@@ -84,7 +84,7 @@ class VirtualExposure:
     def features(self) -> Features:
         return self.virtual.summary.features[self.number]
 
-    def root(self, sensitive: Array) -> Array:
+    def root(self, sensitive: Array, with_records: bool = True) -> Array:
         values = self.features.at(sensitive)
         cross = self.virtual.cross(self.number, values)
         if self.joint:
@@ -399,6 +399,8 @@ def _with_one_noise(prior: Prior) -> Prior:
 def check_compressible(problem: Problem) -> None:
     """Raise where the compressed method cannot do what is asked."""
     remedy = 'use method="auto", "subspace" or "eigh"'
+    if problem.protects != "function":
+        raise InputError(f'protects is "{problem.protects}", but method is "compressed"; {remedy}.')
     if problem.inputs.outputs.numbered:
         raise InputError(f'method is "compressed", which is for one output; with a JointPrior {remedy}.')
     if problem.structure == "diagonal":

@@ -117,7 +117,16 @@ def certified_design(
     A proof may cost some noise; with ``insist``, any.
     """
     margins = margins or Margins()
-    attempt = _Loop(back_end, cover, examine, say, margins, insist).run()
+    try:
+        attempt = _Loop(back_end, cover, examine, say, margins, insist).run()
+    except NoCover:
+        jointly = back_end.jointly() if not back_end.problem.joint else None
+        if jointly is None:
+            raise
+        # the joint promise keeps the pointwise one too, and may be found where cutting planes give up
+        design = _Loop(jointly, cover, examine, say, margins, insist).run().design
+        alone = replace(design, guarantee="pointwise", witness=None)
+        return alone, examine(alone, None, False).certificate()
     certificate = attempt.seen.certificate()
     if back_end.problem.joint:
         return attempt.design, certificate
@@ -131,7 +140,7 @@ def rough_objective(back_end: BackEnd, cover: AskedCover, margins: Margins, say:
         return None
     solver = Solver(back_end)
     candidates = Candidates(solver, 1.0 - KEPT_BACK, 1.0, margins.independent, say)
-    program = solver.program(candidates.stand_ins(cover)[1])
+    program = solver.program(candidates.stand_ins(cover)[1], with_records=False)
     return program.rough_cost(candidates.rough_tightening(program)) if program.is_well_conditioned else None
 
 
@@ -151,6 +160,10 @@ class _Loop:
 
     def run(self) -> Attempt:
         problem = self.problem
+        if problem.protects == "records":
+            self.say(f"noise for {len(problem.records)} records")
+            nothing = problem.inputs.values[:0]
+            return self._widening("rows", nothing, self.solver.program(nothing))
         if isinstance(problem.region, Everywhere):
             self.say("noise for every input")
             return self._widening("everywhere", problem.inputs.values[:0], self.solver.program_everywhere())
@@ -253,7 +266,8 @@ class _Loop:
         """The joint promise: tighten, or add what falls well short, until all is proved and little is to spare."""
         cover, sensitive = candidates.stand_ins(self.cover)
         program, solution = self.solver.program(sensitive), None
-        t = min(loosest, max(candidates.tightening(program), FIRST_TIGHTEST))
+        of_function = self.solver.program(sensitive, with_records=False)
+        t = min(loosest, max(candidates.tightening(of_function), FIRST_TIGHTEST))
         for _ in range(MOST_DESIGNS):
             solution = program.solve(t, solution)
             attempt = self._attempt(cover, sensitive, solution, t)
@@ -359,12 +373,14 @@ class _Loop:
         solution = attempt.solution
         if solution.witness is None or len(self.back_end.given):
             return attempt
-        pull = np.sum([np.einsum("ij,ij->j", part, part) for part in solution.witness], axis=0)
+        count = len(attempt.sensitive)
+        pull = np.sum([np.einsum("ij,ij->j", part, part)[:count] for part in solution.witness], axis=0)
         keep = pull > 1e-12 * max(float(np.max(pull)), np.finfo(float).tiny)
         keep[int(np.argmax(pull))] = True
         if np.all(keep):
             return attempt
-        fewer = Solution(solution.noise, tuple(part[:, keep] for part in solution.witness))
+        kept = np.concatenate([keep, np.ones(solution.witness[0].shape[1] - count, dtype=np.bool_)])
+        fewer = Solution(solution.noise, tuple(part[:, kept] for part in solution.witness))
         return self._attempt(attempt.cover, attempt.sensitive[keep], fewer, attempt.tightening)
 
     def _hopeless(self) -> NoCover:

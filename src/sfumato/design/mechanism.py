@@ -20,7 +20,7 @@ from ..linalg import few_threads
 from ..models import JointPrior, Prior
 from ..noise import SecretKey
 from ..progress import progress as show_progress
-from ..promise import Design, Finding, Guarantee, Structure, Tolerance, WithDesign, warn_of
+from ..promise import Design, Finding, Guarantee, Protects, Structure, Tolerance, WithDesign, warn_of
 from ..proof import Certificate, Effort, examine, look_alike
 from ..regions import Region
 from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
@@ -188,6 +188,7 @@ def protect(
     *,
     floor: Any = None,
     tolerance: Tolerance | None = None,
+    protects: Protects = "both",
     released: Sequence[str] | None = None,
     guarantee: Guarantee = "joint",
     structure: Structure = "full",
@@ -211,6 +212,17 @@ def protect(
     the sensitive inputs as well, so that no weighted average of their values is known better than allowed either;
     ``guarantee="pointwise"`` promises each value by itself, with less noise. With ``priors`` all of that is promised to
     readers who hold any of these priors too.
+
+    ``protects`` says what is sensitive, and ``alpha`` is always the share of it that may be learnt:
+
+    ============ ======================================================================================
+    protects     nobody learns more than that share of
+    ============ ======================================================================================
+    "both"       f in the region and the records of the data there, y_i = f(x_i) + e_i, and their combinations
+    "function"   f in the region: the typical value at given inputs, not any single record
+    "records"    what is each record's own (e_i), by readers who may know the function; a ``floor`` is the
+                 standard deviation of a record that they keep
+    ============ ======================================================================================
 
     ============ ======================================================================================
     cover        the floor is promised
@@ -271,6 +283,7 @@ def protect(
         released=released,
         guarantee=guarantee,
         structure=structure,
+        protects=protects,
         priors=priors,
         weights=weights,
     )

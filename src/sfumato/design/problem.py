@@ -18,13 +18,23 @@ import numpy as np
 import scipy.linalg
 import torch
 
-from ..arrays import UNIT, Array, Mask
+from ..arrays import UNIT, Array, Index, Mask
 from ..data import Inputs
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, squared_norms
 from ..models import Prior
 from ..noise import CorrelatedNoise, IndependentNoise, Noise
 from ..programs import Demand, correlated_noise, diagonal_noise, needed_everywhere, promised_root
-from ..promise import Cover, Design, Guarantee, Reader, SensitiveValues, Structure, Tolerance
+from ..promise import (
+    Cover,
+    Design,
+    Guarantee,
+    Protects,
+    Reader,
+    SensitiveValues,
+    Structure,
+    Tolerance,
+    records_inside,
+)
 from ..proof import objective
 from ..regions import Region
 from .closed_form import ClosedForm, DataCovariance
@@ -65,6 +75,7 @@ class Problem:
     structure: Structure = "full"
     others: tuple[Prior, ...] = ()
     plan: Plan = field(default_factory=Plan)
+    protects: Protects = "function"
 
     @property
     def priors(self) -> tuple[Prior, ...]:
@@ -90,6 +101,13 @@ class Problem:
     def rows_inside(self) -> Array:
         return self.region.promised_at_rows(self.inputs.values)
 
+    @cached_property
+    def records(self) -> Index:
+        """The rows whose records are sensitive."""
+        if self.protects == "function":
+            return np.zeros(0, dtype=np.intp)
+        return records_inside(self.priors, self.region, self.inputs)
+
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
         """The design that has this solution's noise."""
         return Design(
@@ -105,6 +123,7 @@ class Problem:
             self.structure,
             self.others,
             solution.witness,
+            protects=self.protects,
         )
 
 
@@ -133,8 +152,11 @@ class Exposure(DataCovariance, Protocol):
     def largest(self) -> float:
         """The largest variance of the data before anything was known."""
 
-    def root(self, sensitive: Array) -> Array:
-        """U with ``U Uᵀ = G = K_XS Δ⁻¹ K_SX`` (joint), or the columns ``k_s/√δ_s`` (each value by itself)."""
+    def root(self, sensitive: Array, with_records: bool = True) -> Array:
+        """U with ``U Uᵀ = G = K_XS Δ⁻¹ K_SX`` (joint), or the columns ``k_s/√δ_s`` (each value by itself).
+
+        The sensitive values are f at the ``sensitive`` inputs and, unless they are left out, the sensitive records.
+        """
 
     def at(self, points: Array) -> tuple[Matrix, Array]:
         """Cov(y, f(points)|past), and how much of the variance of f may be explained at each of ``points``."""
@@ -184,6 +206,7 @@ class RowsExposure:
     tolerance: Tolerance
     joint: bool = True
     device: str | None = None
+    records: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     @property
     def unknown(self) -> SensitiveValues:
@@ -212,12 +235,13 @@ class RowsExposure:
     def _least_noise(self) -> float:
         return float(np.min(self.reader.prior.noise_variance(self.size)))
 
-    def root(self, sensitive: Array) -> Array:
-        sensitive = sensitive[self.tolerance.applies_to(sensitive)]
-        if not len(sensitive):
+    def root(self, sensitive: Array, with_records: bool = True) -> Array:
+        values = self.reader.values(self.inputs, self.records if with_records else self.records[:0])
+        places = values.places(sensitive[self.tolerance.applies_to(sensitive)])
+        if not len(places):
             return np.zeros((self.size, 0))
-        cross = as_array(self.unknown.with_data(self.inputs, sensitive, self.device))
-        return promised_root(cross, self.tolerance, self.unknown, sensitive, self.joint)
+        cross = as_array(values.with_data(self.inputs, places, self.device))
+        return promised_root(cross, self.tolerance, values, places, self.joint)
 
     def at(self, points: Array) -> tuple[Matrix, Array]:
         budget = self.tolerance.budget(self.unknown, points)
@@ -250,7 +274,7 @@ class DenseRows:
     def exposures(self) -> tuple[Exposure, ...]:
         asked = self.problem
         return tuple(
-            RowsExposure(Reader(prior), asked.inputs, asked.tolerance, asked.joint, asked.plan.device)
+            RowsExposure(Reader(prior), asked.inputs, asked.tolerance, asked.joint, asked.plan.device, asked.records)
             for prior in asked.priors
         )
 
@@ -338,15 +362,15 @@ class Solver:
         """Solves the joint program for the first reader; it remembers what a search may need again."""
         return ClosedForm(self.exposures[0], self.problem.weights, self.problem.plan)
 
-    def program(self, sensitive: Array) -> Program:
-        """The program that keeps the promise at ``sensitive``."""
-        return Program(self, tuple(exposure.root(sensitive) for exposure in self.exposures))
+    def program(self, sensitive: Array, with_records: bool = True) -> Program:
+        """The program that keeps the promise at ``sensitive``, and that about records unless they are left out."""
+        return Program(self, tuple(exposure.root(sensitive, with_records) for exposure in self.exposures))
 
     def program_everywhere(self) -> Program:
         """The program that keeps the promise at every input there is."""
         problem, roots = self.problem, []
         for prior in problem.priors:
-            needed = needed_everywhere(prior, problem.tolerance, problem.inputs)
+            needed = needed_everywhere(prior, problem.tolerance, problem.inputs, problem.records)
             if problem.plan.device is None:
                 values, vectors = scipy.linalg.eigh(needed)
             else:

@@ -214,7 +214,8 @@ class Candidates:
         smallest, largest = len(pivots.prefix(COARSEST**2)), len(pivots.order)
         sizes = np.unique(np.round(np.geomspace(smallest, largest, SIZES)).astype(int))
         covers = {int(size): self._independent(points[pivots.order[:size]]) for size in sizes}
-        programs = {size: self.solver.program(cover) for size, cover in covers.items()}
+        # records ask for the same, whatever the cover
+        programs = {size: self.solver.program(cover, with_records=False) for size, cover in covers.items()}
         few = len(self.problem.inputs) <= FEW_ROWS
         if not next(iter(programs.values())).is_well_conditioned or (few and self.problem.structure == "diagonal"):
             if not few:
@@ -257,7 +258,7 @@ class Candidates:
         """Rows and inputs that together leave none short, by a rough noise that needs no n × n eigenproblem."""
         sensitive = self._independent(self.first_few(EPSILON, GREEDY_LIMIT))
         for _ in range(MOST_ADDITIONS):
-            program = self.solver.program(sensitive)
+            program = self.solver.program(sensitive, with_records=False)
             if not program.is_well_conditioned:
                 break
             learnt = program.roughly_learnt(self.limit, self.probes)

@@ -140,7 +140,7 @@ class Ledger:
         check_choice("cover", cover, get_args(AskedCover))
         check_choice("evidence", evidence, get_args(AskedEvidence))
         _check_arguments(share, how)
-        asked = asked_problem(prior, X, region, alpha, **how)
+        asked = asked_problem(prior, X, region, alpha, **({"protects": "function"} | how))
         plan = exact_plan(asked.size)
         check_memory(plan)
         asked = replace(asked, plan=plan)

@@ -35,7 +35,7 @@ from ..release import (
 )
 from .chained_file import ROOT, Chain, ChainedFile, is_hash
 
-KIND, VERSION = "release", 2
+KIND, VERSION = "release", 3
 _LONGEST_TIME = 100
 _KEYS = ["arrays", "design", "kind", "name", "outputs_digest", "version", "when"]
 #: All arrays of a record take at most this many bytes (4 GiB).
@@ -145,7 +145,7 @@ def _read(record: Any) -> Design:
         check.wrong("the kind of the record", record["kind"], repr(KIND))
     record = _as_now(record)
     if record["version"] != VERSION:
-        raise FormatError(f"it has version {record['version']!r:.40}, but this sfumato reads versions 1 and {VERSION}.")
+        raise FormatError(f"it has version {record['version']!r:.40}, but this sfumato reads versions 1 to {VERSION}.")
     check.text(record["name"], "its name", LONGEST_NAME, 1)
     check.text(record["when"], "its when", _LONGEST_TIME, 1)
     if not is_hash(record["outputs_digest"]):
@@ -164,13 +164,18 @@ def _read(record: Any) -> Design:
 
 
 def _as_now(record: dict[str, Any]) -> dict[str, Any]:
-    """A record of version 1, which did not say that the joint promise is made for the inputs that it lists, as one of
-    this version."""
-    design, arrays = record["design"], record["arrays"]
-    if record["version"] != 1 or not isinstance(design, dict) or not isinstance(arrays, dict):
+    """A record of an older version as one of this version.
+
+    Version 1 did not say that the joint promise is made for the inputs that it lists. Up to version 2 promises were
+    about f, and to outsiders.
+    """
+    design, arrays, version = record["design"], record["arrays"], record["version"]
+    if version not in (1, 2) or not isinstance(design, dict) or not isinstance(arrays, dict):
         return record
-    promised = _shape(arrays["sensitive"])[0] if "sensitive" in arrays else 0
-    return record | {"version": VERSION, "design": design | {"promised": promised}}
+    if version == 1:
+        design = design | {"promised": _shape(arrays["sensitive"])[0] if "sensitive" in arrays else 0}
+    unsaid: dict[str, Any] = {"protects": "function", "insiders": None, "designed_for": []}
+    return record | {"version": VERSION, "design": design | unsaid}
 
 
 def encode_array(array: Array) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from gpytorch.kernels import Kernel
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..data import Inputs, as_inputs
 from ..errors import InputError
 from ..models import (
@@ -140,10 +140,18 @@ def _where(columns: Sequence[int], names: Sequence[str]) -> str:
     return f"on the column{plural} {', '.join(names[c] for c in columns)}"
 
 
-def needed_everywhere(prior: Prior, tolerance: Tolerance, inputs: Inputs) -> Array:
-    """G(ℝᵈ), with the error of a numerical one added: where M is at least this, the promise holds at every input."""
+def needed_everywhere(prior: Prior, tolerance: Tolerance, inputs: Inputs, records: Index) -> Array:
+    """G(ℝᵈ), with the error of a numerical one added: where M is at least this, the promise holds at every input.
+
+    Of sensitive ``records`` the same share may be learnt as of f: who knows f everywhere knows what is their own.
+    """
+    kernel = prior.covariance(inputs)
+    shares = tolerance.budget(prior, inputs.values) / np.diag(kernel)
     if isinstance(tolerance, KernelTolerance):
         gram = uniform_gram(prior.kernel, tolerance.kernel, inputs)
-        return np.asarray(gram.matrix + gram.error * np.eye(len(inputs)))
-    kernel = prior.covariance(inputs)
-    return kernel / float(np.min(tolerance.budget(prior, inputs.values) / np.diag(kernel)))
+        needed = gram.matrix + gram.error * np.eye(len(inputs))
+    else:
+        shares = np.full(len(inputs), np.min(shares))
+        needed = kernel / shares[0]
+    needed[records, records] += prior.noise_variance(len(inputs))[records] / np.minimum(shares[records], 1.0)
+    return np.asarray(needed)

@@ -13,7 +13,7 @@ from .composition import (
     interpretations,
     same_measurement,
 )
-from .design import Cover, Design, Guarantee, Structure, WithDesign, rows_in_reach
+from .design import Binding, Cover, Design, Guarantee, Protects, Structure, WithDesign, records_inside, rows_in_reach
 from .findings import (
     ALARMING,
     SEVERITIES,
@@ -26,13 +26,15 @@ from .findings import (
     warn_of,
     worse_than_found,
 )
-from .readers import Past, Reader, SensitiveValues
+from .insiders import Insiders, as_insiders
+from .readers import FunctionAndRecords, Past, Reader, RowsHeld, SensitiveValues
 from .tolerance import (
     FloorTolerance,
     FractionTolerance,
     KernelTolerance,
     MatrixTolerance,
     OutputTolerance,
+    RecordTolerance,
     TabulatedFloor,
     Tolerance,
     Uncertain,

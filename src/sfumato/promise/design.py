@@ -7,22 +7,28 @@ Certificates are computed from it alone, and a release is a design with outputs.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Index, Mask
 from ..data import Inputs, among
 from ..models import Prior
 from ..noise import Noise
 from ..regions import Region
+from .insiders import Insiders
 from .tolerance import Tolerance
 
 Cover = Literal["rows", "points", "greedy", "exchange", "everywhere"]
 Guarantee = Literal["joint", "pointwise"]
 Structure = Literal["full", "diagonal"]
+Protects = Literal["both", "function", "records"]
+
+#: V below this share of the variance of f is nothing that could be kept apart from f in float64.
+LEAST_OWN = 1e-9
 
 #: Of more places than this, rows in the region aside, evenly spaced ones are taken.
 MOST_ROWS_IN_REACH = 4096
@@ -39,6 +45,28 @@ def rows_in_reach(region: Region, inputs: Inputs) -> Array:
     return places
 
 
+def records_inside(priors: Sequence[Prior], region: Region, inputs: Inputs) -> Index:
+    """The rows in the region whose record is more than f there: those with V > 0, for readers with any of ``priors``.
+
+    Where V is below ``LEAST_OWN`` of the variance of f a record counts as f there, which is promised too.
+    """
+    inside = region.contains(inputs.values)
+    for prior in priors:
+        inside = inside & (prior.noise_variance(len(inputs)) > LEAST_OWN * prior.variance(inputs))
+    return np.flatnonzero(inside)
+
+
+class Binding(NamedTuple):
+    """An insider whom the noise was designed for: with which prior, who holds which group.
+
+    ``value`` is the number of the sensitive value that is promised by itself (−1: all of them jointly).
+    """
+
+    prior: int
+    group: int
+    value: int = -1
+
+
 @dataclass(frozen=True, eq=False)
 class Design:
     """The public side of a mechanism.
@@ -48,6 +76,10 @@ class Design:
     inputs were chosen: with "greedy", "exchange" and "everywhere" the floor is promised at every input
     of the region, with "rows" at the rows of the data inside it, with "points" at the points of the region.
     The promise is made to readers with ``prior``, and to those with any of the ``others`` as well.
+
+    ``protects`` says what is sensitive: "function", f in the region; "records", the rows of the data that lie in it;
+    "both", f and the records, and all combinations of them. The promise is made to ``insiders`` too; those that the
+    noise was ``designed_for`` have a witness, after those of the priors.
 
     ``weights`` is C where the least ``Tr CΣ`` was asked for instead of the least ``Tr Σ``: a diagonal or a matrix.
     ``structure`` says among which noises Σ is the least, all of them or the diagonal ones. ``witness`` proves
@@ -68,6 +100,9 @@ class Design:
     others: tuple[Prior, ...] = ()
     witness: tuple[Array, ...] | None = None
     promised: int | None = None
+    protects: Protects = "function"
+    insiders: Insiders | None = None
+    designed_for: tuple[Binding, ...] = ()
 
     def __post_init__(self) -> None:
         if self.promised is None:
@@ -97,6 +132,18 @@ class Design:
         lower, upper = self.region.bounding_box(self.inputs.dimension)
         free = np.isinf(lower) & np.isinf(upper) & ~self.region.varying_columns(self.inputs.dimension)
         return np.asarray(free, dtype=np.bool_)
+
+    @property
+    def protects_function(self) -> bool:
+        """Whether anything is promised about f itself."""
+        return self.protects != "records"
+
+    @cached_property
+    def records(self) -> Index:
+        """The rows whose records are promised: those in the region that have a part of their own."""
+        if self.protects == "function":
+            return np.zeros(0, dtype=np.intp)
+        return records_inside(self.priors, self.region, self.inputs)
 
     def rows_inside(self) -> Array:
         """The rows of the data that lie in the region."""

@@ -1,8 +1,9 @@
 """Readers: to whom a promise is made, and how they see the data and what is sensitive before a release.
 
-A reader is a prior and a past, what they have seen already. For each reader the programs need ``A = Cov(y|past)`` and
-``U = Cov(y, sensitive|past)``; the certificate needs the same. Matrices are tensors on one device, in float64: where
-they are n × n, they are made where they are used.
+A reader is a prior and a past, what they have seen already: nothing, earlier releases, or rows that they hold (an
+insider). What is sensitive is f at inputs, or records y_i = f(x_i) + e_i. For each reader the programs need
+``A = Cov(y|past)`` and ``U = Cov(y, sensitive|past)``; the certificate needs the same. Matrices are tensors on one
+device, in float64: where they are n × n, they are made where they are used.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..data import Inputs
-from ..linalg import as_tensor
+from ..linalg import as_tensor, solve_lower
 from ..models import Prior, kernel_matrix, require_features
 
 #: A block of rows has about this many entries; evaluating a kernel takes a few times its memory.
@@ -59,6 +61,34 @@ class NothingSeen(Past):
 
 
 @dataclass(frozen=True, eq=False)
+class RowsHeld(Past):
+    """The past of an insider: the records of the ``rows`` of the data, without noise."""
+
+    prior: Prior
+    inputs: Inputs
+    rows: Index
+
+    @property
+    def may_show_rows(self) -> bool:
+        return True
+
+    @cached_property
+    def lower(self) -> Array:
+        """The Cholesky factor of Cov(y_H); ``LinAlgError`` where some held rows determine others."""
+        own = self.prior.covariance(self.inputs.values[self.rows])
+        own[np.diag_indices_from(own)] += self.prior.noise_variance(len(self.inputs))[self.rows]
+        return np.asarray(np.linalg.cholesky(own))
+
+    def about(self, points: Array) -> Array:
+        return solve_lower(self.lower, self.prior.covariance(self.inputs.values[self.rows], points))
+
+    def about_data(self) -> Array:
+        cross = self.prior.covariance(self.inputs.values[self.rows], self.inputs.values)
+        cross[np.arange(len(self.rows)), self.rows] += self.prior.noise_variance(len(self.inputs))[self.rows]
+        return solve_lower(self.lower, cross)
+
+
+@dataclass(frozen=True, eq=False)
 class Reader:
     """Whoever believes ``prior`` and has seen ``past``."""
 
@@ -69,6 +99,10 @@ class Reader:
     def function(self) -> FunctionValues:
         """f, as this reader sees it."""
         return FunctionValues(self)
+
+    def values(self, inputs: Inputs, records: Index) -> FunctionAndRecords:
+        """f at any inputs, and the ``records`` of these rows of the data, as this reader sees them."""
+        return FunctionAndRecords(self, inputs, records)
 
     def data_covariance(self, inputs: Inputs, device: str | None = None) -> torch.Tensor:
         """A = Cov(y|past). One n × n matrix is live, and one block of rows; it is symmetric to the last bit."""
@@ -122,6 +156,14 @@ class SensitiveValues(ABC):
         """The diagonal of ``covariance``."""
 
     @abstractmethod
+    def variance_before(self, S: Array) -> Array:
+        """The same before anything was seen: of this a floor is a share."""
+
+    @abstractmethod
+    def own_variance(self, S: Array) -> Array:
+        """How much of each value's variance is its own (V of a record; nothing of f)."""
+
+    @abstractmethod
     def with_data(self, inputs: Inputs, S: Array, device: str | None = None) -> torch.Tensor:
         """Cov(y, values at S|past), a row for each row of the data and a column for each of ``S``."""
 
@@ -142,11 +184,66 @@ class FunctionValues(SensitiveValues):
         variance = self.reader.prior.variance(S)
         return variance - np.sum(known**2, axis=0) if len(known) else variance
 
+    def variance_before(self, S: Array) -> Array:
+        return self.reader.prior.variance(S)
+
+    def own_variance(self, S: Array) -> Array:
+        return np.zeros(len(S))
+
     def with_data(self, inputs: Inputs, S: Array, device: str | None = None) -> torch.Tensor:
         reader = self.reader
         cross = reader.kernel(reader.tensor(inputs.values, device), reader.tensor(S, device))
         known = reader.past.about_data()
         return cross - as_tensor(known.T @ reader.past.about(S), device) if len(known) else cross
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionAndRecords(SensitiveValues):
+    """f(s) at inputs s, and then the ``records`` y_i of these rows of the data.
+
+    ``places`` says where these values lie: all inputs that are asked about here end with those of the records.
+    """
+
+    reader: Reader
+    inputs: Inputs
+    records: Index
+
+    def places(self, S: Array) -> Array:
+        """``S``, and the inputs of the records."""
+        return np.vstack([S, self.inputs.values[self.records]])
+
+    def covariance(self, S: Array) -> Array:
+        covariance, known = self.reader.prior.covariance(S), self._known(S)
+        covariance[np.diag_indices_from(covariance)] += self.own_variance(S)
+        return covariance - known.T @ known if len(known) else covariance
+
+    def variance(self, S: Array) -> Array:
+        known = self._known(S)
+        variance = self.variance_before(S)
+        return variance - np.sum(known**2, axis=0) if len(known) else variance
+
+    def variance_before(self, S: Array) -> Array:
+        return self.reader.prior.variance(S) + self.own_variance(S)
+
+    def own_variance(self, S: Array) -> Array:
+        own = np.zeros(len(S))
+        own[len(S) - len(self.records) :] = self.reader.prior.noise_variance(len(self.inputs))[self.records]
+        return own
+
+    def with_data(self, inputs: Inputs, S: Array, device: str | None = None) -> torch.Tensor:
+        reader, own, count = self.reader, self.own_variance(S), len(S) - len(self.records)
+        cross = reader.kernel(reader.tensor(inputs.values, device), reader.tensor(S, device))
+        places = torch.from_numpy(np.arange(count, len(S))).to(cross.device)
+        cross[torch.from_numpy(self.records).to(cross.device), places] += as_tensor(own[count:], device)
+        known = reader.past.about_data()
+        return cross - as_tensor(known.T @ self._known(S), device) if len(known) else cross
+
+    def _known(self, S: Array) -> Array:
+        """What was seen, with these values."""
+        data = self.reader.past.about_data()
+        if not len(data):
+            return data[:, :0]
+        return np.hstack([self.reader.past.about(S[: len(S) - len(self.records)]), data[:, self.records]])
 
 
 def _blocks(rows: int) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import gpytorch
 import numpy as np
@@ -29,10 +29,30 @@ class Uncertain(Protocol):
     def variance(self, A: Array) -> Array: ...
 
 
+@runtime_checkable
+class WithRecords(Protocol):
+    """Values of which some are records, seen by somebody who may have a past (``SensitiveValues``)."""
+
+    def variance_before(self, S: Array) -> Array: ...
+
+    def own_variance(self, S: Array) -> Array: ...
+
+
+def _own(unknown: Uncertain, S: Array) -> Array:
+    """How much of each value's variance is its own: nothing of f, V of a record."""
+    return unknown.own_variance(S) if isinstance(unknown, WithRecords) else np.zeros(len(S))
+
+
+def _before(unknown: Uncertain, S: Array) -> Array:
+    """The variances before anything was seen."""
+    return unknown.variance_before(S) if isinstance(unknown, WithRecords) else unknown.variance(S)
+
+
 class Tolerance(ABC):
     """What may be learnt: Δ at any finite set of sensitive inputs.
 
     ``unknown`` are the sensitive values as a reader sees them before the release; a prior stands for f itself.
+    Fractions and floors are shares of what readers do not know; an insider may learn the same share of what is left.
     """
 
     @abstractmethod
@@ -123,6 +143,14 @@ class FractionTolerance(Tolerance):
     def known_between(self) -> bool:
         return True
 
+    def fractions(self, unknown: Uncertain, S: Array) -> Array:
+        """α at each row of ``S``."""
+        return np.full(len(S), self.alpha)
+
+    def fractions_of_function(self, unknown: Uncertain, S: Array) -> Array:
+        """α, of f too where a value is a record."""
+        return self.fractions(unknown, S)
+
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         return self.alpha * unknown.covariance(S)
 
@@ -144,7 +172,9 @@ class FloorTolerance(Tolerance):
     """No one may know f(s) better than ± ``value`` (one standard deviation, in the owner's units).
 
     Δ = D K_SS D with D = diag √α(s), α(s) = 1 − value(s)²/K(s,s). ``value`` is a number, or a function that
-    takes an array of inputs, one a row, and returns one floor for each.
+    takes an array of inputs, one a row, and returns one floor for each. No one may know a record better than that
+    either. Jointly, f at its input is held to the floor as well, and of its own part the share 1 − value²/(K + V) may
+    be learnt.
     """
 
     value: float | Callable[[Array], Any]
@@ -182,15 +212,20 @@ class FloorTolerance(Tolerance):
 
     def fractions(self, unknown: Uncertain, S: Array) -> Array:
         """α(s) at each row of ``S``."""
-        return np.maximum(1.0 - self.values(S) ** 2 / unknown.variance(S), 0.0)
+        return np.maximum(1.0 - self.values(S) ** 2 / _before(unknown, S), 0.0)
 
     @property
     def known_between(self) -> bool:
         return not callable(self.value)
 
+    def fractions_of_function(self, unknown: Uncertain, S: Array) -> Array:
+        """α(s) of f there, where a value is a record."""
+        return np.maximum(1.0 - self.values(S) ** 2 / (_before(unknown, S) - _own(unknown, S)), 0.0)
+
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
-        root = np.sqrt(self.fractions(unknown, S))
-        return root[:, None] * unknown.covariance(S) * root[None, :]
+        own, root = _own(unknown, S), np.sqrt(self.fractions_of_function(unknown, S))
+        of_function = root[:, None] * (unknown.covariance(S) - np.diag(own)) * root
+        return np.asarray(of_function + np.diag(own * self.fractions(unknown, S)))
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
         return self.fractions(unknown, S) * unknown.variance(S)
@@ -308,11 +343,19 @@ class OutputTolerance(Tolerance):
 
     def fractions(self, unknown: Uncertain, S: Array) -> Array:
         """α(s) at each row of ``S``."""
+        return self._of_each(S, lambda part: part.fractions(unknown, S))
+
+    def fractions_of_function(self, unknown: Uncertain, S: Array) -> Array:
+        """α(s) of f there, where a value is a record."""
+        return self._of_each(S, lambda part: part.fractions_of_function(unknown, S))
+
+    def _of_each(self, S: Array, fractions_of: Callable[[FractionTolerance | FloorTolerance], Array]) -> Array:
         fractions = np.full(len(S), np.nan)
         for number, part in self.parts:
             own = np.flatnonzero(S[:, -1] == number)
             if own.size:
-                fractions[own] = part.budget(unknown, S[own]) / unknown.variance(S[own])
+                # of all values: records are known by their place among them
+                fractions[own] = fractions_of(part)[own]
         if np.any(np.isnan(fractions)):
             raise InputError(f"tolerance says nothing about the output {S[np.isnan(fractions)][0, -1]:g}; give it one.")
         return fractions
@@ -322,11 +365,13 @@ class OutputTolerance(Tolerance):
         return all(part.known_between for _, part in self.parts)
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
-        fractions = self.fractions(unknown, S)
+        fractions, of_records = self.fractions_of_function(unknown, S), _own(unknown, S)
         shared = np.sqrt(np.minimum(fractions, self.common))
         own = np.sqrt(np.maximum(fractions - self.common, 0.0))
         same = S[:, -1][:, None] == S[:, -1][None, :]
-        return np.asarray((np.outer(shared, shared) + np.outer(own, own) * same) * unknown.covariance(S))
+        weights, function = np.outer(shared, shared) + np.outer(own, own) * same, unknown.covariance(S)
+        function[np.diag_indices_from(function)] -= of_records
+        return np.asarray(weights * function + np.diag(of_records * self.fractions(unknown, S)))
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
         return self.fractions(unknown, S) * unknown.variance(S)
@@ -355,6 +400,105 @@ class OutputTolerance(Tolerance):
         return {"kind": "outputs", "outputs": {"common": self.common, "parts": parts}}
 
 
+def _share_of_own(of_function: Array, unknown: Uncertain, S: Array) -> Array:
+    """What may be learnt of each record's own part, where ``of_function`` may be of f at its input: the same share."""
+    own = _own(unknown, S)
+    return np.asarray(own * np.minimum(of_function / (_before(unknown, S) - own), 1.0))
+
+
+#: A floor asks for at most this share of what is a record's own, as long as the function leaves room for the rest.
+MOST_OF_OWN = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class RecordTolerance(Tolerance):
+    """How much of records may be learnt by readers who may know the function.
+
+    With α (``part`` is a fraction) Δ = K_RR + α V_RR: readers keep 1 − α of what is each record's own. A floor τ asks
+    for ``Var(y_i|W) ≥ τ²``: as much of that as can be (``MOST_OF_OWN``) is kept of the record's own part, the rest of
+    the function's.
+    """
+
+    part: FractionTolerance | FloorTolerance | TabulatedFloor | OutputTolerance
+
+    def shares(self, unknown: Uncertain, S: Array) -> tuple[Array, Array]:
+        """What may be learnt of the function's part of each value, and of its own, as shares of them."""
+        own = _own(unknown, S)
+        function = _before(unknown, S) - own
+        of_own = np.zeros(len(S))
+        of_function = np.ones(len(S))
+        for rows, part in self._parts(S):
+            if isinstance(part, FractionTolerance):
+                of_own[rows] = part.alpha
+                continue
+            kept = part.values(S[rows]) ** 2
+            whole = np.maximum(1.0 - kept / (function[rows] + own[rows]), 0.0)
+            with np.errstate(divide="ignore"):
+                of_own[rows] = np.maximum(1.0 - kept / own[rows], np.minimum(1.0 - MOST_OF_OWN, whole))
+            left = np.maximum(kept - (1.0 - of_own[rows]) * own[rows], 0.0)
+            of_function[rows] = np.clip(1.0 - left / function[rows], 0.0, 1.0)
+        return of_function, of_own
+
+    def _parts(self, S: Array) -> list[tuple[Any, FractionTolerance | FloorTolerance]]:
+        if isinstance(self.part, OutputTolerance):
+            return [(np.flatnonzero(S[:, -1] == number), part) for number, part in self.part.parts]
+        one = self.part.source if isinstance(self.part, TabulatedFloor) else self.part
+        return [(slice(None), one)]
+
+    def matrix(self, unknown: Uncertain, S: Array) -> Array:
+        own = _own(unknown, S)
+        of_function, of_own = self.shares(unknown, S)
+        root = np.sqrt(of_function)
+        return np.asarray(root[:, None] * (unknown.covariance(S) - np.diag(own)) * root + np.diag(of_own * own))
+
+    def budget(self, unknown: Uncertain, S: Array) -> Array:
+        own = _own(unknown, S)
+        of_function, of_own = self.shares(unknown, S)
+        return np.asarray(of_function * (unknown.variance(S) - own) + of_own * own)
+
+    @property
+    def varies(self) -> bool:
+        return self.part.varies
+
+    @property
+    def listed_at(self) -> Array | None:
+        return self.part.listed_at
+
+    def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
+        for rows, part in self._parts(S):
+            if isinstance(part, FloorTolerance):
+                floors, deviations = part.values(S[rows]), np.sqrt(_before(unknown, S))[rows]
+                worst = int(np.argmax(floors / deviations))
+                if floors[worst] >= deviations[worst]:
+                    raise InputError(
+                        f"floor is {floors[worst]:g} at {inputs.in_words(S[rows][worst])}, but the prior itself "
+                        f"already knows the record there to within ± {deviations[worst]:g}; give a floor below "
+                        f"{deviations[worst]:g}."
+                    )
+
+    def carried_to(self, numbers: Mapping[int, int], moved: Callable[[Array], Array], several: bool) -> Tolerance:
+        return RecordTolerance(self.part.carried_to(numbers, moved, several))  # type: ignore[arg-type]
+
+    def in_units(self, units: Array, outputs: Outputs) -> RecordTolerance | None:
+        part = self.part.in_units(units, outputs)
+        return None if part is None else RecordTolerance(part)  # type: ignore[arg-type]
+
+    def tabulated(self, inputs: Callable[[], Array]) -> Tolerance:
+        return RecordTolerance(self.part.tabulated(inputs))  # type: ignore[arg-type]
+
+    def in_words(self, outputs: Sequence[str] = ()) -> str:
+        if isinstance(self.part, FractionTolerance):
+            kept = f"{1 - self.part.alpha:.6g} of the variance that is each record's own"
+            return f"readers keep at least {kept} (alpha = {self.part.alpha:.12g}); of the function they may learn all"
+        return f"of each record {self.part.in_words(outputs)}"
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"kind": "records", "of": self.part.to_tree()}
+
+    def arrays(self) -> dict[str, Array]:
+        return self.part.arrays()
+
+
 @dataclass(frozen=True, eq=False)
 class KernelTolerance(Tolerance):
     """Δ = H_SS for a kernel H."""
@@ -379,11 +523,16 @@ class KernelTolerance(Tolerance):
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         assert self._process is not None
-        return self._process.covariance(S)
+        return self._process.covariance(S) + np.diag(self._of_records(unknown, S))
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
         assert self._process is not None
-        return self._process.variance(S)
+        return self._process.variance(S) + self._of_records(unknown, S)
+
+    def _of_records(self, unknown: Uncertain, S: Array) -> Array:
+        """What may be learnt of each record's own part: the share that may be learnt of f there."""
+        assert self._process is not None
+        return _share_of_own(self._process.variance(S), unknown, S)
 
     def carried_to(self, numbers: Mapping[int, int], moved: Callable[[Array], Array], several: bool) -> Tolerance:
         raise InputError("a promise with a tolerance kernel cannot be carried over to a prior with other outputs.")
@@ -439,10 +588,11 @@ class MatrixTolerance(Tolerance):
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         rows = self._rows(S)
-        return np.asarray(self.delta[np.ix_(rows, rows)])
+        return np.asarray(self.delta[np.ix_(rows, rows)] + np.diag(self.budget(unknown, S) - np.diag(self.delta)[rows]))
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
-        return np.asarray(np.diag(self.delta)[self._rows(S)])
+        of_function = np.diag(self.delta)[self._rows(S)]
+        return np.asarray(of_function + _share_of_own(of_function, unknown, S))
 
     def carried_to(self, numbers: Mapping[int, int], moved: Callable[[Array], Array], several: bool) -> Tolerance:
         return MatrixTolerance(self.delta, None if self.points is None else moved(self.points))

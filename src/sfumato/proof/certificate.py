@@ -21,6 +21,7 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array
 from ..data import ONE_OUTPUT, Done, Engine, Here, Outputs
+from ..errors import InputError
 from ..noise import no_noise
 from ..promise import (
     ALARMING,
@@ -41,11 +42,14 @@ from .findings import (
     findings_on_compression,
     findings_on_design,
     findings_on_evidence,
+    findings_on_records,
     promise_in_words,
     share_in_words,
 )
 from .knowledge import ExactKnowledge, Knowledge, KnowledgeFromSums
 from .optimality import Optimality, compressed_optimality, optimality
+from .privacy_loss import PrivacyLoss, gaussian_epsilon
+from .records import RecordsKnown, record_sensitivity
 from .region import Effort, Pieces, Proof, Prover, Reason, pieces_of
 from .roundoff import TOLERANCE
 from .search import inputs_to_look_at, worse_inputs
@@ -96,6 +100,15 @@ class Certificate:
     ``trace_lower``    a lower bound for any noise (of this structure) that keeps the promise at the sensitive inputs
     ``gap``            how far at most what was minimised (Tr Σ, or Tr CΣ) is from its least value, as a share
     ``spill``          the share of the noise that falls on rows outside the region
+    ``protects``       what is promised about: "both", "function" (f, not any single record) or "records"
+    ``records``        how many records lie inside the region, and ``raw_records``: how many of them go out unchanged
+    ``record_noise``   the least standard deviation of the noise on a record inside the region, in units
+    ``record_ratio``   the least std(y_i|W) / floor over the records that are promised: at least 1 (NaN: none are)
+    ``record_learnt``  the largest share of the variance of a record inside the region that the best reader learns
+    ``record_sensitivity`` by how many standard deviations of the noise a unit in one of these records moves the
+                       release (``dp`` turns it into ε); infinite where the noise has no part of its own on a record
+    ``insider_ratio``  the most that an insider learns, as a share of what they may: at most 1 (NaN: none were asked
+                       for), and ``insider_group``: the number of the group that learns it (−1: none)
     ``compression``    how much of the noise compression costs at most, as a share (0: not compressed)
     ``sensitive``      how many sensitive inputs the noise was designed for
     ``checked``        at how many inputs it was computed what readers know: the nodes of a proof, or those of a search
@@ -124,6 +137,15 @@ class Certificate:
     trace_lower: float
     gap: float
     spill: float
+    protects: str
+    records: int
+    raw_records: int
+    record_noise: float
+    record_ratio: float
+    record_learnt: float
+    record_sensitivity: float
+    insider_ratio: float
+    insider_group: int
     compression: float
     sensitive: int
     checked: int
@@ -141,6 +163,30 @@ class Certificate:
     def verdict_in_words(self) -> str:
         """The verdict as a heading, and what the promise rests on."""
         return verdict_in_words(self.holds, self.findings, self.evidence == "proved")
+
+    def dp(self, range: float, delta: float = 1e-6) -> PrivacyLoss:
+        """The record-level differential privacy of the release: ε at ``delta``, for records that span ``range``.
+
+        Neighbours differ in one record inside the region by at most ``range``. That is what an insider who holds all
+        other records can tell. It is infinite where the noise has no part of its own on a record.
+        """
+        if not (isinstance(range, (int, float)) and 0.0 < range < np.inf):
+            raise InputError(f"range is {range!r}; give the largest difference between two records, in their units.")
+        if not (isinstance(delta, (int, float)) and 0.0 < delta < 1.0):
+            raise InputError(f"delta is {delta!r}; give a small probability, such as 1e-6.")
+        mu = float(range) * self.record_sensitivity
+        if not np.isfinite(mu):
+            text = (
+                "no differential privacy (ε = ∞): the noise has no part of its own on some record inside the region, "
+                "so who knows all other records can take it off"
+            )
+            return PrivacyLoss(np.inf, delta, mu, text)
+        epsilon = gaussian_epsilon(mu, delta)
+        text = (
+            f"(ε = {epsilon:.3g}, δ = {delta:g})-differentially private for each record inside the region that may lie "
+            f"anywhere in a range of {range:g} (μ = {mu:.3g})"
+        )
+        return PrivacyLoss(epsilon, delta, mu, text)
 
     def with_findings(self, *more: Finding) -> Certificate:
         """The same certificate with more findings."""
@@ -185,10 +231,23 @@ class Certificate:
             ("trace of the noise", f"{self.trace:.6g}"),
             ("lower bound, gap", f"{self.trace_lower:.6g}, " + ("–" if np.isnan(self.gap) else f"{self.gap:.2e}")),
             ("spill outside the region", f"{self.spill:.1%}"),
+            *self._records_as_rows(),
             ("cover", f"{self.cover}, {self.sensitive} sensitive inputs"),
             ("inputs looked at", f"{self.checked:,}"),
             *self._findings_as_rows(),
         ]
+
+    def _records_as_rows(self) -> list[tuple[str, str]]:
+        """What goes out of the records inside the region."""
+        if not self.records:
+            return [("records in the region", "none")]
+        unchanged = f"{self.raw_records:,} go out unchanged" if self.raw_records else "none goes out unchanged"
+        rows = [("records in the region", f"{self.records:,}, {unchanged}; least noise ±{self.record_noise:.4g}")]
+        if np.isfinite(self.record_learnt):
+            rows.append(("best-known record", f"readers learn {self.record_learnt:.4g} of its variance"))
+        if np.isfinite(self.record_ratio):
+            rows.append(("record ratio", f"{self.record_ratio:.9g} (at least 1)"))
+        return rows
 
     def _findings_as_rows(self) -> list[tuple[str, str]]:
         """What is alarming, with its remedy, and what is good to know; questions to the owner are only counted."""
@@ -273,12 +332,14 @@ def examine(
     only adds to what readers do not know, so the rest need not be looked at again. ``effort`` is that of a proof.
     """
     knowledge = [ExactKnowledge(design, Reader(prior), design.noise, device) for prior in design.priors]
+    records = RecordsKnown.of(design, knowledge)
 
     def make(check: _Check) -> Certificate:
         spill = _spill(design, design.noise.variance())
-        return check.certificate(optimality(design, knowledge), spill, findings_on_design(design, spill))
+        findings = (*findings_on_design(design, spill), *findings_on_records(design, records))
+        return check.certificate(optimality(design, knowledge), spill, findings)
 
-    return _Check.of(design, knowledge, needed, effort).examination(make)
+    return _Check.of(design, knowledge, needed, effort, records).examination(make)
 
 
 def examine_sums(
@@ -337,7 +398,7 @@ def examine_together(
 def _is_finite(design: Design) -> bool:
     """Whether the promise is made at finitely many inputs, or by a formula that needs none."""
     finite = design.region.points is not None or design.tolerance.listed_at is not None
-    return finite or design.cover in ("rows", "everywhere")
+    return finite or design.cover in ("rows", "everywhere") or not design.protects_function
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,6 +416,7 @@ class _Check:
     ratios: Array
     proofs: tuple[Proof, ...] = ()
     insisted: bool = False
+    records: RecordsKnown | None = None
 
     @classmethod
     def of(
@@ -363,10 +425,14 @@ class _Check:
         knowledge: Sequence[Knowledge],
         needed: Sequence[Pieces] | None = None,
         effort: Effort | None = None,
+        records: RecordsKnown | None = None,
     ) -> _Check:
         nothing = design.inputs.sample.values[:0]
         joint = max(_joint_ratio(design, one) for one in knowledge)
-        check = cls(design, knowledge, joint, nothing, np.zeros(0), insisted=effort is not None and effort.insist)
+        insisted = effort is not None and effort.insist
+        check = cls(design, knowledge, joint, nothing, np.zeros(0), insisted=insisted, records=records)
+        if records is not None and not design.protects_function:
+            return replace(check, points=design.inputs.values[records.promised], ratios=records.ratios)
         if not check.is_finite:
             check = check._proved(needed, effort)
         if not check.is_finite and not check.is_searched:
@@ -406,6 +472,8 @@ class _Check:
     @property
     def proved_share(self) -> float:
         """How much of the region is proved for all readers."""
+        if not self.design.protects_function:
+            return 1.0
         if self.is_finite:
             return 1.0 if self.design.tolerance.listed_at is None or self.design.region.points is not None else 0.0
         return max(0.0, 1.0 - sum(1.0 - proof.share for proof in self.proofs)) if self.proofs else 0.0
@@ -432,7 +500,7 @@ class _Check:
     @cached_property
     def promised_ratio(self) -> float:
         """The least ratio where the floor is promised."""
-        at_rows = self.design.cover == "rows" and self.design.region.points is None
+        at_rows = self.design.cover == "rows" and self.design.region.points is None and self.design.protects_function
         return _least_at_rows(self.design, self.ratios_at) if at_rows else self.floor_ratio
 
     @cached_property
@@ -444,10 +512,11 @@ class _Check:
         # nobody can look at every input there is: everywhere, the formula is the proof
         needs_joint = self.design.guarantee == "joint" or self.design.cover == "everywhere"
         joint_kept = not needs_joint or self.joint_ratio <= 1 + TOLERANCE
-        return bool(joint_kept and self.promised_ratio >= 1 - TOLERANCE and self.listed)
+        records_kept = self.records is None or not self.records.ratio < 1 - TOLERANCE
+        return bool(joint_kept and records_kept and self.promised_ratio >= 1 - TOLERANCE and self.listed)
 
     def examination(self, make: Callable[[_Check], Certificate]) -> Examination:
-        below = np.flatnonzero(self.ratios < 1 - TOLERANCE)
+        below = np.flatnonzero((self.ratios < 1 - TOLERANCE) & self.design.protects_function)
         seen = self.points[below]
         told = np.max([one.learnt(seen) for one in self.knowledge], axis=0) if below.size else np.zeros(0)
         return Examination(
@@ -456,11 +525,24 @@ class _Check:
             self.promised_ratio,
             np.vstack([seen, *(proof.short for proof in self.proofs)]),
             np.concatenate([told, *(proof.learnt for proof in self.proofs)]),
-            float(np.max([one.learnt(self.points) for one in self.knowledge], initial=0.0)),
+            max(self._most_learnt_of_function, self._most_learnt_of_records),
             tuple(proof.open for proof in self.proofs) or None,
             not self.is_finite and self.reasons != ("short",) and self.proved_share < 1.0,
             lambda: make(self._with_worst_named()),
         )
+
+    @cached_property
+    def _most_learnt_of_function(self) -> float:
+        if not self.design.protects_function:
+            return 0.0
+        return float(np.max([one.learnt(self.points) for one in self.knowledge], initial=0.0))
+
+    @property
+    def _most_learnt_of_records(self) -> float:
+        """As a share of what may be, where a record falls short."""
+        if self.records is None or not self.records.ratio < 1 - TOLERANCE:
+            return 0.0
+        return float(np.max(2.0 - self.records.ratios))
 
     @cached_property
     def reasons(self) -> tuple[Reason, ...]:
@@ -473,6 +555,7 @@ class _Check:
         design, points, knowledge = self.design, self.points, self.knowledge
         worst = int(np.argmin(self.ratios))
         place = points[worst : worst + 1]
+        records, of_records = self.records, not design.protects_function
         closest = min(knowledge, key=lambda one: float(one.floor_ratios(place)[0]))
         names, outputs, share = design.inputs.names, design.inputs.outputs, self.proved_share
         certificate = Certificate(
@@ -488,12 +571,21 @@ class _Check:
             floor_ratio=self.floor_ratio,
             promised_ratio=self.promised_ratio,
             worst_input=np.array(points[worst]),
-            worst_std=float(closest.deviations(place)[0]),
-            worst_floor=float(closest.floors(place)[0]),
+            worst_std=float(records.deviations[worst] if records and of_records else closest.deviations(place)[0]),
+            worst_floor=float(records.floors[worst] if records and of_records else closest.floors(place)[0]),
             trace=least.trace,
             trace_lower=least.lower,
             gap=least.gap,
             spill=spill,
+            protects=design.protects,
+            records=len(records.rows) if records else 0,
+            raw_records=records.raw if records else 0,
+            record_noise=records.least_noise if records else np.nan,
+            record_ratio=records.ratio if records else np.nan,
+            record_learnt=records.most_learnt if records else np.nan,
+            record_sensitivity=record_sensitivity(design.noise, records.rows) if records else np.nan,
+            insider_ratio=np.nan,
+            insider_group=-1,
             compression=cost,
             sensitive=len(design.inputs) if design.cover == "everywhere" else int(design.sensitive.shape[0]),
             checked=len(points) + sum(proof.nodes for proof in self.proofs),
@@ -506,7 +598,11 @@ class _Check:
             *([] if self.listed else [_FLOOR_NOT_LISTED]),
             *([] if certificate.holds else [finding_on_promise(self.promised_ratio, self.joint_ratio)]),
             *findings_on_evidence(design, certificate.holds, share, self.reasons, self.insisted),
-            *findings_on_check(design, knowledge, points, points[worst], self.floor_ratio, self.joint_ratio),
+            *(
+                findings_on_check(design, knowledge, points, points[worst], self.floor_ratio, self.joint_ratio)
+                if design.protects_function
+                else ()
+            ),
             *findings,
         )
 
@@ -516,7 +612,8 @@ def _joint_ratio(design: Design, reader: Knowledge) -> float:
     if design.guarantee == "joint" and not design.lists_all_it_promised:
         return float("inf")
     # of compressed rows there are too many to promise more about than the sensitive inputs, which the words name
-    if design.guarantee == "joint" and design.cover == "rows" and not design.noise.compressed:
+    of_rows = design.cover == "rows" and design.protects_function
+    if design.guarantee == "joint" and of_rows and not design.noise.compressed:
         rows = design.rows_inside() if design.region.points is None else design.region.points
         if len(rows) and reader.undetermined(np.unique(rows, axis=0)) > DETERMINED:
             return float("inf")

@@ -17,9 +17,10 @@ from ..arrays import Array
 from ..data import Inputs
 from ..errors import InputError
 from ..models import OutputsKernel, Prior, kernel_jet
-from ..promise import Design, Finding, OutputTolerance, Revealed
+from ..promise import Design, Finding, OutputTolerance, Reader, Revealed
 from ..text import listed
 from .knowledge import Knowledge
+from .records import RecordsKnown
 from .region import Reason
 from .roundoff import TOLERANCE
 from .sums import Summary
@@ -43,6 +44,9 @@ LEAST_COSINE, MOST_VARIANCE_RATIO = 0.6, 30.0
 #: The slope of one output and the values of another are taken for the same if they are correlated like this, at no
 #: fewer rows than this.
 LEAST_CORRELATION, FEWEST_ROWS = 0.95, 5
+
+#: Noise below this share of a record's own standard deviation hides nothing of it.
+LITTLE_NOISE = 0.1
 
 #: How many inputs are looked at.
 MOST_INPUTS = 64
@@ -380,21 +384,69 @@ def promise_in_words(design: Design, points: Array) -> str:
     free = free_columns(design)
     if free:
         where += f"; {', '.join(free)} as observed together in the data"
+    who = "no reader" if len(design.priors) == 1 else f"no reader, with any of the {len(design.priors)} priors,"
+    allowed = design.tolerance.in_words(design.inputs.outputs.names)
+    if not isinstance(design.tolerance, OutputTolerance):  # that begins with the name of an output
+        allowed = allowed[:1].upper() + allowed[1:]
+    joint = design.guarantee == "joint"
+    records = f"any of the {len(design.records):,} records" if len(design.records) != 1 else "the record"
+    if not design.protects_function:
+        promise = f"{who} can know {records} in the region ({where}) better than {_record_floor_in_words(design)}"
+        average = ", nor any weighted average of them better than allowed" if joint else _AVERAGES_KNOWN
+        return f"{promise}{average}. {allowed}"
     at_rows = design.cover == "rows" and design.region.points is None
     place = f"at any {'row of the data' if at_rows else 's'} in the region ({where})"
-    who = "no reader" if len(design.priors) == 1 else f"no reader, with any of the {len(design.priors)} priors,"
     promise = f"{who} can know f(s) better than {_floor_in_words(design, points)} {place}"
-    if design.guarantee == "joint":
+    if len(design.records):
+        promise += f", nor {records} there better than {_record_floor_in_words(design)}"
+    if joint:
         count = design.promised
         inputs = "at the sensitive input" if count == 1 else f"at the {count} sensitive inputs"
         several = "" if design.cover == "everywhere" else f" ({inputs})"
         promise += f", nor any weighted average of them{several} better than allowed"
     else:
-        promise += "; a weighted average of several of them may be known better"
-    allowed = design.tolerance.in_words(design.inputs.outputs.names)
-    if not isinstance(design.tolerance, OutputTolerance):  # that begins with the name of an output
-        allowed = allowed[:1].upper() + allowed[1:]
+        promise += _AVERAGES_KNOWN
+    if design.protects == "function" and np.any(np.asarray(design.prior.noise) > 0):
+        promise += f". f(s) is {NOT_ANY_RECORD}"
     return f"{promise}. {allowed}"
+
+
+_AVERAGES_KNOWN = "; a weighted average of several of them may be known better"
+
+#: What f is, where only f is promised and records carry errors of their own.
+NOT_ANY_RECORD = "the typical value at given inputs, not any single record"
+
+
+def _record_floor_in_words(design: Design) -> str:
+    """How well records may be known at best, for readers with any of the priors."""
+    values = [Reader(prior).values(design.inputs, design.records) for prior in design.priors]
+    floors = [design.tolerance.floor(one, one.places(design.inputs.values[:0])) for one in values]
+    low, high = float(np.min(floors)), float(np.max(floors))
+    return f"±{low:.6g}" if high - low <= SAME_FLOOR * high else f"±{low:.4g} (up to ±{high:.4g})"
+
+
+def findings_on_records(design: Design, known: RecordsKnown) -> Iterator[Finding]:
+    """What goes out of the records inside the region."""
+    own = known.own > 0
+    bare = own & (known.noise < LITTLE_NOISE * known.own)
+    if np.any(bare):
+        count, raw = int(np.sum(bare)), known.raw
+        unchanged = f"{raw:,} of them unchanged" if raw else "none of them unchanged"
+        yield Finding(
+            "raw-records",
+            "high",
+            f"{count:,} of the {len(known.rows):,} records in the region go out with noise far below their own spread "
+            f"(±{float(np.min(known.noise[bare])):.3g} where that is ±{float(np.min(known.own[bare])):.3g}), "
+            f"{unchanged}: whoever looks them up reads people's values.",
+            'Use protects="both" or "records" (--protects) where rows are people\'s; --allow-raw-rows publishes them.',
+        )
+    if design.protects == "function" and np.any(own):
+        yield Finding(
+            "function-only",
+            "note",
+            f"The promise is about {NOT_ANY_RECORD}: of the best-known record in the region readers learn "
+            f"{known.most_learnt:.3g} of the variance.",
+        )
 
 
 def _floor_in_words(design: Design, points: Array) -> str:

@@ -21,7 +21,7 @@ from ..data import among
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, solve_lower, squared_norms, units
 from ..noise import ErrorCovariance, FunctionalNoise
 from ..programs import needed_everywhere
-from ..promise import Design, Reader, SensitiveValues
+from ..promise import Design, FunctionAndRecords, Reader, SensitiveValues
 from .roundoff import (
     COEFFICIENTS,
     DELTA_TO_SPARE,
@@ -198,15 +198,32 @@ class ExactKnowledge(Knowledge):
             return float("inf")
         if self.design.cover == "everywhere":
             return self._joint_ratio_everywhere()
-        promised = promised_values(self.design, self.unknown)
+        values = self.reader.values(self.design.inputs, self.design.records)
+        promised = promised_values(self.design, values)
         if promised is None:
             return float("inf")
-        sensitive, root, most, least, uncertain = promised
-        cross = self.unknown.with_data(self.design.inputs, sensitive, self.device)
+        places, root, most, least, uncertain = promised
+        cross = values.with_data(self.design.inputs, places, self.device)
         explained = self._whiten(self.lower, cross @ as_tensor(root, self.device))
-        top = np.sqrt(max(float(scipy.linalg.eigvalsh(as_array(explained.T @ explained))[-1]), 0.0))
+        top = np.sqrt(max(float(torch.linalg.eigvalsh(explained.T @ explained)[-1]), 0.0))
         slack = SOLVED * UNIT * np.sqrt(len(self.design.inputs) * most * self.largest / (self.least * least))
         return float((top + slack) ** 2 * (1 + uncertain))
+
+    def record_deviations(self, rows: Index) -> Array:
+        """A lower bound for the reader's standard deviation of the records of these rows."""
+        if self.lower is None:
+            return np.zeros(len(rows))
+        inputs, result = self.design.inputs, np.empty(len(rows))
+        chunk = max(1, SOLVED_AT_ONCE // len(inputs))
+        for start in range(0, len(rows), chunk):
+            values = self.reader.values(inputs, rows[start : start + chunk])
+            places = values.places(inputs.values[:0])
+            variance = values.variance(places)
+            norm = np.sqrt(squared_norms(self._whiten(self.lower, values.with_data(inputs, places, self.device))))
+            slack = SOLVED * UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
+            left = variance * (1 - SOLVED * UNIT) - (norm + slack) ** 2
+            result[start : start + chunk] = np.sqrt(np.maximum(left, 0.0))
+        return result
 
     def _whiten(self, lower: Matrix, block: torch.Tensor) -> torch.Tensor:
         """L⁻¹ ``block``, where M = L Lᵀ."""
@@ -215,7 +232,7 @@ class ExactKnowledge(Knowledge):
         return solved
 
     def _joint_ratio_everywhere(self) -> float:
-        needed = needed_everywhere(self.reader.prior, self.design.tolerance, self.design.inputs)
+        needed = needed_everywhere(self.reader.prior, self.design.tolerance, self.design.inputs, self.design.records)
         excess = self.error.add_to(self.reader.data_covariance(self.design.inputs, self.device))
         excess -= as_tensor(needed, self.device)
         scale = as_tensor(self.scale, self.device)
@@ -294,7 +311,8 @@ class KnowledgeFromSums(Knowledge):
         return np.sqrt(self.features.shares)[:, None] * features, solve_lower(lower, block)
 
     def joint_ratio(self) -> float:
-        promised = promised_values(self.design, self.unknown)
+        nothing = np.zeros(0, dtype=np.intp)
+        promised = promised_values(self.design, self.reader.values(self.design.inputs, nothing))
         if promised is None or self.lower is None:
             return float("inf")
         sensitive, root, largest, least, uncertain = promised
@@ -319,38 +337,42 @@ def _magnitudes(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
 
 
 class PromisedValues(NamedTuple):
-    """``root`` is a root of Δ⁻¹ at the ``sensitive`` inputs.
+    """``root`` is a root of Δ⁻¹ for the values at ``places``: f at sensitive inputs, and sensitive records.
 
     In units in which these have a variance of about 1, ``largest`` is their largest variance, ``least`` the least
     eigenvalue of Δ, and ``uncertain`` the share of it that round-off may hide.
     """
 
-    sensitive: Array
+    places: Array
     root: Array
     largest: float
     least: float
     uncertain: float
 
 
-def promised_values(design: Design, unknown: SensitiveValues) -> PromisedValues | None:
+def promised_values(design: Design, values: FunctionAndRecords) -> PromisedValues | None:
     """What the joint promise is about; None where nothing, or something else than the region, carries it."""
     sensitive, region = design.sensitive, design.region
-    if sensitive.shape[0] == 0 or not np.all(region.contains(sensitive)):
+    if not np.all(region.contains(sensitive)):
         return None
-    if design.guarantee == "pointwise":
+    if design.guarantee == "pointwise" and design.protects_function:
         # an estimate should not depend on which inputs the owner names
         spread = region.points if region.points is not None else region.probes(64, design.representatives, batch=1)
         sensitive = np.unique(np.vstack([sensitive, spread]), axis=0)
-    variance = unknown.variance(sensitive)
+    places = values.places(sensitive)
+    if not len(places):
+        return None
+    variance = values.variance(places)
     scale = units(variance)
-    delta = design.tolerance.matrix(unknown, sensitive) / np.outer(scale, scale)
-    values, vectors = scipy.linalg.eigh(delta, check_finite=False)
+    delta = design.tolerance.matrix(values, places) / np.outer(scale, scale)
+    eigenvalues, vectors = scipy.linalg.eigh(delta, check_finite=False)
     if design.guarantee == "pointwise":
-        kept = values > SMALLEST_SHARE * values[-1]
-        values, vectors = values[kept], vectors[:, kept]
+        kept = eigenvalues > SMALLEST_SHARE * eigenvalues[-1]
+        eigenvalues, vectors = eigenvalues[kept], vectors[:, kept]
     # how far round-off in the kernel values may move Δ
-    largest, least = float(np.max(variance / scale**2)), float(values[0])
-    uncertain = UNIT * np.sqrt(len(values)) * largest
+    largest, least = float(np.max(variance / scale**2)), float(eigenvalues[0])
+    uncertain = UNIT * np.sqrt(len(eigenvalues)) * largest
     if least <= DELTA_TO_SPARE * uncertain:
         return None
-    return PromisedValues(sensitive, vectors / np.sqrt(values) / scale[:, None], largest, least, uncertain / least)
+    root = vectors / np.sqrt(eigenvalues) / scale[:, None]
+    return PromisedValues(places, root, largest, least, uncertain / least)

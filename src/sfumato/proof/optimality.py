@@ -77,7 +77,8 @@ def objective(noise: Noise, weights: Array | None) -> float:
 def _bound(design: Design, knowledge: Sequence[ExactKnowledge], weights: Array | None) -> float:
     """A lower bound for Tr CΣ; 0 where none is known."""
     sensitive = design.sensitive
-    if design.cover != "everywhere" and (len(sensitive) == 0 or not np.all(design.region.contains(sensitive))):
+    nothing = len(sensitive) + len(design.records) == 0
+    if design.cover != "everywhere" and (nothing or not np.all(design.region.contains(sensitive))):
         return 0.0
     try:
         if design.witness is not None:
@@ -96,7 +97,7 @@ def _bound_by_witness(
     for known in knowledge:
         A = as_array(known.reader.data_covariance(design.inputs, known.device))
         if design.cover == "everywhere":
-            values, vectors = scipy.linalg.eigh(needed_everywhere(known.reader.prior, design.tolerance, design.inputs))
+            values, vectors = scipy.linalg.eigh(_everywhere(design, known))
             root = vectors * np.sqrt(np.maximum(values, 0.0))
         else:
             root = _explaining_root(design, known)
@@ -119,7 +120,7 @@ def _bound_by_range(design: Design, known: ExactKnowledge, weights: Array | None
         lower = cholesky_in_place(as_tensor(np.array(weights), known.device))
         basis = lower @ torch.linalg.qr(lower.T @ factor)[0]
     if design.cover == "everywhere":
-        needed = needed_everywhere(known.reader.prior, design.tolerance, design.inputs)
+        needed = _everywhere(design, known)
         covered = basis.T @ (as_tensor(needed, known.device) @ basis)
     else:
         seen = as_tensor(_explaining_root(design, known), known.device).T @ basis
@@ -128,10 +129,16 @@ def _bound_by_range(design: Design, known: ExactKnowledge, weights: Array | None
     return float(torch.linalg.eigvalsh((reduced + reduced.T) / 2).clamp_min(0.0).sum())
 
 
+def _everywhere(design: Design, known: ExactKnowledge) -> Array:
+    return needed_everywhere(known.reader.prior, design.tolerance, design.inputs, design.records)
+
+
 def _explaining_root(design: Design, known: ExactKnowledge) -> Array:
     """U (programs/demand.py)."""
-    cross = as_array(known.unknown.with_data(design.inputs, design.sensitive, known.device))
-    return promised_root(cross, design.tolerance, known.unknown, design.sensitive, design.guarantee == "joint")
+    values = known.reader.values(design.inputs, design.records)
+    places = values.places(design.sensitive)
+    cross = as_array(values.with_data(design.inputs, places, known.device))
+    return promised_root(cross, design.tolerance, values, places, design.guarantee == "joint")
 
 
 def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) -> tuple[Optimality, float]:

@@ -23,10 +23,10 @@ from ..data import LARGEST_NUMBER
 from ..errors import FormatError, InputError
 
 FORMAT = "sfumato-release"
-VERSION = "6"
+VERSION = "7"
 #: Version 4 had other metadata, and texts for findings. Neither it nor version 5 says for how many sensitive inputs a
-#: promise was made, and what it rests on.
-READABLE_VERSIONS = ("4", "5", VERSION)
+#: promise was made, and what it rests on. Up to version 6 all promises were about f, and to outsiders.
+READABLE_VERSIONS = ("4", "5", "6", VERSION)
 #: A longer description is not read (16 MiB), nor are more bytes of arrays (64 GiB).
 LARGEST_HEADER, LARGEST_FILE = 16 << 20, 1 << 36
 

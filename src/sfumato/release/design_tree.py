@@ -16,14 +16,18 @@ from ..errors import FormatError
 from ..models import OutputsKernel, Prior, build_kernel, build_mean, describe_kernel, describe_mean
 from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise, of_prior
 from ..promise import (
+    Binding,
     Cover,
     Design,
     FloorTolerance,
     FractionTolerance,
     Guarantee,
+    Insiders,
     KernelTolerance,
     MatrixTolerance,
     OutputTolerance,
+    Protects,
+    RecordTolerance,
     Structure,
     TabulatedFloor,
     Tolerance,
@@ -38,8 +42,8 @@ SMALLEST_WEIGHT = 1e-100
 
 #: The entries of the tree of a design.
 DESIGN_KEYS = (
-    *("columns", "cover", "guarantee", "others", "output_names"),
-    *("prior", "promised", "region", "shift", "structure", "tolerance"),
+    *("columns", "cover", "designed_for", "guarantee", "insiders", "others", "output_names"),
+    *("prior", "promised", "protects", "region", "shift", "structure", "tolerance"),
 )
 
 #: What the tree of each kind of tolerance has in it.
@@ -48,12 +52,16 @@ _TOLERANCES: dict[str, tuple[str, ...]] = {
     "floor": ("value",),
     "kernel": ("kernel",),
     "outputs": ("outputs",),
+    "records": ("of",),
     "matrix": (),
     "table": (),
 }
 
 #: A file's noise may have this many centres for a prior; each reader works with matrices of their number squared.
 MOST_CENTRES = 4096
+
+#: A file may have witnesses for this many insiders.
+MOST_DESIGNED_FOR = 4096
 
 #: A file may have this many priors; each of them costs a reader an n × n problem.
 MOST_PRIORS = 64
@@ -75,14 +83,19 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
     for place, prior in enumerate(design.priors):
         if not isinstance(prior.noise, float):
             tensors[of_prior("noise_variance", place)] = prior.noise
+    if design.insiders is not None and design.insiders.members is not None:
+        tensors["insider_members"] = design.insiders.members
     tree = {
         "columns": None if design.inputs.columns is None else list(design.inputs.columns),
         "cover": design.cover,
+        "designed_for": [list(one) for one in design.designed_for],
         "guarantee": design.guarantee,
+        "insiders": None if design.insiders is None else "rows" if design.insiders.members is None else "groups",
         "others": [describe_prior(prior) for prior in design.others],
         "output_names": list(design.inputs.outputs) if design.inputs.outputs.numbered else None,
         "prior": describe_prior(design.prior),
         "promised": design.promised,
+        "protects": design.protects,
         "region": design.region.to_tree(),
         "shift": design.noise.shift,
         "structure": design.structure,
@@ -98,7 +111,11 @@ def describe_prior(prior: Prior) -> dict[str, Any]:
 
 def describe_tolerance(design: Design) -> tuple[dict[str, Any], Tensors]:
     """The tree and the arrays of the tolerance of ``design``."""
-    tolerance = design.tolerance.tabulated(lambda: np.concatenate([design.sensitive, inputs_to_look_at(design)]))
+
+    def needed() -> Array:
+        return np.vstack([design.sensitive, inputs_to_look_at(design), design.inputs.values[design.records]])
+
+    tolerance = design.tolerance.tabulated(needed)
     return tolerance.to_tree(), tolerance.arrays()
 
 
@@ -121,6 +138,8 @@ def check_shapes(tree: dict[str, Any], shapes: Shapes, outputs: bool, stored: tu
 
 def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimension: int) -> Expected:
     kind = check.kind_of(manifest["tolerance"], "tolerance", _TOLERANCES)
+    if kind == "records":
+        kind = check.kind_of(manifest["tolerance"].get("of"), "tolerance", _TOLERANCES)
     trees = [manifest["prior"], *check.items(manifest["others"], "the other priors", 0, MOST_PRIORS - 1)]
     priors = [check.fields(tree, "prior", ("kernel", "mean", "noise_variance")) for tree in trees]
     if rows * dimension == 0:
@@ -144,8 +163,14 @@ def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimensio
         if prior["noise_variance"] is None:
             expected[of_prior("noise_variance", place)] = (rows,)
         if "witness" in shapes:
-            columns = sensitive if manifest["guarantee"] == "pointwise" else None
-            expected[of_prior("witness", place)] = (proved, columns)
+            # each value by itself: a column for each sensitive input, and for each record where these are promised
+            alone = manifest["guarantee"] == "pointwise" and manifest["protects"] == "function"
+            expected[of_prior("witness", place)] = (proved, sensitive if alone else None)
+    if "witness" in shapes:
+        insiders = check.items(manifest["designed_for"], "the insiders", 0, MOST_DESIGNED_FOR)
+        expected |= {of_prior("witness", len(priors) + place): (proved, None) for place in range(len(insiders))}
+    if manifest["insiders"] == "groups":
+        expected["insider_members"] = (None, 2)
     if "weights" in shapes:
         expected["weights"] = (rows,) * len(shapes["weights"])
     if kind == "matrix":
@@ -175,7 +200,7 @@ def build_inputs(values: Array, names: Any, output_names: Any) -> Inputs:
 
 def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> Design:
     """The design that ``describe_design`` wrote down, with its weights and witness where there are any."""
-    for key, known in (("cover", Cover), ("guarantee", Guarantee), ("structure", Structure)):
+    for key, known in (("cover", Cover), ("guarantee", Guarantee), ("protects", Protects), ("structure", Structure)):
         if manifest[key] not in get_args(known):
             check.wrong(f"the file's {key}", manifest[key], f"one of {', '.join(get_args(known))}")
     outputs = inputs.outputs
@@ -187,7 +212,9 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     trees = (manifest["prior"], *manifest["others"])
     priors = tuple(build_prior(tree, tensors, place, inputs.dimension) for place, tree in enumerate(trees))
     region = region_from_tree(manifest["region"]).bind(inputs.sample)
-    witness = [tensors[of_prior("witness", place)] for place in range(len(priors))] if "witness" in tensors else None
+    designed_for = tuple(_binding(one) for one in manifest["designed_for"])
+    count = len(priors) + len(designed_for)
+    witness = [tensors[of_prior("witness", place)] for place in range(count)] if "witness" in tensors else None
     design = Design(
         prior=priors[0],
         inputs=inputs,
@@ -202,6 +229,9 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
         others=priors[1:],
         witness=None if witness is None else tuple(witness),
         promised=check.whole(manifest["promised"], "the number of sensitive inputs", 0, MOST_SENSITIVE),
+        protects=manifest["protects"],
+        insiders=_insiders(manifest["insiders"], tensors.get("insider_members"), len(inputs)),
+        designed_for=designed_for,
     )
     for prior in priors:
         counted = prior.kernel.count if isinstance(prior.kernel, OutputsKernel) else None
@@ -216,6 +246,21 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     if design.cover == "rows" and len(design.rows_inside()) == 0:
         raise FormatError("the file promises the rows inside its region, but there are none.")
     return design
+
+
+def _binding(entry: Any) -> Binding:
+    numbers = check.items(entry, "an insider", 3, 3)
+    return Binding(*(check.whole(number, "an insider", -1, MOST_SENSITIVE) for number in numbers))
+
+
+def _insiders(kind: Any, members: Array | None, rows: int) -> Insiders | None:
+    if kind not in (None, "rows", "groups"):
+        check.wrong("the file's insiders", kind, '"rows", "groups" or nothing')
+    if members is not None:
+        whole = np.all(members == np.floor(members)) and np.all(members >= 0) and np.all(members[:, 1] < rows)
+        if not whole or np.any(members[:, 0] >= max(len(members), 1)):
+            raise FormatError("the file's groups of insiders have rows or numbers that are none.")
+    return None if kind is None else Insiders(rows, members)
 
 
 def build_prior(tree: dict[str, Any], tensors: Tensors, place: int, dimension: int) -> Prior:
@@ -275,6 +320,11 @@ def build_tolerance(tree: Any, tensors: Tensors, region: Region) -> Tolerance:
         return FloorTolerance(size(parts["value"], "floor"))
     if kind == "kernel":
         return KernelTolerance(build_kernel(parts["kernel"]))
+    if kind == "records":
+        part = build_tolerance(parts["of"], tensors, region)
+        if not isinstance(part, (FractionTolerance, FloorTolerance, TabulatedFloor, OutputTolerance)):
+            raise FormatError("the file's tolerance of records is of a kind that it cannot be.")
+        return RecordTolerance(part)
     if kind == "outputs":
         return _output_tolerance(parts["outputs"], tensors, region)
     if kind == "table":

@@ -158,8 +158,10 @@ def _check_shapes(version: str, manifest: dict[str, Any], shapes: Shapes) -> dic
 
     The arrays must be those that it names, in shapes that belong together (None: any length).
     """
+    if version in ("4", "5"):
+        manifest = _from_version_5(manifest, shapes)
     if version != VERSION:
-        manifest = _from_before(manifest, shapes)
+        manifest = _from_version_6(manifest)
     check.fields(manifest, "manifest", _MANIFEST_KEYS, ["row_files"])
     if "row_files" in manifest:
         stored = sum(file.rows for file in _row_files(manifest)), len(manifest["columns"])
@@ -246,7 +248,7 @@ def _finding(tree: Any) -> Finding:
 _ONE_BY_ONE = "PROTECTED ONE BY ONE"
 
 
-def _from_before(manifest: dict[str, Any], shapes: Shapes) -> dict[str, Any]:
+def _from_version_5(manifest: dict[str, Any], shapes: Shapes) -> dict[str, Any]:
     """The manifest of a file of version 4 or 5: the promise is made for the inputs that it lists, and was searched."""
     certificate = manifest.get("certificate")
     if not isinstance(certificate, dict) or "promised" in manifest:
@@ -257,6 +259,22 @@ def _from_before(manifest: dict[str, Any], shapes: Shapes) -> dict[str, Any]:
     return manifest | {
         "promised": sensitive,
         "certificate": certificate | {"evidence": "searched", "proved_share": 0.0},
+    }
+
+
+def _from_version_6(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of a file whose promise is about f, and to outsiders; of records it says nothing."""
+    certificate = manifest.get("certificate")
+    if not isinstance(certificate, dict) or "protects" in manifest:
+        raise FormatError("the file's manifest is not that of its version; it is damaged.")
+    numbers = ("record_noise", "record_ratio", "record_learnt", "record_sensitivity", "insider_ratio")
+    unsaid: dict[str, Any] = {"protects": "function", "records": 0, "raw_records": 0, "insider_group": -1}
+    unsaid |= dict.fromkeys(numbers, "nan")
+    return manifest | {
+        "protects": "function",
+        "insiders": None,
+        "designed_for": [],
+        "certificate": certificate | unsaid,
     }
 
 

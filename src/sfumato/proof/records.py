@@ -1,0 +1,106 @@
+"""What readers know of the records inside a region: the rows as they are published, and not f there.
+
+A record is ``y_i = f(x_i) + e_i``. Whatever is promised, a certificate says how much noise falls on the records inside
+the region, and how well the best reader knows the one that is known best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from ..arrays import Array, Index
+from ..noise import Noise
+from ..promise import Design
+from .knowledge import ExactKnowledge
+
+#: A record whose noise is below this share of its standard deviation goes out unchanged.
+UNCHANGED = 1e-6
+
+#: A direction lies in the range of Σ where no more than this share of it lies outside.
+OUTSIDE_RANGE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class RecordsKnown:
+    """The records of the ``rows`` inside a region, as the best reader sees them.
+
+    ``noise`` is the standard deviation of the noise on each, ``own`` that of its own part e_i (the least that any
+    prior says), ``learnt`` the largest share of its variance that any reader learns. ``promised`` are the rows that a
+    promise is about, with ``ratios``: std(y_i|W)/floor, the least of all readers', ``deviations`` and ``floors``.
+    """
+
+    rows: Index
+    noise: Array
+    own: Array
+    learnt: Array
+    promised: Index
+    ratios: Array
+    deviations: Array
+    floors: Array
+
+    @classmethod
+    def of(cls, design: Design, knowledge: Sequence[ExactKnowledge]) -> RecordsKnown:
+        inputs, promised = design.inputs, design.records
+        rows = np.flatnonzero(design.region.contains(inputs.values))
+        count = len(rows)
+        learnt, own = np.zeros(count), np.full(count, np.inf)
+        ratios, deviations, floors = (np.full(len(promised), np.inf) for _ in range(3))
+        place = np.searchsorted(rows, promised)
+        for one in knowledge:
+            values = one.reader.values(inputs, rows)
+            places = values.places(inputs.values[:0])
+            known = one.record_deviations(rows)
+            learnt = np.maximum(learnt, 1.0 - known**2 / values.variance(places))
+            own = np.minimum(own, np.sqrt(values.own_variance(places)))
+            if len(promised):
+                values = one.reader.values(inputs, promised)
+                asked = design.tolerance.floor(values, values.places(inputs.values[:0]))
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    ratio = np.where(asked > 0, known[place] / asked, np.inf)
+                closer = ratio < ratios
+                deviations, floors = np.where(closer, known[place], deviations), np.where(closer, asked, floors)
+                ratios = np.minimum(ratios, ratio)
+        noise = np.sqrt(design.noise.variance()[rows])
+        return cls(rows, noise, own, learnt, promised, ratios, deviations, floors)
+
+    @cached_property
+    def raw(self) -> int:
+        """How many go out unchanged."""
+        spread = np.sqrt(np.maximum(self.own**2, np.finfo(float).tiny))
+        return int(np.sum(self.noise <= UNCHANGED * spread))
+
+    @property
+    def ratio(self) -> float:
+        return float(np.min(self.ratios)) if len(self.ratios) else float("nan")
+
+    @property
+    def least_noise(self) -> float:
+        return float(np.min(self.noise)) if len(self.noise) else float("nan")
+
+    @property
+    def most_learnt(self) -> float:
+        return float(np.max(self.learnt)) if len(self.learnt) else float("nan")
+
+
+def record_sensitivity(noise: Noise, rows: Index) -> float:
+    """The largest ``√(e_iᵀ Σ⁺ e_i)`` over ``rows``: by how many deviations of the noise a unit in a record moves a release.
+
+    Infinite where some e_i does not lie in the range of Σ: then who knows all other records takes the noise off.
+    """
+    if not len(rows):
+        return 0.0
+    if noise.rank == 0:
+        return 1.0 / np.sqrt(noise.shift) if noise.shift > 0 else float("inf")
+    vectors, values, _ = scipy.linalg.svd(noise.factor, full_matrices=False, check_finite=False)
+    inside = vectors[rows] ** 2
+    left = np.maximum(1.0 - np.sum(inside, axis=1), 0.0)
+    squares = values**2 + noise.shift
+    told = inside @ (1.0 / np.maximum(squares, np.finfo(float).tiny))
+    if noise.shift > 0:
+        return float(np.sqrt(np.max(told + left / noise.shift)))
+    return float(np.sqrt(np.max(told))) if np.all(left <= OUTSIDE_RANGE) else float("inf")
