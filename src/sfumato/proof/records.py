@@ -88,7 +88,7 @@ class RecordsKnown:
 
 
 def record_sensitivity(noise: Noise, rows: Index) -> float:
-    """The largest ``√(e_iᵀ Σ⁺ e_i)`` over ``rows``: by how many deviations of the noise a unit in a record moves a release.
+    """The largest ``√(e_iᵀ Σ⁺ e_i)`` over ``rows``: how far a unit in a record moves a release, in deviations of Σ.
 
     Infinite where some e_i does not lie in the range of Σ: then who knows all other records takes the noise off.
     """
