@@ -26,8 +26,8 @@ from .findings import (
     warn_of,
     worse_than_found,
 )
-from .insiders import Insiders, as_insiders
-from .readers import FunctionAndRecords, Past, Reader, RowsHeld, SensitiveValues
+from .insiders import Insiders
+from .readers import FunctionAndRecords, Past, Reader, SensitiveValues
 from .tolerance import (
     FloorTolerance,
     FractionTolerance,
