@@ -19,7 +19,9 @@ from sfumato.proof.certificate import certify
 
 RNG = np.random.default_rng(11)
 X = np.sort(RNG.uniform(0, 1, 14))[:, None]
-S = np.array([[0.31], [0.42], [0.58], [0.66]])
+#: Two of the sensitive inputs have a row of the data, whose records are sensitive too.
+RECORDS = [5, 9]
+S = np.vstack([[[0.31], [0.58]], X[RECORDS]])
 LENGTHSCALE, VARIANCE, NOISE, ALPHA = 0.25, 1.7, 0.02, 0.35
 PRIOR = sf.Prior(kernel=matern(LENGTHSCALE, VARIANCE), noise=NOISE)
 
@@ -50,12 +52,23 @@ class ProgramContract:
             warnings.simplefilter("ignore", sf.GuaranteeWarning)
             return sf.protect(prior, X, self.region, progress=False, **options)
 
+    def sensitive(self, prior):
+        """Cov(y, values) and Δ of the values that must stay uncertain: f(S), records, or both."""
+        protects, V = self.options.get("protects", "both"), np.diag(prior.noise_variance(len(X)))
+        data = dense(X, X, prior) + V
+        if protects == "records":
+            return data[:, RECORDS], (dense(X, X, prior) + self.alpha * V)[np.ix_(RECORDS, RECORDS)]
+        rows = RECORDS if protects == "both" else []
+        cross = dense(S, X[rows], prior)
+        own = np.block([[dense(S, S, prior), cross], [cross.T, data[np.ix_(rows, rows)]]])
+        return np.hstack([dense(X, S, prior), data[:, rows]]), self.alpha * own
+
     def needed(self, prior):
         """The matrices that Σ + A must cover for one prior."""
-        cross, own = dense(X, S, prior), dense(S, S, prior)
+        cross, tolerance = self.sensitive(prior)
         if self.options.get("guarantee") == "pointwise":
-            return [np.outer(k, k) / (self.alpha * v) for k, v in zip(cross.T, np.diag(own), strict=True)]
-        return [cross @ np.linalg.solve(self.alpha * own, cross.T)]
+            return [np.outer(k, k) / v for k, v in zip(cross.T, np.diag(tolerance), strict=True)]
+        return [cross @ np.linalg.solve(tolerance, cross.T)]
 
     def priors(self):
         return [PRIOR, *self.options.get("priors", [])]
@@ -65,8 +78,10 @@ class ProgramContract:
         assert certificate.holds
         assert certificate.guarantee == self.options.get("guarantee", "joint")
         assert certificate.structure == self.options.get("structure", "full")
+        assert certificate.protects == self.options.get("protects", "both")
+        assert np.isnan(certificate.record_ratio) == (certificate.protects == "function")
         words = str(mechanism)
-        assert "can know f(s) better than ±" in words
+        assert ("can know f(s) better than ±" in words) == (certificate.protects != "records")
         assert ("nor any weighted average of them" in words) == (certificate.guarantee == "joint")
         assert "in the region" in certificate.promise
 
@@ -75,11 +90,11 @@ class ProgramContract:
         for prior in self.priors():
             with mpmath.workdps(DIGITS):
                 M = exact(dense(X, X, prior) + np.diag(prior.noise_variance(len(X)))) + exact(sigma)
-                K = exact(dense(X, S, prior))
-                share = explained_variances50(M, K) / np.diag(dense(S, S, prior))
-                assert share.max() <= self.alpha * (1 + 1e-8)
+                cross, tolerance = self.sensitive(prior)
+                K = exact(cross)
+                assert np.all(explained_variances50(M, K) <= np.diag(tolerance) * (1 + 1e-8))
                 if self.options.get("guarantee", "joint") == "joint":
-                    assert joint_ratio50(M, K.T, exact(self.alpha * dense(S, S, prior))) <= 1 + 1e-8
+                    assert joint_ratio50(M, K.T, exact(tolerance)) <= 1 + 1e-8
 
     def test_the_noise_is_the_least(self, mechanism):
         weights = self.options.get("weights")
@@ -148,6 +163,19 @@ class TestJoint(ProgramContract):
     pass
 
 
+class TestFunction(ProgramContract):
+    options: ClassVar[dict[str, Any]] = {"protects": "function"}
+
+
+class TestRecords(ProgramContract):
+    options: ClassVar[dict[str, Any]] = {"protects": "records"}
+
+
+class TestRecordsOneByOne(ProgramContract):
+    options: ClassVar[dict[str, Any]] = {"protects": "records", "guarantee": "pointwise"}
+    gap = 1e-4
+
+
 class TestJointBySign(ProgramContract):
     options: ClassVar[dict[str, Any]] = {"method": "sign"}
 
@@ -213,7 +241,8 @@ class TestEverywhere(ProgramContract):
     region = sf.Everywhere()
 
     def needed(self, prior):
-        return [dense(X, X, prior) / self.alpha]
+        # f everywhere, and all records: who knows f everywhere knows what is their own
+        return [(dense(X, X, prior) + np.diag(prior.noise_variance(len(X)))) / self.alpha]
 
 
 class TestEverywhereDiagonal(TestEverywhere):

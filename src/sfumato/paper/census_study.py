@@ -256,7 +256,7 @@ class _Study:
             with warnings.catch_warnings():
                 # what the rows leave open goes into the table
                 warnings.simplefilter("ignore", GuaranteeWarning)
-                made = protect(prior, data.train, data.region, alpha, cover=cover, progress=False)
+                made = protect(prior, data.train, data.region, alpha, protects="function", cover=cover, progress=False)
             noise = made.noise.covariance()
             total = prior.covariance(data.train) + np.diag(prior.noise_variance(len(data.train))) + noise
             return made, noise, solve_positive(total, prior.covariance(data.train, data.test))

@@ -41,8 +41,8 @@ def example() -> Example:
     prior, region = Prior(kernel=kernel), Points([[SENSITIVE]])
     return Example(
         prior,
-        protect(prior, INPUTS, region, ALPHA, progress=False),
-        protect(prior, INPUTS, region, ALPHA, structure="diagonal", progress=False),
+        protect(prior, INPUTS, region, ALPHA, protects="function", progress=False),
+        protect(prior, INPUTS, region, ALPHA, protects="function", structure="diagonal", progress=False),
     )
 
 

@@ -74,9 +74,11 @@ def satellite_joint(alphas: Sequence[float] = ALPHAS, step: Progress | None = No
     for alpha in alphas:
         if step is not None:
             step.stage(f"the satellite's states together, α = {alpha:g}")
-        mechanism = protect(joint, X, REGION, alpha=alpha, progress=False)
+        mechanism = protect(joint, X, REGION, alpha=alpha, protects="function", progress=False)
         alone = {
-            state: protect(_alone(joint, state), X, REGION, alpha=alpha, cover="rows", progress=False).design
+            state: protect(
+                _alone(joint, state), X, REGION, alpha=alpha, protects="function", cover="rows", progress=False
+            ).design
             for state in STATES
         }
         together = Revealed(mechanism.design)

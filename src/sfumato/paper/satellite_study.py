@@ -154,7 +154,7 @@ def design(prior: Prior, alpha: float, cover: Cover) -> Mechanism:
     """The privacy-aware mechanism; the certificate, not a warning, tells what the rows alone leave open."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuaranteeWarning)
-        return protect(prior, TIMES, REGION, alpha, cover=cover, progress=False)
+        return protect(prior, TIMES, REGION, alpha, protects="function", cover=cover, progress=False)
 
 
 def predict_all(prior: Prior, noise: Noise, published: Array, at: Array) -> Array:

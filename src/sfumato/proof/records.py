@@ -51,7 +51,7 @@ class RecordsKnown:
         learnt, own = np.zeros(count), np.full(count, np.inf)
         ratios, deviations, floors = (np.full(len(promised), np.inf) for _ in range(3))
         place = np.searchsorted(rows, promised)
-        for one in knowledge:
+        for one in knowledge if count else ():
             values = one.reader.values(inputs, rows)
             places = values.places(inputs.values[:0])
             known = one.record_deviations(rows)

@@ -239,12 +239,17 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
             raise FormatError("the file's prior is about other outputs than its inputs.")
     _try_out(design)
     kind = "everywhere" if isinstance(region, Everywhere) else "points" if region.points is not None else "region"
-    if design.cover != kind and (kind != "region" or design.cover in ("everywhere", "points")):
+    kinds = (
+        ("rows",) if not design.protects_function else ("rows", "greedy", "exchange") if kind == "region" else (kind,)
+    )
+    if design.cover not in kinds:
         raise FormatError(f"the file's cover is {design.cover!r}, which does not go with its region.")
     if design.cover == "everywhere" and design.guarantee == "pointwise":
         raise FormatError("the file promises single values everywhere, which nobody can check.")
     if design.cover == "rows" and len(design.rows_inside()) == 0:
         raise FormatError("the file promises the rows inside its region, but there are none.")
+    if not design.protects_function and not len(design.records):
+        raise FormatError("the file promises records that have a part of their own, but there are none.")
     return design
 
 
