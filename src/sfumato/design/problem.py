@@ -27,9 +27,11 @@ from ..programs import Demand, correlated_noise, diagonal_noise, needed_everywhe
 from ..promise import (
     Cover,
     Design,
+    FunctionAndRecords,
     Guarantee,
     Protects,
     Reader,
+    Records,
     SensitiveValues,
     Structure,
     Tolerance,
@@ -206,7 +208,7 @@ class RowsExposure:
     tolerance: Tolerance
     joint: bool = True
     device: str | None = None
-    records: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    records: Records | None = None
 
     @property
     def unknown(self) -> SensitiveValues:
@@ -236,7 +238,9 @@ class RowsExposure:
         return float(np.min(self.reader.prior.noise_variance(self.size)))
 
     def root(self, sensitive: Array, with_records: bool = True) -> Array:
-        values = self.reader.values(self.inputs, self.records if with_records else self.records[:0])
+        values = self.reader.values(self.inputs, np.zeros(0, dtype=np.intp))
+        if self.records is not None and with_records:
+            values = FunctionAndRecords(self.reader, self.records)
         places = values.places(sensitive[self.tolerance.applies_to(sensitive)])
         if not len(places):
             return np.zeros((self.size, 0))
@@ -272,10 +276,17 @@ class DenseRows:
 
     @cached_property
     def exposures(self) -> tuple[Exposure, ...]:
-        asked = self.problem
+        asked, readers = self.problem, [Reader(prior) for prior in self.problem.priors]
         return tuple(
-            RowsExposure(Reader(prior), asked.inputs, asked.tolerance, asked.joint, asked.plan.device, asked.records)
-            for prior in asked.priors
+            RowsExposure(
+                reader,
+                asked.inputs,
+                asked.tolerance,
+                asked.joint,
+                asked.plan.device,
+                reader.records(asked.inputs, asked.records),
+            )
+            for reader in readers
         )
 
     @property

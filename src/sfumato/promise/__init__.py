@@ -27,7 +27,7 @@ from .findings import (
     worse_than_found,
 )
 from .insiders import Insiders
-from .readers import FunctionAndRecords, Past, Reader, SensitiveValues
+from .readers import FunctionAndRecords, Past, Reader, Records, SensitiveValues
 from .tolerance import (
     FloorTolerance,
     FractionTolerance,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -100,9 +100,15 @@ class Reader:
         """f, as this reader sees it."""
         return FunctionValues(self)
 
-    def values(self, inputs: Inputs, records: Index) -> FunctionAndRecords:
-        """f at any inputs, and the ``records`` of these rows of the data, as this reader sees them."""
-        return FunctionAndRecords(self, inputs, records)
+    def values(self, inputs: Inputs, rows: Index) -> FunctionAndRecords:
+        """f at any inputs, and the records of these ``rows`` of the data, as this reader sees them."""
+        return FunctionAndRecords(self, self.records(inputs, rows))
+
+    def records(self, inputs: Inputs, rows: Index) -> Records:
+        """The records of these ``rows`` of the data."""
+        own, data = self.prior.noise_variance(len(inputs))[rows], self.past.about_data()
+        seen = data[:, rows] if len(data) else np.zeros((0, len(rows)))
+        return Records(inputs.values[rows], own, rows, np.arange(len(rows)), seen)
 
     def data_covariance(self, inputs: Inputs, device: str | None = None) -> torch.Tensor:
         """A = Cov(y|past). One n × n matrix is live, and one block of rows; it is symmetric to the last bit."""
@@ -155,9 +161,18 @@ class SensitiveValues(ABC):
     def variance(self, S: Array) -> Array:
         """The diagonal of ``covariance``."""
 
+    @property
+    @abstractmethod
+    def before(self) -> SensitiveValues:
+        """The same values, to who has seen nothing."""
+
+    @abstractmethod
+    def known(self, S: Array) -> Array:
+        """The covariance of what was seen with the values at ``S``, a column for each (``Past``)."""
+
     @abstractmethod
     def variance_before(self, S: Array) -> Array:
-        """The same before anything was seen: of this a floor is a share."""
+        """The variance before anything was seen: of this a floor is a share."""
 
     @abstractmethod
     def own_variance(self, S: Array) -> Array:
@@ -174,13 +189,20 @@ class FunctionValues(SensitiveValues):
 
     reader: Reader
 
+    @property
+    def before(self) -> FunctionValues:
+        return Reader(self.reader.prior).function
+
+    def known(self, S: Array) -> Array:
+        return self.reader.past.about(S)
+
     def covariance(self, S: Array) -> Array:
-        known = self.reader.past.about(S)
+        known = self.known(S)
         covariance = self.reader.prior.covariance(S)
         return covariance - known.T @ known if len(known) else covariance
 
     def variance(self, S: Array) -> Array:
-        known = self.reader.past.about(S)
+        known = self.known(S)
         variance = self.reader.prior.variance(S)
         return variance - np.sum(known**2, axis=0) if len(known) else variance
 
@@ -198,27 +220,57 @@ class FunctionValues(SensitiveValues):
 
 
 @dataclass(frozen=True, eq=False)
+class Records:
+    """Records y_i = f(x_i) + e_i: the ``places`` x_i, and ``own``, the variance of each e_i.
+
+    This of the ``rows`` of the data shows that one of the records (``shown``): none, one or several rows show each.
+    ``seen`` is the covariance of what a reader has seen with each (``Past``).
+    """
+
+    places: Array
+    own: Array
+    rows: Index
+    shown: Index
+    seen: Array
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def some(self, first: int, last: int) -> Records:
+        """Those from ``first`` up to ``last``, which is left out."""
+        kept = (self.shown >= first) & (self.shown < last)
+        own, seen = self.own[first:last], self.seen[:, first:last]
+        return Records(self.places[first:last], own, self.rows[kept], self.shown[kept] - first, seen)
+
+
+@dataclass(frozen=True, eq=False)
 class FunctionAndRecords(SensitiveValues):
-    """f(s) at inputs s, and then the ``records`` y_i of these rows of the data.
+    """f(s) at inputs s, and then ``records``.
 
     ``places`` says where these values lie: all inputs that are asked about here end with those of the records.
     """
 
     reader: Reader
-    inputs: Inputs
-    records: Index
+    records: Records
 
     def places(self, S: Array) -> Array:
         """``S``, and the inputs of the records."""
-        return np.vstack([S, self.inputs.values[self.records]])
+        return np.vstack([S, self.records.places])
+
+    @property
+    def before(self) -> FunctionAndRecords:
+        return FunctionAndRecords(Reader(self.reader.prior), replace(self.records, seen=self.records.seen[:0]))
+
+    def known(self, S: Array) -> Array:
+        return np.hstack([self.reader.past.about(S[: len(S) - len(self.records)]), self.records.seen])
 
     def covariance(self, S: Array) -> Array:
-        covariance, known = self.reader.prior.covariance(S), self._known(S)
+        covariance, known = self.reader.prior.covariance(S), self.known(S)
         covariance[np.diag_indices_from(covariance)] += self.own_variance(S)
         return covariance - known.T @ known if len(known) else covariance
 
     def variance(self, S: Array) -> Array:
-        known = self._known(S)
+        known = self.known(S)
         variance = self.variance_before(S)
         return variance - np.sum(known**2, axis=0) if len(known) else variance
 
@@ -226,24 +278,15 @@ class FunctionAndRecords(SensitiveValues):
         return self.reader.prior.variance(S) + self.own_variance(S)
 
     def own_variance(self, S: Array) -> Array:
-        own = np.zeros(len(S))
-        own[len(S) - len(self.records) :] = self.reader.prior.noise_variance(len(self.inputs))[self.records]
-        return own
+        return np.concatenate([np.zeros(len(S) - len(self.records)), self.records.own])
 
     def with_data(self, inputs: Inputs, S: Array, device: str | None = None) -> torch.Tensor:
-        reader, own, count = self.reader, self.own_variance(S), len(S) - len(self.records)
+        reader, records, count = self.reader, self.records, len(S) - len(self.records)
         cross = reader.kernel(reader.tensor(inputs.values, device), reader.tensor(S, device))
-        places = torch.from_numpy(np.arange(count, len(S))).to(cross.device)
-        cross[torch.from_numpy(self.records).to(cross.device), places] += as_tensor(own[count:], device)
+        rows, columns = (torch.from_numpy(one).to(cross.device) for one in (records.rows, count + records.shown))
+        cross[rows, columns] += as_tensor(records.own[records.shown], device)
         known = reader.past.about_data()
-        return cross - as_tensor(known.T @ self._known(S), device) if len(known) else cross
-
-    def _known(self, S: Array) -> Array:
-        """What was seen, with these values."""
-        data = self.reader.past.about_data()
-        if not len(data):
-            return data[:, :0]
-        return np.hstack([self.reader.past.about(S[: len(S) - len(self.records)]), data[:, self.records]])
+        return cross - as_tensor(known.T @ self.known(S), device) if len(known) else cross
 
 
 def _blocks(rows: int) -> Iterator[tuple[int, int]]:

@@ -49,7 +49,7 @@ from .findings import (
 from .knowledge import ExactKnowledge, Knowledge, KnowledgeFromSums
 from .optimality import Optimality, compressed_optimality, optimality
 from .privacy_loss import PrivacyLoss, gaussian_epsilon
-from .records import RecordsKnown, record_sensitivity
+from .records import RecordsKnown
 from .region import Effort, Pieces, Proof, Prover, Reason, pieces_of
 from .roundoff import TOLERANCE
 from .search import inputs_to_look_at, worse_inputs
@@ -432,7 +432,7 @@ class _Check:
         insisted = effort is not None and effort.insist
         check = cls(design, knowledge, joint, nothing, np.zeros(0), insisted=insisted, records=records)
         if records is not None and not design.protects_function:
-            return replace(check, points=design.inputs.values[records.promised], ratios=records.ratios)
+            return replace(check, points=records.places, ratios=records.ratios)
         if not check.is_finite:
             check = check._proved(needed, effort)
         if not check.is_finite and not check.is_searched:
@@ -578,12 +578,12 @@ class _Check:
             gap=least.gap,
             spill=spill,
             protects=design.protects,
-            records=len(records.rows) if records else 0,
+            records=records.count if records else 0,
             raw_records=records.raw if records else 0,
             record_noise=records.least_noise if records else np.nan,
             record_ratio=records.ratio if records else np.nan,
             record_learnt=records.most_learnt if records else np.nan,
-            record_sensitivity=record_sensitivity(design.noise, records.rows) if records else np.nan,
+            record_sensitivity=records.sensitivity if records else np.nan,
             insider_ratio=np.nan,
             insider_group=-1,
             compression=cost,

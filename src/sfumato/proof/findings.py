@@ -435,7 +435,7 @@ def findings_on_records(design: Design, known: RecordsKnown) -> Iterator[Finding
         yield Finding(
             "raw-records",
             "high",
-            f"{count:,} of the {len(known.rows):,} records in the region go out with noise far below their own spread "
+            f"{count:,} of the {known.count:,} records in the region go out with noise far below their own spread "
             f"(±{float(np.min(known.noise[bare])):.3g} where that is ±{float(np.min(known.own[bare])):.3g}), "
             f"{unchanged}: whoever looks them up reads people's values.",
             'Use protects="both" or "records" (--protects) where rows are people\'s; --allow-raw-rows publishes them.',

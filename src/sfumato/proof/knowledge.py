@@ -21,7 +21,7 @@ from ..data import among
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, solve_lower, squared_norms, units
 from ..noise import ErrorCovariance, FunctionalNoise
 from ..programs import needed_everywhere
-from ..promise import Design, FunctionAndRecords, Reader, SensitiveValues
+from ..promise import Design, FunctionAndRecords, Reader, Records, SensitiveValues
 from .roundoff import (
     COEFFICIENTS,
     DELTA_TO_SPARE,
@@ -130,10 +130,19 @@ class ExactKnowledge(Knowledge):
     One n × n matrix is live, the Cholesky factor of M, on ``device`` (None: the CPU). ``lower`` is None where M is
     singular to working precision. Rows are taken in units (``scale``, powers of two, so that nothing is rounded) in
     which M has about 1 on its diagonal: outputs may be in very different units, and a Cholesky factor does not care.
+    ``records`` are those that are promised (left out: the design says which).
     """
 
-    def __init__(self, design: Design, reader: Reader, error: ErrorCovariance, device: str | None = None) -> None:
+    def __init__(
+        self,
+        design: Design,
+        reader: Reader,
+        error: ErrorCovariance,
+        device: str | None = None,
+        records: Records | None = None,
+    ) -> None:
         self.design, self.reader, self.error, self.device = design, reader, error, device
+        self.records = reader.records(design.inputs, design.records) if records is None else records
         rows = len(design.inputs)
         self.lower: Matrix | None = None
         total = error.add_to(reader.data_covariance(design.inputs, device))
@@ -198,7 +207,7 @@ class ExactKnowledge(Knowledge):
             return float("inf")
         if self.design.cover == "everywhere":
             return self._joint_ratio_everywhere()
-        values = self.reader.values(self.design.inputs, self.design.records)
+        values = FunctionAndRecords(self.reader, self.records)
         promised = promised_values(self.design, values)
         if promised is None:
             return float("inf")
@@ -209,14 +218,14 @@ class ExactKnowledge(Knowledge):
         slack = SOLVED * UNIT * np.sqrt(len(self.design.inputs) * most * self.largest / (self.least * least))
         return float((top + slack) ** 2 * (1 + uncertain))
 
-    def record_deviations(self, rows: Index) -> Array:
-        """A lower bound for the reader's standard deviation of the records of these rows."""
+    def record_deviations(self, records: Records) -> Array:
+        """A lower bound for the reader's standard deviation of these records."""
         if self.lower is None:
-            return np.zeros(len(rows))
-        inputs, result = self.design.inputs, np.empty(len(rows))
+            return np.zeros(len(records))
+        inputs, result = self.design.inputs, np.empty(len(records))
         chunk = max(1, SOLVED_AT_ONCE // len(inputs))
-        for start in range(0, len(rows), chunk):
-            values = self.reader.values(inputs, rows[start : start + chunk])
+        for start in range(0, len(records), chunk):
+            values = FunctionAndRecords(self.reader, records.some(start, start + chunk))
             places = values.places(inputs.values[:0])
             variance = values.variance(places)
             norm = np.sqrt(squared_norms(self._whiten(self.lower, values.with_data(inputs, places, self.device))))

@@ -15,7 +15,7 @@ import scipy.linalg
 
 from ..arrays import Array, Index
 from ..noise import Noise
-from ..promise import Design
+from ..promise import Design, FunctionAndRecords, Records
 from .knowledge import ExactKnowledge
 
 #: A record whose noise is below this share of its standard deviation goes out unchanged.
@@ -27,46 +27,67 @@ OUTSIDE_RANGE = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class RecordsKnown:
-    """The records of the ``rows`` inside a region, as the best reader sees them.
+    """The records inside a region, as the best reader sees them.
 
     ``noise`` is the standard deviation of the noise on each, ``own`` that of its own part e_i (the least that any
-    prior says), ``learnt`` the largest share of its variance that any reader learns. ``promised`` are the rows that a
-    promise is about, with ``ratios``: std(y_i|W)/floor, the least of all readers', ``deviations`` and ``floors``.
+    prior says), ``learnt`` the largest share of its variance that any reader learns. A promise is about those at
+    ``places``, with ``ratios``: std(y_i|W)/floor, the least of all readers', ``deviations`` and ``floors``.
+    ``published`` are the noises that were drawn, each with its rows that show any of these records.
     """
 
-    rows: Index
     noise: Array
     own: Array
     learnt: Array
-    promised: Index
+    places: Array
     ratios: Array
     deviations: Array
     floors: Array
+    published: tuple[tuple[Noise, Index], ...]
 
     @classmethod
     def of(cls, design: Design, knowledge: Sequence[ExactKnowledge]) -> RecordsKnown:
-        inputs, promised = design.inputs, design.records
-        rows = np.flatnonzero(design.region.contains(inputs.values))
-        count = len(rows)
+        """Those of the rows of ``design``."""
+        rows = np.flatnonzero(design.region.contains(design.inputs.values))
+        inside = [one.reader.records(design.inputs, rows) for one in knowledge]
+        noise = np.sqrt(design.noise.variance()[rows])
+        return cls.among(knowledge, inside, np.searchsorted(rows, design.records), noise, ((design.noise, rows),))
+
+    @classmethod
+    def among(
+        cls,
+        knowledge: Sequence[ExactKnowledge],
+        inside: Sequence[Records],
+        promised: Index,
+        noise: Array,
+        published: tuple[tuple[Noise, Index], ...],
+    ) -> RecordsKnown:
+        """Those that are ``inside``, as each reader sees them; ``promised`` says which of them each reader's are."""
+        count = len(noise)
         learnt, own = np.zeros(count), np.full(count, np.inf)
         ratios, deviations, floors = (np.full(len(promised), np.inf) for _ in range(3))
-        place = np.searchsorted(rows, promised)
-        for one in knowledge if count else ():
-            values = one.reader.values(inputs, rows)
-            places = values.places(inputs.values[:0])
-            known = one.record_deviations(rows)
-            learnt = np.maximum(learnt, 1.0 - known**2 / values.variance(places))
-            own = np.minimum(own, np.sqrt(values.own_variance(places)))
+        for one, records in zip(knowledge, inside, strict=True) if count else ():
+            values = FunctionAndRecords(one.reader, records)
+            known = one.record_deviations(records)
+            learnt = np.maximum(learnt, 1.0 - known**2 / values.variance(records.places))
+            own = np.minimum(own, np.sqrt(records.own))
             if len(promised):
-                values = one.reader.values(inputs, promised)
-                asked = design.tolerance.floor(values, values.places(inputs.values[:0]))
+                values = FunctionAndRecords(one.reader, one.records)
+                asked = one.design.tolerance.floor(values, one.records.places)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    ratio = np.where(asked > 0, known[place] / asked, np.inf)
+                    ratio = np.where(asked > 0, known[promised] / asked, np.inf)
                 closer = ratio < ratios
-                deviations, floors = np.where(closer, known[place], deviations), np.where(closer, asked, floors)
+                deviations, floors = np.where(closer, known[promised], deviations), np.where(closer, asked, floors)
                 ratios = np.minimum(ratios, ratio)
-        noise = np.sqrt(design.noise.variance()[rows])
-        return cls(rows, noise, own, learnt, promised, ratios, deviations, floors)
+        return cls(noise, own, learnt, inside[0].places[promised], ratios, deviations, floors, published)
+
+    @property
+    def count(self) -> int:
+        return len(self.noise)
+
+    @cached_property
+    def sensitivity(self) -> float:
+        """By how many standard deviations of the noises a unit in one of these records moves what is published."""
+        return float(np.sqrt(sum(record_sensitivity(noise, rows) ** 2 for noise, rows in self.published)))
 
     @cached_property
     def raw(self) -> int:
