@@ -545,7 +545,8 @@ def test_readers_of_many_rows_are_proved_through_sums(strength):
     X = rng.random((300, 2))
     tree = {"kind": "rbf", "lengthscale": 0.5}
     prior = sf.Prior(kernel=build_kernel(tree, 2), noise=0.05)
-    mechanism = sf.protect(prior, X, sf.Ball([0.5, 0.5], 0.25), alpha=0.3, method="compressed", progress=False)
+    how = {"alpha": 0.3, "protects": "function", "method": "compressed", "progress": False}
+    mechanism = sf.protect(prior, X, sf.Ball([0.5, 0.5], 0.25), **how)
     noise = mechanism.noise
     design = dataclasses.replace(mechanism.design, noise=dataclasses.replace(noise, mixing=strength * noise.mixing))
     summary = summary_of(design, Here(), None, lambda rows: None)

@@ -170,6 +170,10 @@ def test_what_is_not_known_of_a_kernel_is_never_called_proved(kernel):
 def test_what_needs_no_noise_gets_none_and_is_proved():
     rows = np.random.default_rng(0).random((40, 2))
     prior = sf.Prior(kernel=build_kernel(rbf(0.1, 0.1)), noise=1.0)
-    mechanism = sf.protect(prior, rows, sf.Box([0.2, 0.3], [0.6, 0.6]), floor=1e-5, progress=False)
+    asked = {"region": sf.Box([0.2, 0.3], [0.6, 0.6]), "floor": 1e-5, "progress": False}
+    with pytest.warns(sf.GuaranteeWarning, match="5 of them unchanged"):
+        mechanism = sf.protect(prior, rows, **asked, protects="function")
     assert mechanism.noise.trace == 0.0
     assert mechanism.certificate.evidence == "proved"
+    assert mechanism.certificate.verdict == "do not publish"
+    assert mechanism.certificate.raw_records == 5

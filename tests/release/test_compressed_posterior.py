@@ -14,7 +14,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning
 def released(prior, X, region, seed=1, **options):
     """A release of values drawn from the prior."""
     promise = {} if "floor" in options else {"alpha": 0.3}
-    mechanism = sf.protect(prior, X, region, method="compressed", progress=False, **(promise | options))
+    mechanism = sf.protect(
+        prior, X, region, protects="function", method="compressed", progress=False, **(promise | options)
+    )
     A = prior.covariance(X) + np.diag(prior.noise_variance(len(X)))
     normals = np.random.default_rng(seed).standard_normal(len(X))
     return mechanism.release(prior.mean_at(X) + np.linalg.cholesky(A) @ normals, unsafe_seed=seed)
@@ -89,7 +91,9 @@ def test_each_row_may_have_its_own_noise_variance():
 
 def test_rounding_counts_as_noise():
     prior = sf.Prior(kernel=rbf(0.25), noise=0.02)
-    mechanism = sf.protect(prior, LINE, sf.Box(0.4, 0.6), alpha=0.3, method="compressed", progress=False)
+    mechanism = sf.protect(
+        prior, LINE, sf.Box(0.4, 0.6), alpha=0.3, protects="function", method="compressed", progress=False
+    )
     y = np.sin(6 * LINE[:, 0])
     fine, coarse = (mechanism.release(y, unsafe_seed=1, resolution=step) for step in (1e-6, 0.5))
     check(coarse, LINE_NEW, 0.05)

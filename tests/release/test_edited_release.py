@@ -11,6 +11,7 @@ from gpytorch.kernels import MaternKernel
 
 import sfumato as sf
 from kernels import rbf
+from older_files import as_version_5
 from sfumato.release.container import container, read_container
 
 RNG = np.random.default_rng(0)
@@ -53,10 +54,23 @@ def test_less_noise_is_found_out(tmp_path: Path, proved: Any, share: float) -> N
     assert high(found) >= {"does-not-hold", "claims-more-than-proved"}
 
 
+def test_a_promise_about_the_function_is_none_about_records(tmp_path: Path) -> None:
+    prior = sf.Prior(rbf(0.5), noise=0.5)
+    mechanism = sf.protect(prior, np.linspace(0, 3, 31), sf.Box(1, 2), alpha=0.3, protects="function")
+    mechanism.release(np.zeros(31)).save(tmp_path / "function")
+    manifest, tensors = read_container(tmp_path / "function", lambda version, manifest, shapes: manifest)
+    found = certified(tmp_path / "both", manifest | {"protects": "both"}, tensors)
+    assert not found.holds
+    assert found.record_ratio < 1
+    assert high(found) >= {"does-not-hold", "claims-more-than-proved"}
+
+
 KINDS: dict[str, dict[str, Any]] = {
     "pointwise": {"guarantee": "pointwise"},
     "diagonal": {"structure": "diagonal"},
-    "compressed": {"method": "compressed"},
+    "compressed": {"method": "compressed", "protects": "function"},
+    "function": {"protects": "function"},
+    "records": {"protects": "records"},
     "two priors": {"priors": [sf.Prior(rbf(0.7), noise=0.01)]},
     "points": {"region": sf.Points([[1.2], [1.5]])},
     "rows": {"cover": "rows"},
@@ -132,11 +146,7 @@ def test_a_smaller_list_promises_what_it_lists_and_says_that_more_was_claimed(tm
 def test_a_file_that_pretends_to_be_older_hides_no_cut(tmp_path: Path, proved: Any) -> None:
     manifest, tensors = proved
     few, whole = tensors["sensitive"][:-3], len(tensors["sensitive"])
-    older = {key: value for key, value in manifest.items() if key != "promised"}
-    older["certificate"] = {
-        key: value for key, value in manifest["certificate"].items() if key not in ("evidence", "proved_share")
-    }
-    (tmp_path / "older").write_bytes(container(older, tensors | {"sensitive": few}, version="5"))
+    (tmp_path / "older").write_bytes(container(as_version_5(manifest), tensors | {"sensitive": few}, version="5"))
     found = sf.load(tmp_path / "older").certify(progress=False)
     assert f"at the {len(few)} sensitive inputs" in found.promise
     assert high(found) == {"claims-more-inputs"}

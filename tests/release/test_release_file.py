@@ -21,6 +21,7 @@ import pytest
 import safetensors.numpy
 
 from damaged_trees import damaged
+from older_files import as_version_5, as_version_6
 from sfumato.data.inputs import as_inputs
 from sfumato.design.mechanism import protect
 from sfumato.errors import FormatError
@@ -34,6 +35,7 @@ from sfumato.promise.tolerance import (
     FractionTolerance,
     KernelTolerance,
     MatrixTolerance,
+    RecordTolerance,
     TabulatedFloor,
 )
 from sfumato.proof.certificate import Certificate, certify
@@ -65,6 +67,7 @@ def release_for(
     rank: int = 3,
     cover: Any = "rows",
     weights: Any = None,
+    protects: Any = "both",
 ) -> Release:
     inputs = as_inputs(X)
     prior = Prior(kernel=kernel_for(inputs.dimension), mean=1 / 3, noise=noise)
@@ -72,14 +75,16 @@ def release_for(
     sensitive = inputs.values[region.contains(inputs.values)] if region.points is None else region.points
     factor = 0.7 * np.random.default_rng(5).normal(size=(len(inputs), rank))
     tolerance = tolerance or FractionTolerance(0.4)
-    design = Design(
-        prior, inputs, region, tolerance, cover, sensitive, CorrelatedNoise(factor, 0.0 if rank else 1e-9), weights
-    )
+    noise = CorrelatedNoise(factor, 0.0 if rank else 1e-9)
+    design = Design(prior, inputs, region, tolerance, cover, sensitive, noise, weights, protects=protects)
     claim = Certificate(
         promise="a promise", prior="a prior", guarantee="joint", structure="full", cover=cover, holds=True,
         evidence="proved", proved_share=1.0, joint_ratio=0.9, floor_ratio=np.inf, promised_ratio=1.1,
         worst_input=inputs.values[0], worst_std=1.0, worst_floor=float(np.float64(0.1) * 3), trace=design.noise.trace,
-        trace_lower=np.nan, gap=0.0, spill=0.0, compression=0.0, sensitive=len(sensitive), checked=7, allowance=0.0,
+        trace_lower=np.nan, gap=0.0, spill=0.0, protects=protects,
+        records=0, raw_records=0, record_noise=np.nan, record_ratio=np.nan, record_learnt=np.nan,
+        record_sensitivity=np.nan, insider_ratio=np.nan, insider_group=-1, compression=0.0,
+        sensitive=len(sensitive), checked=7, allowance=0.0,
         columns=inputs.names, outputs=(), findings=FINDINGS,
     )  # fmt: skip
     return make_release(design, claim, KEY, Y[: len(inputs)], output_name="income")
@@ -99,6 +104,11 @@ CASES: dict[str, Callable[[], Release]] = {
         Points(POINTS),
         MatrixTolerance(np.diag([0.1, 0.2, 0.3])).at(np.array(POINTS, dtype=float).reshape(3, -1)),
         cover="points",
+    ),
+    "records": lambda: release_for(tolerance=RecordTolerance(FractionTolerance(0.4)), protects="records"),
+    "floor of records": lambda: release_for(tolerance=RecordTolerance(FloorTolerance(0.2)), protects="records"),
+    "varying floor of records": lambda: release_for(
+        tolerance=RecordTolerance(FloorTolerance(lambda S: 0.2 + 0.1 * np.sin(S[:, 0]) ** 2)), protects="records"
     ),
     "varying floor": lambda: release_for(tolerance=FloorTolerance(lambda S: 0.2 + 0.1 * np.sin(S[:, 0]) ** 2)),
     "diagonal V": lambda: release_for(noise=np.linspace(0.1, 0.2, 12)),
@@ -171,7 +181,7 @@ def test_the_certificate_follows_from_the_file_alone(case: str, path: Path) -> N
     release = CASES[case]()
     release.save(path)
     found, expected = load(path).certify(), certify(release.design)
-    if case == "varying floor":
+    if case.startswith("varying floor"):
         # The file has the floor where it was tabulated; the owner's search may also walk between these inputs.
         assert found.joint_ratio == expected.joint_ratio
         assert found.holds == expected.holds
@@ -247,14 +257,14 @@ def test_foreign_files_are_refused_and_not_run(path: Path, good: bytes) -> None:
 
 def test_another_version_is_named(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
-    assert f"'99', but this sfumato reads versions '4', '5', '{VERSION}'" in refused(
+    assert f"'99', but this sfumato reads versions '4', '5', '6', '{VERSION}'" in refused(
         (container(manifest, tensors, version="99")), path
     )
 
 
 def test_a_file_of_version_4_opens_and_what_a_ledger_noted_in_it_still_counts(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
-    manifest = as_before(manifest)
+    manifest = as_version_5(manifest)
     del manifest["certificate"]["findings"]
     manifest["certificate"]["notes"] = ["rows were weighted", "PROTECTED ONE BY ONE: the ledger has releases of 'r'"]
     text = json.dumps(manifest)
@@ -270,20 +280,24 @@ def test_a_file_of_version_4_opens_and_what_a_ledger_noted_in_it_still_counts(pa
     assert "noted-by-version-4" not in [one.code for one in found.findings]
 
 
-def as_before(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A manifest as version 5 had it."""
-    certificate = {k: v for k, v in manifest["certificate"].items() if k not in ("evidence", "proved_share")}
-    return {k: v for k, v in manifest.items() if k != "promised"} | {"certificate": certificate}
-
-
 def test_a_file_of_version_5_promises_what_it_lists_and_claims_no_proof(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
-    path.write_bytes(container(as_before(manifest), tensors, version="5"))
+    path.write_bytes(container(as_version_5(manifest), tensors, version="5"))
     release = load(path)
     assert (release.certificate.evidence, release.certificate.proved_share) == ("searched", 0.0)
     assert release.design.promised == len(release.design.sensitive) == len(tensors["sensitive"])
     assert "not that of its version" in refused(container(manifest, tensors, version="5"), path)
-    assert "lacks 'promised'" in refused(container(as_before(manifest), tensors), path)
+    assert "lacks 'promised'" in refused(container(as_version_5(manifest), tensors, version="6"), path)
+
+
+def test_a_file_of_version_6_promises_the_function_and_says_nothing_of_records(path: Path, good: bytes) -> None:
+    _, manifest, tensors = parts_of(good)
+    path.write_bytes(container(as_version_6(manifest), tensors, version="6"))
+    release = load(path)
+    assert (release.design.protects, release.certificate.protects) == ("function", "function")
+    assert np.isnan(release.certificate.record_ratio)
+    assert "not that of its version" in refused(container(manifest, tensors, version="6"), path)
+    assert "lacks" in refused(container(as_version_6(manifest), tensors), path)
 
 
 def test_every_truncation_is_refused(path: Path, good: bytes) -> None:
@@ -465,6 +479,11 @@ FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "other priors that are none": lambda m, t: m.update(others=[{"kernel": 1}]),
     "far too many priors": lambda m, t: m.update(others=[m["prior"]] * 1000),
     "priors that are no list": lambda m, t: m.update(others=None),
+    "an unknown protection": lambda m, t: m.update(protects="people"),
+    "records where there are none": lambda m, t: m.update(protects="records", cover="rows"),
+    "records at points": lambda m, t: m.update(protects="records"),
+    "a matrix of records": lambda m, t: m.update(tolerance={"kind": "records", "of": {"kind": "matrix"}}),
+    "insiders that are none": lambda m, t: m.update(designed_for=[[0, 0]]),
 }
 
 

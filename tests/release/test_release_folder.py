@@ -60,7 +60,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Design, Certificate]
     kernel = gpytorch.kernels.RBFKernel()
     kernel.lengthscale = 0.5
     prior = sf.Prior(kernel, noise=0.01)
-    mechanism = sf.protect(prior, read_rows(path), REGION, 0.3, method="compressed", progress=False)
+    mechanism = sf.protect(
+        prior, read_rows(path), REGION, 0.3, protects="function", method="compressed", progress=False
+    )
     assert mechanism.certificate.holds
     return mechanism.design, mechanism.certificate
 

@@ -56,6 +56,7 @@ _TOLERANCES: dict[str, tuple[str, ...]] = {
     "matrix": (),
     "table": (),
 }
+_OF_RECORDS = tuple(kind for kind in _TOLERANCES if kind not in ("records", "kernel", "matrix"))
 
 #: A file's noise may have this many centres for a prior; each reader works with matrices of their number squared.
 MOST_CENTRES = 4096
@@ -139,12 +140,11 @@ def check_shapes(tree: dict[str, Any], shapes: Shapes, outputs: bool, stored: tu
 def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimension: int) -> Expected:
     kind = check.kind_of(manifest["tolerance"], "tolerance", _TOLERANCES)
     if kind == "records":
-        kind = check.kind_of(manifest["tolerance"].get("of"), "tolerance", _TOLERANCES)
+        kind = check.kind_of(manifest["tolerance"].get("of"), "tolerance", _OF_RECORDS)
     trees = [manifest["prior"], *check.items(manifest["others"], "the other priors", 0, MOST_PRIORS - 1)]
     priors = [check.fields(tree, "prior", ("kernel", "mean", "noise_variance")) for tree in trees]
     if rows * dimension == 0:
         raise FormatError("the file has no inputs; it is damaged.")
-    sensitive = shapes.get("sensitive", (0,))[0]
     expected: Expected = {"sensitive": (None, dimension)}
     # what a witness has rows for: the rows of the data, or the centres of a noise that is a function
     proved = rows
@@ -163,9 +163,7 @@ def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimensio
         if prior["noise_variance"] is None:
             expected[of_prior("noise_variance", place)] = (rows,)
         if "witness" in shapes:
-            # each value by itself: a column for each sensitive input, and for each record where these are promised
-            alone = manifest["guarantee"] == "pointwise" and manifest["protects"] == "function"
-            expected[of_prior("witness", place)] = (proved, sensitive if alone else None)
+            expected[of_prior("witness", place)] = (proved, None)
     if "witness" in shapes:
         insiders = check.items(manifest["designed_for"], "the insiders", 0, MOST_DESIGNED_FOR)
         expected |= {of_prior("witness", len(priors) + place): (proved, None) for place in range(len(insiders))}
@@ -244,6 +242,10 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     )
     if design.cover not in kinds:
         raise FormatError(f"the file's cover is {design.cover!r}, which does not go with its region.")
+    columns = len(design.sensitive) + (0 if design.noise.compressed else len(design.records))
+    of_priors = design.witness[: len(priors)] if design.witness and design.guarantee == "pointwise" else ()
+    if any(part.shape[1] != columns for part in of_priors):
+        raise FormatError("the file's witness is about other sensitive values than its promise.")
     if design.cover == "everywhere" and design.guarantee == "pointwise":
         raise FormatError("the file promises single values everywhere, which nobody can check.")
     if design.cover == "rows" and len(design.rows_inside()) == 0:
