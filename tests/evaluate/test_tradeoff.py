@@ -33,7 +33,14 @@ def _root_mean(variance: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(
-    ("way", "how"), [("joint", {}), ("pointwise", {"guarantee": "pointwise"}), ("diagonal", {"structure": "diagonal"})]
+    ("way", "how"),
+    [
+        ("joint", {}),
+        ("function", {"protects": "function"}),
+        ("records", {"protects": "records"}),
+        ("pointwise", {"guarantee": "pointwise"}),
+        ("diagonal", {"structure": "diagonal"}),
+    ],
 )
 def test_promised_ways_agree_with_protect(found: sf.Tradeoff, way: str, how: dict[str, str]) -> None:
     line = found.of(way)[1]
@@ -48,7 +55,11 @@ def test_promised_ways_agree_with_protect(found: sf.Tradeoff, way: str, how: dic
     assert line.learnt == pytest.approx(1 - left[INSIDE].min(), rel=1e-6)
     assert line.noise == pytest.approx(np.sqrt(made.noise.trace / 31), rel=1e-6)
     assert line.spill == pytest.approx(made.certificate.spill, rel=1e-6)
-    assert line.floor == pytest.approx(np.sqrt(0.4))
+    assert line.floor == pytest.approx(np.sqrt(0.04 if way == "records" else 0.4))
+    private = np.flatnonzero((T >= 1) & (T <= 2))
+    A = PRIOR.covariance(T) + 0.1 * np.eye(31)
+    records = np.diag(A - A @ np.linalg.solve(A + made.noise.covariance(), A))[private]
+    assert line.record_std == pytest.approx(np.sqrt(records.min()), rel=1e-6)
     explained, whole = 1 - np.mean(left[~INSIDE]), 1 - np.mean(bare[~INSIDE])
     assert line.loss == pytest.approx(1 - explained / whole, rel=1e-5)
     assert found.everything.rmse_outside == pytest.approx(_root_mean(bare[~INSIDE]))
@@ -62,6 +73,20 @@ def test_less_privacy_costs_less_and_independent_noise_costs_more(found: sf.Trad
     for joint, diagonal in zip(found.of("joint"), found.of("diagonal"), strict=True):
         assert diagonal.noise > joint.noise
         assert diagonal.loss > joint.loss
+
+
+def test_records_cost_others_least_and_all_three_are_said_in_units(found: sf.Tradeoff) -> None:
+    for records, function, both in zip(found.of("records"), found.of("function"), found.of("joint"), strict=True):
+        assert records.loss < 0.2 * function.loss
+        assert both.record_std > records.record_std > 0.9 * records.floor
+        assert function.record_std < both.record_std
+    assert found.everything.record_std == pytest.approx(0.0, abs=1e-7)
+    said = str(found).splitlines()
+    assert all(len(line) <= 80 for line in said[: said.index("")])
+    assert said[-1].startswith(
+        "At α = 0.6 readers' error elsewhere is 0.24 without protection, 0.24 if it protects records, "
+    )
+    assert said[-1].endswith(" if it protects both.")
 
 
 def test_dropout_promises_nothing_and_says_what_readers_reach(found: sf.Tradeoff) -> None:
@@ -111,11 +136,11 @@ def test_measured_errors_are_held_out(found: sf.Tradeoff) -> None:
 def test_floors_are_in_the_units_of_the_owner() -> None:
     prior = sf.Prior(matern(0.3, variance=1e8), noise=1e7)
     income = pd.Series(np.zeros(31), name="income")
-    found = sf.tradeoff(prior, FRAME, REGION, floors=[8000.0, 4000.0], ways=["joint"], y=income, progress=False)
+    found = sf.tradeoff(prior, FRAME, REGION, floors=[8000.0, 4000.0], ways=["function"], y=income, progress=False)
     assert [line.floor for line in found.rows] == [8000.0, 4000.0]
     assert all(math.isnan(line.alpha) for line in found.rows)
     assert found.output == "income"
-    same = sf.tradeoff(prior, FRAME, REGION, [0.36], ways=["joint"], progress=False)
+    same = sf.tradeoff(prior, FRAME, REGION, [0.36], ways=["function"], progress=False)
     assert same.rows[0].loss == pytest.approx(found.rows[0].loss, rel=1e-6)
     said = found.sentence(floor=8000)
     assert said.startswith("At ±8000 inside 1 ≤ t ≤ 2, readers lose ")
@@ -126,7 +151,7 @@ def test_floors_are_in_the_units_of_the_owner() -> None:
 def test_sentence_table_and_dictionary(found: sf.Tradeoff) -> None:
     assert found.sentence(0.6).startswith("At ±0.6325 inside 1 ≤ t ≤ 2 (α = 0.6), readers lose ")
     table = found.table()
-    assert len(table) == 1 + len(found.rows) == 13
+    assert len(table) == 1 + len(found.rows) == 19
     assert list(table["way"].unique()) == ["everything", *found.ways]
     text = str(found)
     for words in ("dropout: the rows inside are left out", "no ε keeps", "cloaking, ε = ", found.sentence(0.6)):
@@ -147,9 +172,9 @@ def test_picture_has_a_curve_for_each_way(found: sf.Tradeoff) -> None:
     ax = found.plot(ax=given)
     assert ax is given
     shown = {str(line.get_label()): line for line in ax.get_lines()}
-    np.testing.assert_allclose(shown["joint promise"].get_ydata(), [line.loss for line in found.of("joint")])
+    np.testing.assert_allclose(shown["records only"].get_ydata(), [line.loss for line in found.of("records")])
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert {"joint promise", "pointwise promise", "independent noise", "DP cloaking, to the same floor"} <= set(texts)
+    assert {"function and records", "function only", "records only", "DP cloaking, to the same floor"} <= set(texts)
     assert any(text.startswith("rows left out: no promise, readers learn ") for text in texts)
     assert ax.get_ylabel() == "loss of accuracy elsewhere"
     assert "1 ≤ t ≤ 2" in ax.get_xlabel()
@@ -174,16 +199,16 @@ def test_many_rows_are_compressed() -> None:
     t = np.linspace(0.0, 3.0, 4500)
     prior = sf.Prior(matern(0.5, nu=2.5), noise=5.0)
     found = sf.tradeoff(
-        prior, t, sf.Box(1, 2), [0.5], ways=("joint", "diagonal", "dropout", "cloaking"), progress=False
+        prior, t, sf.Box(1, 2), [0.5], ways=("function", "diagonal", "dropout", "cloaking"), progress=False
     )
-    (line,) = found.of("joint")
+    (line,) = found.of("function")
     assert line.holds
     assert 0 < line.loss < 0.2
     assert found.everything.rmse_outside < line.rmse_outside
     assert [way for way, why in found.skipped if "up to 4,000 rows only" in why] == ["diagonal", "cloaking"]
     # every tenth row with a tenth of the errors' variance tells about the same
     few = sf.tradeoff(
-        sf.Prior(matern(0.5, nu=2.5), noise=0.5), t[::10], sf.Box(1, 2), [0.5], ways="joint", progress=False
+        sf.Prior(matern(0.5, nu=2.5), noise=0.5), t[::10], sf.Box(1, 2), [0.5], ways="function", progress=False
     )
     assert line.rmse_outside == pytest.approx(few.rows[0].rmse_outside, rel=0.05)
     assert line.loss == pytest.approx(few.rows[0].loss, rel=0.1)

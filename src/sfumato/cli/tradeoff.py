@@ -53,8 +53,9 @@ def tradeoff(
         option("NUMBERS", "Or: standard deviations that readers keep, in units of the output."),
     ] = None,
     ways: Annotated[
-        str, option("WORDS", "Of joint, pointwise, diagonal, dropout, cloaking, those to compare.")
-    ] = "joint,pointwise,diagonal,dropout,cloaking",
+        str,
+        option("WORDS", "Of joint, function, records, pointwise, diagonal, dropout, cloaking, those to compare."),
+    ] = "joint,function,records,pointwise,diagonal,dropout,cloaking",
     cover: Cover = "auto",
     measured: Annotated[
         bool,

@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from ..arrays import Array, Index, Mask
 from ..data import Here, Inputs, as_inputs
 from ..errors import InputError
-from ..linalg import smallest_ellipsoid
+from ..linalg import Whitening, smallest_ellipsoid
 from ..models import Prior
 from ..noise import no_noise
 from ..promise import Design, FractionTolerance
@@ -185,6 +185,15 @@ def variances(design: Design, points: Array) -> Array:
         reader = CompressedPosterior.of(design, mean, 0.0, Here(), None, lambda rows: None)
         return np.asarray(reader.predict(as_inputs(points, like=inputs)).std ** 2)
     return prior.condition(inputs, prior.mean_at(inputs), _blur(design)).variance(points)
+
+
+def record_variances(design: Design, rows: Index) -> Array:
+    """The variance that a reader keeps of the records of ``rows``: Var(y_i|W), with M and all its rows in memory."""
+    prior, inputs = design.prior, design.inputs
+    covariance = prior.covariance(inputs)
+    covariance[np.diag_indices_from(covariance)] += prior.noise_variance(len(inputs))
+    explained = Whitening.of(covariance + design.noise.covariance()).apply(covariance[:, rows])
+    return np.asarray(np.maximum(np.diag(covariance)[rows] - np.sum(explained**2, axis=0), 0.0))
 
 
 def measured_error(design: Design, y: Array, tested: Index) -> float:

@@ -1,4 +1,4 @@
-"""Privacy against accuracy: what readers lose elsewhere at each level of protection, and by which way.
+"""Privacy against accuracy: what readers lose elsewhere at each level of protection, by which promise and which way.
 
 What was found is a line for each way and level: as a table, as sentences and as a picture.
 """
@@ -22,9 +22,9 @@ from ..errors import FindingWarning, GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..progress import Progress
 from ..progress import progress as show_progress
-from ..promise import Design, FloorTolerance, FractionTolerance, Tolerance
+from ..promise import Design, FloorTolerance, FractionTolerance, Reader, Tolerance
 from ..regions import Region
-from ..text import plain
+from ..text import listed, plain
 from ..views import pictures
 from .tradeoff_readers import (
     DELTA,
@@ -34,6 +34,7 @@ from .tradeoff_readers import (
     measured_error,
     places_to_look,
     plain_design,
+    record_variances,
     variances,
     without_rows,
 )
@@ -41,15 +42,20 @@ from .tradeoff_readers import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Way = Literal["joint", "pointwise", "diagonal", "dropout", "cloaking"]
+Way = Literal["joint", "function", "records", "pointwise", "diagonal", "dropout", "cloaking"]
 WAYS: tuple[Way, ...] = get_args(Way)
 
 #: How ``protect`` is asked for each way that makes a promise.
 PROMISES: dict[str, dict[str, Any]] = {
     "joint": {},
+    "function": {"protects": "function"},
+    "records": {"protects": "records"},
     "pointwise": {"guarantee": "pointwise"},
     "diagonal": {"structure": "diagonal"},
 }
+
+#: The ways that promise something about different things, and how they are called in sentences.
+ABOUT = {"records": "records", "function": "the function", "joint": "both"}
 
 #: The levels that are compared if none are named.
 ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
@@ -88,8 +94,21 @@ def short(value: float) -> str:
 
 
 #: Column heads of the table, and those of them that a narrow screen leaves out.
-TRADEOFF_HEADER = ("way", "α", "floor", "holds", "learnt", "std in", "rmse in", "rmse out", "loss", "noise", "spill")
-WIDE_ONLY = ("std in", "noise", "spill")
+TRADEOFF_HEADER = (
+    "way",
+    "α",
+    "floor",
+    "holds",
+    "f in",
+    "y in",
+    "rmse out",
+    "loss",
+    "learnt",
+    "rmse in",
+    "noise",
+    "spill",
+)
+WIDE_ONLY = ("learnt", "rmse in", "noise", "spill")
 
 
 @dataclass(frozen=True)
@@ -98,11 +117,12 @@ class Line:
 
     ================ =======================================================================================
     ``way``          how the data are published; ``alpha`` or ``floor`` is the level that was asked for
-    ``floor``        the least standard deviation that readers must keep in the region, in the owner's units
+    ``floor``        the least standard deviation that readers must keep in the region, in the owner's units: of f, or
+                     of records where only these are promised
     ``holds``        whether the certificate holds; None where nothing is promised
     ``evidence``     what it rests on, "proved" or "searched"; "" where it does not hold, or nothing is promised
     ``learnt``       the largest share of the prior variance that a reader learns at any input inside
-    ``least_std``    the least standard deviation that a reader reaches inside
+    ``least_std``    the least standard deviation of f that a reader reaches inside, ``record_std`` that of a record
     ``rmse_inside``  a reader's expected error inside, ``rmse_outside`` outside
     ``loss``         what readers lose outside: of the variance that they could explain from all data, the share
     ``noise``        root mean square noise a row (of cloaking: a prediction)
@@ -127,6 +147,7 @@ class Line:
     epsilon: float = math.nan
     seconds: float = 0.0
     evidence: str = ""
+    record_std: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +196,7 @@ class Tradeoff:
             raise InputError("give sentence exactly one of alpha and floor; it is about one level.")
         word, value = ("floor", floor) if alpha is None else ("alpha", alpha)
         for line in lines:
-            if value is not None and math.isclose(getattr(line, word), value, rel_tol=1e-9):
+            if value is not None and _same(getattr(line, word), value):
                 return line
         known = ", ".join(f"{getattr(line, word):g}" for line in lines)
         raise InputError(f"{word} is {value}, which was not computed for {chosen!r}; choose one of {known}.")
@@ -213,7 +234,7 @@ def sentence_of(found: Tradeoff, line: Line) -> str:
         )
     else:
         level = "" if math.isnan(line.alpha) else f" (α = {line.alpha:g})"
-        start = f"At ±{number(line.floor)} inside {found.region}{level}"
+        start = f"At ±{number(line.floor)}{' for each record' * (line.way == 'records')} inside {found.region}{level}"
     if math.isnan(line.loss):
         return f"{start}; there is no elsewhere to compare."
     joined = ", and they lose" if line.way == "dropout" else ", readers lose"
@@ -228,14 +249,16 @@ def cells(line: Line) -> tuple[str, ...]:
     holds = "NO" if line.holds is False else line.evidence
     level = "" if math.isnan(line.alpha) else f"{line.alpha:g}"
     floor = "" if math.isnan(line.floor) else number(line.floor)
-    values = (number(value) for value in (line.least_std, line.rmse_inside, line.rmse_outside))
+    values = (number(value) for value in (line.least_std, line.record_std, line.rmse_outside))
     learnt, loss, spill = (share(value).replace("less than ", "<") for value in (line.learnt, line.loss, line.spill))
-    return (way, level, floor, holds, learnt, *values, loss, number(line.noise), spill)
+    return (way, level, floor, holds, *values, loss, learnt, number(line.rmse_inside), number(line.noise), spill)
 
 
 def table_in_words(found: Tradeoff) -> str:
-    """The table, what was left out, and the sentence of the middle level."""
-    rows = [TRADEOFF_HEADER, *(cells(line) for line in (found.everything, *found.rows))]
+    """The table as a narrow screen has it, what was left out, and sentences about the middle level."""
+    shown = [place for place, name in enumerate(TRADEOFF_HEADER) if name not in WIDE_ONLY]
+    whole = [TRADEOFF_HEADER, *(cells(line) for line in (found.everything, *found.rows))]
+    rows = [[line[place] for place in shown] for line in whole]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [f"What readers of {found.output} lose where {found.region} is protected"]
     for first, *others in rows:
@@ -248,7 +271,7 @@ def notes(found: Tradeoff) -> list[str]:
     """What the numbers mean, what was left out and why, and one line of the table as a sentence."""
     searched = any(line.evidence == "searched" for line in found.rows)
     said = [
-        "learnt: at most, of the prior variance, at any input inside; in, out: inside and outside the region;",
+        "f in, y in: how well a reader knows f and a record inside, at best; out: outside the region;",
         "loss: of the variance that all data without noise would explain outside, the share that is not explained.",
         *(["searched: a part of the region could not be proved."] if searched else []),
         *(["dropout: the rows inside are left out, which promises nothing."] if found.of("dropout") else []),
@@ -258,7 +281,26 @@ def notes(found: Tradeoff) -> list[str]:
         said.append(f"ε is for a change of one value by {number(found.sensitivity)}, with δ = {DELTA:g}.")
     promised = [line for line in found.rows if line.holds is not None]
     first = [line for line in promised if line.way == promised[0].way]
-    return [*said, *(sentence_of(found, line) for line in first[len(first) // 2 :][:1])]
+    middle = first[len(first) // 2 :][:1]
+    return [*said, *(sentence_of(found, line) for line in middle), *promises_in_words(found, *middle)]
+
+
+def promises_in_words(found: Tradeoff, level: Line | None = None) -> list[str]:
+    """The promises that were compared at one level, a sentence in units; none where there is only one."""
+    if level is None:
+        return []
+    word = "floor" if found.by_floor else "alpha"
+    lines = [line for way in ABOUT for line in found.of(way) if _same(getattr(line, word), getattr(level, word))]
+    if len(lines) < 2 or any(math.isnan(line.rmse_outside) for line in lines):
+        return []
+    value = f"a floor of ±{number(level.floor)}" if found.by_floor else f"α = {level.alpha:g}"
+    errors = (f"{short(line.rmse_outside)} if it protects {ABOUT[line.way]}" for line in lines)
+    bare = f"{short(found.everything.rmse_outside)} without protection"
+    return [f"At {value} readers' error elsewhere is {bare}, {listed(list(errors))}."]
+
+
+def _same(first: float, second: float) -> bool:
+    return math.isclose(first, second, rel_tol=1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,12 +382,14 @@ def tradeoff(
 
     Errors are expected ones: the root of the mean posterior variance under the prior, at ``X_test`` or at a spread of
     inputs that follows the data. No values are needed. With ``y`` held-out errors are measured too: those are for the
-    owner only. Each level is one call of ``protect`` for each of the first three ways.
+    owner only. Each level is one call of ``protect`` for each of the first five ways.
 
     =========== =======================================================================================
     way         what is published
     =========== =======================================================================================
-    "joint"     correlated noise, averages protected too: ``protect(…)``
+    "joint"     correlated noise; f, records and all their averages are protected: ``protect(…)``
+    "function"  the same for f alone, the typical value at given inputs: ``protects="function"``
+    "records"   the same for what is each record's own, while f may be known: ``protects="records"``
     "pointwise" correlated noise, each value by itself: ``guarantee="pointwise"``
     "diagonal"  every row blurred by itself: ``structure="diagonal"``
     "dropout"   the rows outside as they are, those inside not at all. It promises nothing: ``learnt`` and
@@ -445,6 +489,9 @@ class _Comparison:
         if way == "diagonal" and len(self.inputs) > FEW_ROWS:
             self.skipped.append((way, f"it cannot be compressed, so it is compared up to {FEW_ROWS:,} rows only"))
             return None
+        if way == "function" and not np.any(self.prior.noise_variance(len(self.inputs))[self.private] > 0):
+            self.skipped.append((way, "no record inside has anything of its own (noise is 0), so this is joint"))
+            return None
         how: dict[str, Any] = {"tolerance": level.tolerance, "cover": self.cover, "progress": False, **PROMISES[way]}
         try:
             return protect(self.prior, self.inputs, self.region, **how)
@@ -457,7 +504,19 @@ class _Comparison:
     def _line(self, way: str, design: Design, level: Level | None = None, **more: Any) -> Line:
         """What readers of ``design`` know."""
         variance = variances(design, self.places.all)
-        return self._line_of(way, variance, level, measured=self._measured(design), **more)
+        more |= {"measured": self._measured(design), "record_std": self._record_std(design)}
+        return self._line_of(way, variance, level, **more)
+
+    def _record_std(self, design: Design) -> float:
+        """The least standard deviation of a record inside that a reader of ``design`` keeps."""
+        if not self.private.any() or design.noise.compressed:
+            return math.nan
+        if len(design.inputs) == len(self.inputs):
+            variance = record_variances(design, np.flatnonzero(self.private))
+        else:  # they were left out
+            own = self.prior.noise_variance(len(self.inputs))[self.private]
+            variance = variances(design, self.inputs.values[self.private]) + own
+        return float(np.sqrt(np.min(variance)))
 
     def _line_of(self, way: str, variance: Array, level: Level | None, **more: Any) -> Line:
         """What readers with this ``variance`` know; ``level`` is None where nothing is promised."""
@@ -485,7 +544,9 @@ class _Comparison:
         noise = float(np.sqrt(made.mechanism.noise.trace / len(self.inputs)))
         evidence = certificate.evidence if certificate.holds else ""
         more = {"holds": certificate.holds, "noise": noise, "spill": certificate.spill, "seconds": made.seconds}
-        return self._line(made.way, made.mechanism.design, made.level, **more, evidence=evidence)
+        design = made.mechanism.design
+        line = self._line(made.way, design, made.level, **more, evidence=evidence)
+        return line if design.protects_function else replace(line, floor=_record_floor(design))
 
     def _cloaking_lines(self, levels: Sequence[Level]) -> list[Line]:
         if not self.private.any():
@@ -534,6 +595,12 @@ class _Made:
     level: Level
     mechanism: Mechanism
     seconds: float
+
+
+def _record_floor(design: Design) -> float:
+    """The least standard deviation that readers must keep of a record."""
+    values = Reader(design.prior).values(design.inputs, design.records)
+    return float(np.min(design.tolerance.floor(values, values.places(design.inputs.values[:0]))))
 
 
 def _root_mean(variance: Array) -> float:

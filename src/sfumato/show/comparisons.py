@@ -39,17 +39,24 @@ PROMISES = (READER, ORANGE, FLOOR, PURPLE, SKY, YELLOW)
 #: Colour, marker and line of each way of a trade-off: told apart in grey too.
 STYLES: dict[str, tuple[str, str, Any]] = {
     "joint": (READER, "o", "-"),
-    "pointwise": (FLOOR, "s", (0, (5, 2))),
+    "function": (ORANGE, "v", "-"),
+    "records": (FLOOR, "s", "-"),
+    "pointwise": (SKY, "P", (0, (5, 2))),
     "diagonal": (PUBLISHED, "^", (0, (1.5, 1.2))),
     "cloaking": (PURPLE, "D", (0, (4, 1.5, 1, 1.5))),
     "dropout": (TRUTH, "X", ":"),
 }
 LABELS = {
-    "joint": "joint promise",
-    "pointwise": "pointwise promise",
-    "diagonal": "independent noise",
+    "joint": "function and records",
+    "function": "function only",
+    "records": "records only",
+    "pointwise": "both, each value by itself",
+    "diagonal": "both, by independent noise",
     "cloaking": "DP cloaking, to the same floor",
 }
+
+#: The three promises are drawn wider than other ways; two that cost the same lie over each other.
+WIDTHS = {"joint": 5.0, "function": 1.8, "records": 2.6}
 
 #: Levels of a trade-off that are nearer than this have no floor each above them: their labels would touch.
 APART = 0.12
@@ -114,10 +121,11 @@ def plot_tradeoff(found: Tradeoff, ax: Axes | None = None) -> Axes:
             place = line.least_std if found.by_floor else line.learnt
             ax.plot(place, line.loss, markersize=8, linestyle="none", label=label, zorder=4, **how)
             continue
-        how["markersize"] = 5.5
+        wide = WIDTHS.get(way, 1.2)
+        how["markersize"] = 4.5 + wide / 2
         at = np.array([line.floor if found.by_floor else line.alpha for line in lines])
         losses = np.array([line.loss for line in lines])
-        ax.plot(at, losses, linestyle=style, linewidth=1.8, label=LABELS[way], zorder=3, **how)
+        ax.plot(at, losses, linestyle=style, linewidth=wide, label=LABELS[way], zorder=3, **how)
         fails = np.array([line.holds is False for line in lines])
         if fails.any():
             how |= {"markerfacecolor": "white", "linestyle": "none", "zorder": 4}
@@ -141,7 +149,8 @@ def plot_tradeoff(found: Tradeoff, ax: Axes | None = None) -> Axes:
 
 def _floors_above(ax: Axes, found: Tradeoff) -> None:
     """A second scale with the floor that belongs to each level, where labels do not touch."""
-    floors = {line.alpha: line.floor for line in found.rows if math.isfinite(line.alpha)}
+    of_function = [line for line in found.rows if line.way != "records"] or found.rows
+    floors = {line.alpha: line.floor for line in of_function if math.isfinite(line.alpha)}
     shown: list[float] = []
     for alpha in sorted(floors):
         if not shown or alpha - shown[-1] >= APART:

