@@ -123,6 +123,26 @@ class Asked:
             "NUMBER", "Or: the standard deviation that every reader keeps, in units of the output; v=20 for one output."
         ),
     ] = field(default_factory=list)
+    protects: Annotated[
+        str,
+        option(
+            "WORD",
+            "both: the function and each record in the region; function: the typical value at given inputs, not any "
+            "single record; records: what is each record's own.",
+        ),
+    ] = "both"
+    insiders: Annotated[
+        str | None,
+        option(
+            "WORD",
+            "Keep the promise also to readers who hold some rows: rows, any single one; or a COLUMN of labels, all "
+            "rows of one label. Which rows belong together is published.",
+        ),
+    ] = None
+    allow_raw_rows: Annotated[
+        bool,
+        flag("--allow-raw-rows", "Write the release even if records in the region go out almost as they are."),
+    ] = False
     relation: Annotated[
         list[str],
         option(
@@ -149,8 +169,9 @@ class Asked:
 
     @cached_property
     def promise(self) -> dict[str, Any]:
-        """``alpha`` and ``floor``, one of them None."""
-        return {name: numbers(f"--{name}", getattr(self, name), self.outputs) for name in ("alpha", "floor")}
+        """``alpha`` and ``floor``, one of them None, and ``protects``."""
+        levels = {name: numbers(f"--{name}", getattr(self, name), self.outputs) for name in ("alpha", "floor")}
+        return {**levels, "protects": self.protects}
 
     @cached_property
     def own_noise(self) -> dict[str, float]:
@@ -166,6 +187,11 @@ class Asked:
             given = "both" if self.alpha else "neither"
             raise InputError(
                 f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1 (strong privacy)."
+            )
+        if self.insiders in self.outputs.columns:
+            raise InputError(
+                f"--insiders {self.insiders!r} is also an --output; which rows belong together is published, so it "
+                "cannot be secret."
             )
         if self.output_noise and not self.outputs.several:
             raise InputError("--output-noise is for several outputs; give --noise, the noise variance of the only one.")

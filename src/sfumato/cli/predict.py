@@ -9,7 +9,7 @@ import typer
 
 from ..errors import InputError
 from .options import TABLES, DropMissing, Json, ReleaseFile, Written, check_written, option
-from .printing import as_json
+from .printing import as_json, say_note
 from .releases import open_release
 
 if TYPE_CHECKING:
@@ -56,10 +56,15 @@ def predict(
     table = pd.DataFrame(found) if X is None else X.assign(**found)
     if out is not None:
         write_table(table, out)
+    about = release.certificate.about
     if json:
         records = table.to_dict(orient="records") if out is None else None
-        as_json({"output": output, "rows": len(table), "out": out, "predictions": records})
-    elif out is not None:
+        said = {"protects": release.design.protects, "promise_about": about or None}
+        as_json({"output": output, "rows": len(table), "out": out, **said, "predictions": records})
+        return
+    if about:
+        say_note(f"mean and std are about the typical value at given inputs; what was promised is about {about}.")
+    if out is not None:
         typer.echo(f"{len(table)} predictions written to {out}")
     else:
         typer.echo(table.to_csv(index=False, float_format="%.10g"), nl=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,14 +64,14 @@ def new_table(title: str) -> Table:
     return Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD, padding=gap)
 
 
-def show_certificate(certificate: Certificate, title: str) -> None:
-    """The certificate as a table, and under it the verdict in plain words."""
+def show_certificate(certificate: Certificate, title: str, more: Sequence[tuple[str, str]] = ()) -> None:
+    """The certificate as a table, with ``more`` rows, and under it the verdict in plain words."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold", show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in certificate.rows():
+    for name, value in [*certificate.rows(), *more]:
         table.add_row(name, value)
     screen = console()
     screen.print(table)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..errors import GuaranteeError, InputError
 from ..text import counted
 from ..version import __version__
 from .command import exit_by
@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     from ..regions import Region
     from ..release import Release
 
-
 PROTECT_EXAMPLES = (
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --out orbit.sfumato',
     'sfumato protect people.parquet --inputs AGEP,PUMA --output PINCP --region "AGEP >= 75 and PUMA <= 2000" '
     "--floor 20000 --fit-outside --out people.sfumato --csv people_public.csv",
+    'sfumato protect people.csv --inputs age,place --output wage --region "age >= 75" --alpha 0.1 --protects records '
+    "--insiders household --fit-outside --out people.sfumato",
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --guarantee pointwise '
     "--out orbit.sfumato",
     'sfumato protect orbit.csv --inputs t --output r --output v --relation "v = d(r)/d(t)" --region "v: 1 <= t <= 2" '
@@ -99,6 +100,7 @@ def _check_for_stream(asked: Asked, noise: NoiseOptions, account: Account, files
     given = {
         "--csv": files.csv is not None,
         "--weights": noise.weights is not None,
+        "--insiders": asked.insiders is not None,
         "--drop-missing": drop_missing,
         "--ledger": account.ledger is not None,
         "--report": files.report is not None,
@@ -129,8 +131,11 @@ def _protect_table(
     check_written(*written, Written("--ledger", account.ledger), Written("--report", files.report), read=[source])
     replaced, book, outputs = target.exists(), account.book, asked.outputs
     weights = [] if noise.weights is None or noise.weights in asked.columns else [noise.weights]
-    table = select_numbers(read_table(source), [*asked.columns, *outputs.columns, *weights], source, drop_missing)
+    columns = [*asked.columns, *outputs.columns, *weights]
+    labels = [name for name in [asked.insiders] if name is not None and name not in ("rows", *columns)]
+    table = select_numbers(read_table(source), columns, source, drop_missing, as_they_are=labels)
     mechanism = _design(table, asked, fit, noise, account, not files.json)
+    _refuse_raw_rows(mechanism.certificate, asked)
     values: Any = {name: table[name] for name in outputs.released}
     name = None if outputs.several else outputs.released[0]
     y = values if name is None else values[name]
@@ -165,7 +170,7 @@ def _protect_table(
             say_what_is_left(left)
         if replaced:
             say_replaced(in_ledger=book is not None)
-    exit_by(certificate.verdict)
+    _exit(certificate, asked)
 
 
 def _design(
@@ -184,9 +189,12 @@ def _design(
     where: Any = regions if outputs.several else regions[outputs.released[0]]
     if outputs.several:
         how["released"] = outputs.released
+    # the rows of several outputs are one below the other
+    copies = len(outputs.released)
     if noise.weights is not None:
-        # the rows of several outputs are one below the other
-        how["weights"] = table[noise.weights].tolist() * len(outputs.released)
+        how["weights"] = table[noise.weights].tolist() * copies
+    if asked.insiders is not None:
+        how["insiders"] = _insiders(table, asked.insiders, copies)
     with findings_are_shown_later():
         if account.book is None:
             mechanism = find_noise(prior, table[columns], where, **how, progress=progress)
@@ -198,6 +206,32 @@ def _design(
         found = learnt_inside(len(table))
         mechanism = replace(mechanism, certificate=mechanism.certificate.with_findings(found))
     return mechanism
+
+
+def _insiders(table: pd.DataFrame, asked: str, copies: int) -> Any:
+    """Who holds which rows; whoever holds a row of the table holds all of its outputs."""
+    if asked == "rows" and copies == 1:
+        return asked
+    return (list(range(len(table))) if asked == "rows" else table[asked].tolist()) * copies
+
+
+def _refuse_raw_rows(certificate: Certificate, asked: Asked) -> None:
+    """Nothing is released, or written into a ledger, where records of the region go out almost as they are."""
+    from ..promise import RAW_RECORDS
+
+    found = [one for one in certificate.findings if one.code == RAW_RECORDS]
+    if found and not asked.allow_raw_rows:
+        raise GuaranteeError(f"{found[0]} Nothing was written.")
+    if found:
+        say_note("records in the region go out almost as they are, as --allow-raw-rows allows.")
+
+
+def _exit(certificate: Certificate, asked: Asked) -> None:
+    """End with the exit code of the verdict; what was allowed by name does not count."""
+    from ..promise import RAW_RECORDS, verdict
+
+    counted = [one for one in certificate.findings if not (asked.allow_raw_rows and one.code == RAW_RECORDS)]
+    exit_by(verdict(certificate.holds, counted))
 
 
 def _write(release: Release, account: Account, files: Files) -> None:
@@ -265,6 +299,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         prior = fit_prior(rows.select(few), rows.column(output).select(few), **given)
         with findings_are_shown_later():
             mechanism = protect(prior, rows, where, **how, method="compressed")
+        _refuse_raw_rows(mechanism.certificate, asked)
         return mechanism.design, mechanism.certificate
 
     writer = FolderWriter(out, rows, rows.column(output), engine, say_note, output, noise.resolution, device, show)
@@ -279,7 +314,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         say_written(f"{out}{os.sep}, {len(rows)} rows in {seconds:.1f} s ({speed})")
         if replaced:
             say_replaced()
-    exit_by(certificate.verdict)
+    _exit(certificate, asked)
 
 
 def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions, large: Large) -> dict[str, Any]:

@@ -160,9 +160,18 @@ def read_table(path: Path) -> pd.DataFrame:
     return table
 
 
-def select_numbers(table: pd.DataFrame, columns: list[str], source: Path, drop_missing: bool = False) -> pd.DataFrame:
-    """The named columns of ``table`` as float64; rows with missing values are refused or, if asked, left out."""
-    require_columns(source, columns, list(table.columns))
+def select_numbers(
+    table: pd.DataFrame,
+    columns: list[str],
+    source: Path,
+    drop_missing: bool = False,
+    as_they_are: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The named columns of ``table`` as float64; rows with missing values are refused or, if asked, left out.
+
+    Columns ``as_they_are`` come along, such as labels; anything may stand in them, or nothing.
+    """
+    require_columns(source, [*columns, *as_they_are], list(table.columns))
     chosen = pd.DataFrame({column: _numbers(table[column], column, source) for column in columns})
     absent = chosen.isna()
     rows = absent.any(axis=1).to_numpy()
@@ -174,7 +183,7 @@ def select_numbers(table: pd.DataFrame, columns: list[str], source: Path, drop_m
             f"(rows {some_of(places, 8)}, counted from 1 below the header); "
             "fill them in, or leave these rows out with --drop-missing."
         )
-    kept: pd.DataFrame = chosen.loc[~rows].reset_index(drop=True)
+    kept: pd.DataFrame = chosen.join(table[list(as_they_are)]).loc[~rows].reset_index(drop=True)
     if kept.empty:
         raise InputError(f"{source} has no rows{' without missing values' if rows.any() else ''}; give at least one.")
     return kept

@@ -63,9 +63,9 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
     "75 <= age <= 90" (columns of an array are x0, x1, …, or just x, unless ``columns`` names them), or None for
     everywhere. Say how much readers may learn there with ``alpha`` or ``floor``, as in ``protect``. Only
     ``PrivateGPRegressor()``, with none of the three, has a default: everywhere, with ``alpha=0.5``. ``kernel``,
-    ``mean``, ``noise`` and ``lengthscale`` are those of ``fit_prior``; ``guarantee``, ``structure``, ``cover``,
-    ``evidence`` and ``method`` those of ``protect``. With ``fit_outside`` the prior is fitted to rows outside the
-    region only, so that its values, which are published, tell nothing of those inside.
+    ``mean``, ``noise`` and ``lengthscale`` are those of ``fit_prior``; ``protects``, ``insiders``, ``guarantee``,
+    ``structure``, ``cover``, ``evidence`` and ``method`` those of ``protect``. With ``fit_outside`` the prior is fitted
+    to rows outside the region only, so that its values, which are published, tell nothing of those inside.
 
     ``preprocess`` is a scaler, or a Pipeline or ColumnTransformer of scalers. A copy is fitted inside: the kernel (and
     ``lengthscale``) is in scaled units, while X, the region, the release and the certificate stay in the units of X.
@@ -98,6 +98,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         mean: Any = "constant",
         noise: Any = "learn",
         lengthscale: Any = None,
+        protects: Any = "both",
+        insiders: Any = None,
         guarantee: Any = "joint",
         structure: Any = "full",
         cover: Any = "auto",
@@ -115,6 +117,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         self.mean = mean
         self.noise = noise
         self.lengthscale = lengthscale
+        self.protects = protects
+        self.insiders = insiders
         self.guarantee = guarantee
         self.structure = structure
         self.cover = cover
@@ -144,6 +148,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             region,
             DEFAULT_ALPHA if self.region is self.alpha is self.floor is None else self.alpha,
             floor=self.floor,
+            protects=self.protects,
+            **({} if self.insiders is None else {"insiders": in_row_order(self.insiders, labels, "insiders")}),
             guarantee=self.guarantee,
             structure=self.structure,
             cover=self.cover,

@@ -16,6 +16,8 @@ from .composition import (
 from .design import Binding, Cover, Design, Guarantee, Protects, Structure, WithDesign, records_inside, rows_in_reach
 from .findings import (
     ALARMING,
+    NOT_ANY_RECORD,
+    RAW_RECORDS,
     SEVERITIES,
     Finding,
     Severity,

@@ -28,6 +28,12 @@ _ORDER = list(SEVERITIES)
 #: Questions that need not be asked any more where there is an answer.
 _ANSWERS = {"parameters-from-sensitive-rows": "parameters-unknown"}
 
+#: The finding on records that are hardly hidden, and what that means in a few words.
+RAW_RECORDS, BARE = "raw-records", "records in the region go out almost as they are"
+
+#: What f is, where records carry errors of their own.
+NOT_ANY_RECORD = "the typical value at given inputs, not any single record"
+
 #: Findings of these severities change the verdict; ``protect`` warns of them.
 ALARMING: tuple[Severity, ...] = ("high", "medium")
 
@@ -94,14 +100,18 @@ def verdict(holds: bool, findings: Iterable[Finding]) -> Verdict:
     return "publish with care" if "medium" in severities else "publish"
 
 
-def verdict_in_words(holds: bool, findings: Iterable[Finding], proved: bool) -> str:
-    """The verdict as a heading, and whether the promise is ``proved``."""
+def verdict_in_words(holds: bool, findings: Iterable[Finding], proved: bool, about: str = "") -> str:
+    """The verdict as a heading, whether the promise is ``proved``, and, where that is not all, what it is ``about``."""
+    found = tuple(findings)
     kept = f"The promise holds. It is {'proved' if proved else 'searched, not all of it is proved'}"
+    kept += f". It is about {about}" if about else ""
+    high = {one.code for one in found if one.severity == "high"}
+    why = "the promise is void" if holds else "the promise does not hold"
     return {
         "publish": kept,
         "publish with care": f"{kept}. Publish with care",
-        "do not publish": f"Do not publish: the promise {'is void' if holds else 'does not hold'}",
-    }[verdict(holds, findings)]
+        "do not publish": f"Do not publish: {BARE if holds and high == {RAW_RECORDS} else why}",
+    }[verdict(holds, found)]
 
 
 def warn_of(findings: Iterable[Finding], stacklevel: int = 2) -> None:

@@ -14,9 +14,19 @@ from .certificate import (
     examine_together,
     knowledge_of,
 )
-from .findings import SAME_FLOOR, findings_on_design, floor_range, free_columns, learnt_inside, look_alike, one_by_one
+from .findings import (
+    SAME_FLOOR,
+    findings_on_design,
+    floor_range,
+    free_columns,
+    learnt_inside,
+    look_alike,
+    one_by_one,
+    record_floors,
+)
 from .knowledge import Knowledge
 from .optimality import objective
+from .records import UNCHANGED
 from .region import Effort, Looked, Pieces, Proof, Prover, pieces_of
 from .roundoff import FACTORED, TOLERANCE
 from .search import inputs_to_look_at

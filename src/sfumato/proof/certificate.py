@@ -25,6 +25,7 @@ from ..errors import InputError
 from ..noise import no_noise
 from ..promise import (
     ALARMING,
+    NOT_ANY_RECORD,
     SEVERITIES,
     Composition,
     Design,
@@ -37,6 +38,7 @@ from ..promise import (
 )
 from ..text import plain
 from .findings import (
+    FUNCTION_ONLY,
     finding_on_promise,
     findings_on_check,
     findings_on_compression,
@@ -162,7 +164,14 @@ class Certificate:
     @property
     def verdict_in_words(self) -> str:
         """The verdict as a heading, and what the promise rests on."""
-        return verdict_in_words(self.holds, self.findings, self.evidence == "proved")
+        return verdict_in_words(self.holds, self.findings, self.evidence == "proved", self.about)
+
+    @property
+    def about(self) -> str:
+        """What the promise is about where records are more than f at their inputs and it is not about both."""
+        if any(one.code == FUNCTION_ONLY for one in self.findings):
+            return NOT_ANY_RECORD
+        return "single records, not the typical value at given inputs" if self.protects == "records" else ""
 
     def dp(self, range: float, delta: float = 1e-6) -> PrivacyLoss:
         """The record-level differential privacy of the release: ε at ``delta``, for records that span ``range``.

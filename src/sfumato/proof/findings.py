@@ -17,7 +17,18 @@ from ..arrays import Array
 from ..data import Inputs
 from ..errors import InputError
 from ..models import OutputsKernel, Prior, kernel_jet
-from ..promise import Design, Finding, OutputTolerance, Reader, Revealed
+from ..promise import (
+    NOT_ANY_RECORD,
+    RAW_RECORDS,
+    Design,
+    Finding,
+    FloorTolerance,
+    OutputTolerance,
+    Reader,
+    RecordTolerance,
+    Revealed,
+    TabulatedFloor,
+)
 from ..text import listed
 from .knowledge import Knowledge
 from .records import RecordsKnown
@@ -47,6 +58,9 @@ LEAST_CORRELATION, FEWEST_ROWS = 0.95, 5
 
 #: Noise below this share of a record's own standard deviation hides nothing of it.
 LITTLE_NOISE = 0.1
+
+#: The finding that f is promised, and records, which are more than f, are not.
+FUNCTION_ONLY = "function-only"
 
 #: How many inputs are looked at.
 MOST_INPUTS = 64
@@ -298,7 +312,7 @@ def _on_region(design: Design) -> Iterator[Finding]:
 
 def _ends_of_data(design: Design) -> list[str]:
     """Sides on which the region ends where the data end, in words."""
-    if design.region.points is not None or design.cover == "everywhere":
+    if design.region.points is not None or design.cover == "everywhere" or not design.protects_function:
         return []
     lower, upper = design.region.bounding_box(design.inputs.dimension)
     found = []
@@ -363,15 +377,33 @@ def _to_answer(design: Design) -> Iterator[Finding]:
         "every row. Only outputs are blurred; that a row is in the table is not hidden.",
         "If being in the table is the secret, this method is not for you.",
     )
+    yield from _on_errors(design)
+
+
+def _on_errors(design: Design) -> Iterator[Finding]:
+    """Which way the promise errs where V is not what the model says (docs/assumptions.md)."""
     errors = float(np.sqrt(np.max(np.asarray(design.prior.noise), initial=0.0)))
-    if errors > 0:
-        yield Finding(
-            "measurement-errors",
-            "low",
-            f"Are the measurement errors real? The model says that the true values carry errors of ± {errors:.4g}, "
-            "which hide something by themselves. If they are smaller than that, the promise is broken.",
-            "When in doubt protect with a smaller error variance.",
+    if errors == 0:
+        return
+    tolerance = design.tolerance.part if isinstance(design.tolerance, RecordTolerance) else design.tolerance
+    if design.protects == "function" or isinstance(tolerance, (FloorTolerance, TabulatedFloor)):
+        means = "which hide something by themselves. If they are smaller than that, the promise is broken."
+        remedy = "When in doubt protect with a smaller error variance."
+    elif design.protects == "records":
+        means = "and the promise is a share of these. If they are larger than that, more is learnt of a record."
+        remedy = "When in doubt protect with a larger error variance."
+    else:
+        means = (
+            "which are a part of each record and hide something of the function. If they are smaller than that, more "
+            "is learnt of the function; if they are larger, more of a record."
         )
+        remedy = "When in doubt name priors with a smaller and with a larger error variance in priors=[…]."
+    yield Finding(
+        "measurement-errors",
+        "low",
+        f"Are the measurement errors real? The model says that records carry errors of ± {errors:.4g}, {means}",
+        remedy,
+    )
 
 
 def _is_smooth(prior: Prior) -> bool:
@@ -413,14 +445,15 @@ def promise_in_words(design: Design, points: Array) -> str:
 
 _AVERAGES_KNOWN = "; a weighted average of several of them may be known better"
 
-#: What f is, where only f is promised and records carry errors of their own.
-NOT_ANY_RECORD = "the typical value at given inputs, not any single record"
+
+def record_floors(design: Design) -> Array:
+    """How well each record that is promised may be known at best: a row for each prior that readers may hold."""
+    values = [Reader(prior).values(design.inputs, design.records) for prior in design.priors]
+    return np.array([design.tolerance.floor(one, one.places(design.inputs.values[:0])) for one in values])
 
 
 def _record_floor_in_words(design: Design) -> str:
-    """How well records may be known at best, for readers with any of the priors."""
-    values = [Reader(prior).values(design.inputs, design.records) for prior in design.priors]
-    floors = [design.tolerance.floor(one, one.places(design.inputs.values[:0])) for one in values]
+    floors = record_floors(design)
     low, high = float(np.min(floors)), float(np.max(floors))
     return f"±{low:.6g}" if high - low <= SAME_FLOOR * high else f"±{low:.4g} (up to ±{high:.4g})"
 
@@ -433,19 +466,19 @@ def findings_on_records(design: Design, known: RecordsKnown) -> Iterator[Finding
         count, raw = int(np.sum(bare)), known.raw
         unchanged = f"{raw:,} of them unchanged" if raw else "none of them unchanged"
         yield Finding(
-            "raw-records",
+            RAW_RECORDS,
             "high",
             f"{count:,} of the {known.count:,} records in the region go out with noise far below their own spread "
             f"(±{float(np.min(known.noise[bare])):.3g} where that is ±{float(np.min(known.own[bare])):.3g}), "
-            f"{unchanged}: whoever looks them up reads people's values.",
+            f"{unchanged}: whoever looks one up reads it off.",
             'Use protects="both" or "records" (--protects) where rows are people\'s; --allow-raw-rows publishes them.',
         )
     if design.protects == "function" and np.any(own):
         yield Finding(
-            "function-only",
+            FUNCTION_ONLY,
             "note",
             f"The promise is about {NOT_ANY_RECORD}: of the best-known record in the region readers learn "
-            f"{known.most_learnt:.3g} of the variance.",
+            f"{100 * known.most_learnt:.4g} % of the variance.",
         )
 
 

@@ -264,7 +264,8 @@ def _mark_worst(ax: Axes, release: Release, place: int) -> None:
     if np.isfinite(worst.worst_std):
         how: dict[str, Any] = {"linestyle": "none", "marker": "v", "markersize": 7, "markeredgewidth": 0.6, "zorder": 5}
         how |= {"markerfacecolor": PUBLISHED, "markeredgecolor": "black"}
-        text = f"worst input: {worst.floor_ratio:.4f} × floor"
+        what = "worst input" if release.design.protects_function else "worst record, with its own part"
+        text = f"{what}: {worst.floor_ratio:.4f} × floor"
         ax.plot([np.ravel(worst.worst_input)[place]], [worst.worst_std], label=text, **how)
 
 

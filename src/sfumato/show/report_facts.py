@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..ledger import Ledger, Remaining
 from ..models import OutputsKernel
 from ..promise import Design, Finding, Severity, in_order
-from ..proof import SAME_FLOOR, Certificate, floor_range, free_columns
+from ..proof import SAME_FLOOR, UNCHANGED, Certificate, floor_range, free_columns, record_floors
 from ..regions import OutputRegion
 from ..release import Release, digest_outputs
 from ..text import counted, listed
@@ -73,12 +73,12 @@ def shortened(text: str) -> str:
 
 
 def share(value: float) -> str:
-    """A share as per cent.
+    """A share as per cent; four digits where they make a difference to all of it.
 
-    >>> share(0.3441), share(0.0), share(2.5e-7)
-    ('34.4 %', '0 %', '2.5 × 10⁻⁵ %')
+    >>> share(0.3441), share(0.0), share(2.5e-7), share(0.99954)
+    ('34.4 %', '0 %', '2.5 × 10⁻⁵ %', '99.95 %')
     """
-    return f"{number(100 * value, 3)} %"
+    return f"{number(100 * value, 4 if 0.99 < value < 1 else 3)} %"
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,19 @@ class Floor:
 
 @dataclass(frozen=True)
 class Blur:
-    """The noise on some rows of an output: the root mean square and the largest standard deviation."""
+    """The noise on some rows of an output: the least, the root mean square and the largest standard deviation.
+
+    ``bare`` rows of them go out unchanged.
+    """
 
     output: str
     inside: bool
     rows: int
+    least: float
     typical: float
     largest: float
     prior: float
+    bare: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,9 +282,23 @@ class Facts:
         return [(name, step) for name, step in named if name in self.released]
 
     @cached_property
+    def has_errors(self) -> bool:
+        """Whether a record is more than f at its inputs."""
+        return any(bool(np.any(np.asarray(prior.noise) > 0)) for prior in self.design.priors)
+
+    @property
+    def protected(self) -> str:
+        """What the floors are about, in the singular."""
+        if not self.design.protects_function:
+            return "record"
+        return "typical value" if self.has_errors else "true value"
+
+    @cached_property
     def floors(self) -> tuple[Floor, ...]:
-        """One for each output that is protected."""
+        """One for each output that is protected: those of f, or of the records where f is not promised."""
         region, design = self.design.region, self.design
+        if not design.protects_function:
+            return self.record_floors
         if not isinstance(region, OutputRegion):
             where = shortened(region.in_words(design.inputs.names))
             return (self._floor(self.release.output_name, where, self._promised),)
@@ -288,6 +307,22 @@ class Facts:
             name, own = design.inputs.outputs.names[place], self._promised[self._promised[:, -1] == place]
             where = "" if name in self.quantities else shortened(part.in_words(design.inputs.plain.names))
             found.append(self._floor(name, where, own))
+        return tuple(found)
+
+    @cached_property
+    def record_floors(self) -> tuple[Floor, ...]:
+        """One for each output whose records are protected."""
+        inputs, region = self.design.inputs, self.design.region
+        if not len(self.design.records):
+            return ()
+        floors, about = record_floors(self.design), inputs.outputs.numbers(inputs.values[self.design.records])
+        parts = dict(region.parts) if isinstance(region, OutputRegion) else {}
+        found = []
+        for place in np.unique(about).tolist():
+            own, part = floors[:, about == place], parts.get(place)
+            where = (part.in_words(inputs.plain.names)) if part else region.in_words(inputs.names)
+            name = inputs.outputs.names[place] if inputs.outputs.numbered else self.release.output_name
+            found.append(Floor(name, shortened(where), float(own.min()), float(own.max())))
         return tuple(found)
 
     @cached_property
@@ -314,13 +349,66 @@ class Facts:
     @property
     def promise(self) -> str:
         """The promise in one sentence."""
-        sentence = f"No reader can know {'; nor '.join(self._known(floor) for floor in self.floors)}"
+        known, records = "; nor ".join(self._known(floor) for floor in self.floors), len(self.design.records)
+        sentence = f"No reader can know {known}"
+        if records and self.design.protects_function:
+            several = len(self.record_floors) > 1
+            better = [f"{floor.range}{f' ({floor.output})' if several else ''}" for floor in self.record_floors]
+            sentence += f", nor any of the {counted(records, 'single record')} there better than {', '.join(better)}"
         if self.design.guarantee == "joint":
             sentence += ", nor any total, average or difference of these values better than allowed"
         return f"{sentence}."
 
+    @property
+    def not_promised(self) -> str:
+        """What the promise leaves out of records or of the function; nothing where it is about both."""
+        certificate, inside = self.certificate, counted(self.rows_inside, "record")
+        if not self.design.protects_function:
+            return (
+                f"This is about {certificate.about}: about that nothing is promised, and readers may know it. Nor is "
+                "anything promised about records outside the region."
+            )
+        if not certificate.about:
+            return ""
+        learnt = f": readers learn {share(certificate.record_learnt)} of the variance of the one that they know best"
+        return (
+            f"This is about {certificate.about}. About the {inside} in the region nothing is promised"
+            f"{learnt if math.isfinite(certificate.record_learnt) else ''}."
+        )
+
+    @property
+    def about_whom(self) -> str:
+        """Whose values the promise is about."""
+        rows = f"the {self.rows_inside:,} of {counted(self.rows, 'row')} whose inputs lie in the region"
+        if not self.rows_inside:
+            return "nobody: no row has inputs in the region. The promise is about what holds there all the same."
+        if not self.design.protects_function:
+            return f"whoever stands behind {rows}, row by row."
+        if self.certificate.about:
+            return f"nobody in particular: what is typical in the region, not {rows}."
+        between = "" if self.design.cover == "rows" else ", and what holds at all other inputs of the region"
+        return f"whoever stands behind {rows}, row by row{between}."
+
+    @property
+    def against_whom(self) -> str:
+        """To which readers the promise is made."""
+        models = len(self.design.priors)
+        said = (
+            f"every reader who holds {'the model' if models == 1 else f'any of the {models} models'} named below and "
+            "knows all that is published: the inputs, how the noise was made and the published values."
+        )
+        if self.design.insiders is None:
+            return f"{said} Readers who hold true values of some rows, such as their own, are not counted in."
+        return f"{said} Also {self.design.insiders.in_words}: of what these did not know."
+
     def _known(self, floor: Floor) -> str:
-        how, cover = f"{floor.output} better than {floor.words}", self.design.cover
+        cover = self.design.cover
+        if not self.design.protects_function:
+            many = counted(len(self.design.records), "record")
+            of_these = f"any of the {many}" if len(self.floors) == 1 else "any of the records"
+            return f"{of_these} of {floor.output} better than {floor.range} where {floor.where}"
+        typical = "the typical value of " if self.has_errors else ""
+        how = f"{typical}{floor.output} better than {floor.words}"
         if floor.output in self.quantities:
             return how
         if cover == "everywhere":
@@ -332,14 +420,17 @@ class Facts:
     @property
     def protected_rows(self) -> list[tuple[str, str, str, str]]:
         """Each protected output: where it is sensitive, its floor, and whether it is published."""
+        about = f": {self.protected}s" if self.has_errors else ""
+        both = [(floor, about) for floor in self.floors]
+        both += [(floor, ": records") for floor in self.record_floors if self.design.protects_function]
         return [
             (
-                floor.output,
+                f"{floor.output}{about if floor.output not in self.quantities else ''}",
                 floor.where or "one quantity, without inputs",
                 floor.words,
                 "published with noise" if floor.output in self.released else "never published",
             )
-            for floor in self.floors
+            for floor, about in both
         ]
 
     @property
@@ -362,8 +453,12 @@ class Facts:
 
     @cached_property
     def worst_prior(self) -> float:
-        """How well readers knew the worst input before the release: the prior's standard deviation there."""
-        return float(np.sqrt(self.design.prior.variance(self.certificate.worst_input[None, :])[0]))
+        """How well readers knew the worst input before the release, or the worst record: the prior's deviation."""
+        worst, prior = self.certificate.worst_input[None, :], self.design.prior
+        own = 0.0 if self.design.protects_function else prior.noise
+        if isinstance(own, np.ndarray):
+            own = np.min(own[np.all(self.design.inputs.values == worst, axis=1)])
+        return float(np.sqrt(prior.variance(worst)[0] + own))
 
     @property
     def worst_kept(self) -> float:
@@ -391,8 +486,9 @@ class Facts:
                 mask = own & (inside == within)
                 if np.any(mask):
                     prior = float(np.sqrt(np.mean(design.prior.variance(rows[mask]))))
-                    typical, largest = (float(np.sqrt(size(variances[mask]))) for size in (np.mean, np.max))
-                    found.append(Blur(name, within, int(np.sum(mask)), typical, largest, prior))
+                    least, mean, most = (float(np.sqrt(size(variances[mask]))) for size in (np.min, np.mean, np.max))
+                    bare = int(np.sum(np.sqrt(variances[mask]) <= UNCHANGED * prior))
+                    found.append(Blur(name, within, int(np.sum(mask)), least, mean, most, prior, bare))
         return tuple(found)
 
     def rows_label(self, output: str, inside: bool) -> str:

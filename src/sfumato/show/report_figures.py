@@ -21,6 +21,7 @@ from matplotlib.text import Text
 
 from ..arrays import Array
 from ..evaluate import Audit
+from ..promise import NOT_ANY_RECORD
 from ..text import counted
 from .comparisons import plot_audit
 from .curves import plot_both, plot_floor_along
@@ -175,8 +176,11 @@ def _what_is_seen(facts: Facts, name: str) -> str:
         return "The noise came from a known seed: anyone can take it off, and then knows the values themselves."
     if not facts.certificate.holds:
         return "The promise does not hold: readers get below the floor."
+    if not facts.design.protects_function:
+        return f"The curve is the typical value of {name}, of which nothing is promised: the promise is about records."
     between = " at the rows" if facts.design.cover == "rows" else ""
-    return f"In the region ({floor.where}) readers stay above the floor of {floor.words}{between}."
+    typical = f" This is about {NOT_ANY_RECORD}." if facts.has_errors else ""
+    return f"In the region ({floor.where}) readers stay above the floor of {floor.words}{between}.{typical}"
 
 
 def account_picture(account: Account) -> Picture:

@@ -30,6 +30,7 @@ from ..text import counted, listed
 from ..version import __version__
 from .report_facts import Account, Facts, multiple, number, plus_minus, share
 from .report_figures import Picture, account_picture, audit_picture, clean, public_pictures, truth_pictures
+from .report_records import RecordFacts
 
 ENDINGS = (".html", ".htm")
 _START = b"<!doctype html"
@@ -178,6 +179,7 @@ def _page(facts: Facts, account: Account | None, title: str | None, file: Path |
         commands.append(f"sfumato ledger verify {shlex.quote(account.name)}")
     return _environment().get_template("report.html").render(
         facts=facts,
+        records=RecordFacts(facts),
         owner=owner,
         account=account,
         account_picture=None if account is None else account_picture(account),
