@@ -114,6 +114,7 @@ def test_the_public_report_has_everything_in_its_order(public: str) -> None:
     assert headings == [
         "✓ The promise holds. It is proved",
         "What is protected",
+        "Single records",
         "The certificate",
         "What readers can and cannot learn",
         "The worst place",
@@ -125,7 +126,10 @@ def test_the_public_report_has_everything_in_its_order(public: str) -> None:
     ]
     said = page.said
     floor = np.sqrt(0.5)
-    assert f"No reader can know r better than ± {floor:.4f} anywhere where 1 ≤ t ≤ 2" in said
+    assert (
+        f"No reader can know the typical value of r better than ± {floor:.4f} anywhere where 1 ≤ t ≤ 2, nor any" in said
+    )
+    assert f"any of the 9 single records there better than ± {np.sqrt(0.5 * 1.01):.4f}" in said
     assert "9 rows of 25 have inputs in the region, 16 do not" in said
     assert "sfumato certify RELEASE.sfumato" in said
     assert "inputs as they are: t" in said
@@ -500,3 +504,32 @@ def test_report_command(data: Path) -> None:
     result = run("report", file, "--out", page)
     assert result.exit_code == 1
     assert "Do not publish: the promise does not hold" in result.stdout
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+@pytest.mark.parametrize("protects", ["both", "function", "records"])
+def test_what_is_said_of_records_follows_from_the_release(protects: str, tmp_path: Path) -> None:
+    release = made(prior=prior(0.5), alpha=0.5, protects=protects)
+    said, found = Page(text_of(release, tmp_path)).said, release.certificate
+    assert f"{found.records:,} of 25 rows" in said
+    assert f"± {number(found.record_noise)}On the record that has the least" in said
+    assert f"{share(found.record_learnt)} learnt" in said
+    assert ("Nothing is promised about single records." in said) == (protects == "function")
+    assert ("not any single record. About the 9 records in the region nothing is promised" in said) == (
+        protects == "function"
+    )
+    assert ("This is about single records, not the typical value at given inputs" in said) == (protects == "records")
+    assert ("No reader can know any of the 9 records of r better than" in said) == (protects == "records")
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+def test_true_values_that_go_out_are_never_said_to_stay(tmp_path: Path) -> None:
+    # errors this large hide the function by themselves: no noise is needed for it
+    bare = made(prior=prior(50.0), alpha=0.9, protects="function")
+    np.testing.assert_allclose(bare.outputs, VALUES, atol=1e-6)
+    said = Page(text_of(bare, tmp_path)).said
+    assert "✗ Do not publish: records in the region go out almost as they are" in said
+    assert "9 of 9 unchanged: their true values" in said
+    assert "the true values of r" not in said
+    kept = Page(text_of(made(structure="diagonal"), tmp_path)).said
+    assert "the true values of r" in kept

@@ -15,7 +15,7 @@ import gpytorch
 import numpy as np
 import scipy.linalg
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Index, Mask
 from ..data import Inputs, Outputs
 from ..errors import InputError
 from ..models import Prior, describe_kernel
@@ -231,10 +231,14 @@ class FloorTolerance(Tolerance):
         return self.fractions(unknown, S) * unknown.variance(S)
 
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
-        floors, deviations = self.values(S), np.sqrt(unknown.variance(S))
+        self.check_some(unknown, S, np.arange(len(S)), inputs)
+
+    def check_some(self, unknown: Uncertain, S: Array, own: Index, inputs: Inputs) -> None:
+        """``check`` for the rows ``own`` of ``S``."""
+        floors, deviations = self.values(S[own]), np.sqrt(unknown.variance(S))[own]
         worst = int(np.argmax(floors / deviations))
         if floors[worst] >= deviations[worst]:
-            place = inputs.in_words(S[worst])
+            place = inputs.in_words(S[own[worst]])
             raise InputError(
                 f"floor is {floors[worst]:g} at {place}, but the prior itself already knows f there to within "
                 f"± {deviations[worst]:g}; give a floor below {deviations[worst]:g}, or a prior with a larger variance."
@@ -378,9 +382,9 @@ class OutputTolerance(Tolerance):
 
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
         for number, part in self.parts:
-            own = S[S[:, -1] == number]
-            if len(own):
-                part.check(unknown, own, inputs)
+            own = np.flatnonzero(S[:, -1] == number)
+            if own.size and isinstance(part, FloorTolerance):
+                part.check_some(unknown, S, own, inputs)
 
     def carried_to(self, numbers: Mapping[int, int], moved: Callable[[Array], Array], several: bool) -> Tolerance:
         parts = tuple((numbers[number], part) for number, part in self.parts)

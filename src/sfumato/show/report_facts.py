@@ -407,7 +407,7 @@ class Facts:
             many = counted(len(self.design.records), "record")
             of_these = f"any of the {many}" if len(self.floors) == 1 else "any of the records"
             return f"{of_these} of {floor.output} better than {floor.range} where {floor.where}"
-        typical = "the typical value of " if self.has_errors else ""
+        typical = "the typical value of " if self.has_errors and floor.output not in self.quantities else ""
         how = f"{typical}{floor.output} better than {floor.words}"
         if floor.output in self.quantities:
             return how

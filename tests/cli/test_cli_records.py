@@ -1,0 +1,99 @@
+"""``sfumato protect`` for people's rows: what it promises about records, and what it refuses to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato as sf
+from command_line import answer, done, refused, run
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """Wages that differ by ± 1 between people with the same age: the function is smooth, the records are not."""
+    age = np.repeat(np.arange(20.0, 80.0, 3.0), 2)
+    wage = 15.0 + 6.0 * np.sin(age / 12.0) + np.random.default_rng(0).normal(0.0, 1.0, len(age))
+    path = tmp_path / "people.csv"
+    house = [f"house {number // 4}" if number % 7 else "" for number in range(len(age))]
+    pd.DataFrame({"age": age, "wage": wage, "house": house}).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def protect(people: Path) -> Run:
+    def call(*words: object) -> Any:
+        asked = ["--inputs", "age", "--output", "wage", "--region", "age >= 60", "--kernel", "matern52"]
+        fixed = ["--lengthscale", 12, "--noise", 1, "--fit-outside", "--out", people.parent / "people.sfumato"]
+        return run("protect", people, *asked, *fixed, *words)
+
+    return call
+
+
+def test_no_private_record_goes_out_as_it_is_by_default(protect: Run, people: Path) -> None:
+    public = people.parent / "public.csv"
+    shown = done(protect("--floor", 0.3, "--csv", public)).stdout
+    assert "nor any of the 12 records there better than ±0.3" in " ".join(shown.split()).replace("│ │ ", "")
+    truth, published = pd.read_csv(people), pd.read_csv(public)
+    private = truth["age"] >= 60
+    off = (truth["wage"] - published["wage"])[private].to_numpy()
+    assert np.min(np.abs(off)) > 1e-6
+    # two people with the same inputs have noise of their own: their difference is not published
+    assert np.min(np.abs(off[::2] - off[1::2])) > 1e-6
+
+
+def test_records_that_go_out_bare_are_not_written_unless_that_is_allowed(protect: Run, people: Path) -> None:
+    asked = ["--floor", 0.05, "--protects", "function"]
+    others = ["--csv", people.parent / "p.csv", "--report", people.parent / "p.html"]
+    refused(protect(*asked, *others), "12 of the 12 records", "--allow-raw-rows", "Nothing was written.", code=1)
+    assert [path.name for path in people.parent.iterdir()] == ["people.csv"]
+    made = answer(protect(*asked, "--allow-raw-rows", "--json"))["certificate"]
+    assert (made["protects"], made["records"], made["raw_records"]) == ("function", 12, 12)
+    assert "raw-records" in [one["code"] for one in made["findings"]]
+    again = run("certify", people.parent / "people.sfumato")
+    assert again.exit_code == 1
+    assert again.stdout.splitlines()[-1] == "Do not publish: records in the region go out almost as they are."
+
+
+@pytest.mark.parametrize(
+    ("protects", "said"),
+    [
+        ("function", "It is about the typical value at given inputs, not any single record."),
+        ("records", "It is about single records, not the typical value at given inputs."),
+        ("both", ""),
+    ],
+)
+def test_what_the_promise_is_about_is_said_by_every_command(
+    protect: Run, people: Path, protects: str, said: str
+) -> None:
+    made = done(protect("--alpha", 0.1, "--protects", protects))
+    file, new = people.parent / "people.sfumato", people.parent / "new.csv"
+    again = done(run("certify", file))
+    page = done(run("report", file, "--out", people.parent / "p.html"))
+    verdict = f"The promise holds. It is proved. {said}".strip()
+    assert made.stdout.splitlines().count(verdict) == again.stdout.splitlines().count(verdict) == 1
+    assert page.stdout.splitlines()[1].startswith(verdict)
+    new.write_text("age\n70\n")
+    seen = done(run("predict", file, new))
+    assert seen.stdout.startswith("age,mean,std\n")
+    assert seen.stderr == "" if protects == "both" else said[12:-1] in seen.stderr
+    assert answer(run("predict", file, new, "--json"))["protects"] == protects
+
+
+def test_certify_tells_epsilon(protect: Run, people: Path) -> None:
+    done(protect("--alpha", 0.5, "--protects", "records", "--structure", "diagonal"))
+    file = people.parent / "people.sfumato"
+    found = answer(run("certify", file, "--dp-range", 2, "--delta", 1e-5, "--json"))["differential_privacy"]
+    expected = sf.load(file).certify(progress=False).dp(2.0, 1e-5)
+    assert found["epsilon"] == pytest.approx(expected)
+    assert np.isfinite(found["epsilon"])
+    assert f"(ε = {expected:.3g}" in done(run("certify", file, "--dp-range", 2, "--delta", 1e-5)).stdout
+    refused(run("certify", file, "--delta", 1e-5), "--delta belongs to --dp-range")
+    refused(run("certify", file, "--dp-range", -1), "range is -1")
