@@ -114,7 +114,7 @@ def test_what_readers_use_is_the_same_on_every_device(device, noise):
     assert there.learnt(found, probes[1]) == pytest.approx(learnt, rel=1e-6 if noise == 0 else 1e-9)
     assert [program.is_well_conditioned for program in programs] == [noise > 0] * 2
     if noise:
-        roughly = [program.roughly_learnt(1.0, seen) for program, seen in zip(programs, probes, strict=True)]
+        roughly = [program.roughly_learnt(seen)(1.0) for program, seen in zip(programs, probes, strict=True)]
         assert roughly[1] == pytest.approx(roughly[0], rel=1e-9)
     much = CorrelatedNoise(np.eye(300))
     assert there.learnt(much, probes[1]) == pytest.approx(here.learnt(much, probes[0]), rel=1e-9)

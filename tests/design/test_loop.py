@@ -150,7 +150,7 @@ def test_what_is_roughly_learnt_is_that_of_the_whitened_noise():
     U = np.linalg.solve(L, cross)
     values, vectors = np.linalg.eigh(U @ np.linalg.solve(ALPHA * kernel(S, S), U.T) - np.eye(len(X)))
     rough = L @ (vectors * np.maximum(values, 0.0)) @ vectors.T @ L.T
-    found = task.program(S).roughly_learnt(1.0, task.probes(points))
+    found = task.program(S).roughly_learnt(task.probes(points))(1.0)
     assert found == pytest.approx(learnt_share(rough, points), rel=1e-9)
     # it keeps the joint promise too
     seen = cross.T @ np.linalg.solve(A + rough, cross)

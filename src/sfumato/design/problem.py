@@ -52,6 +52,9 @@ ACCURACY = {"full": 2e-5, "diagonal": 1e-7}
 #: There is more to spare after earlier releases: later ones, whose noise is larger, must not hide this one's.
 SPARE, SPARE_AFTER_RELEASES = 64.0, 1024.0
 
+#: Directions in which data without noise tell less than this share of the most need no noise.
+SMALLEST = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -473,21 +476,47 @@ class Program:
         """Whether ``roughly_learnt`` can be had: solving with every A loses nothing that matters."""
         return all(exposure.data_root is not None for exposure in self.solver.exposures)
 
-    def roughly_learnt(self, tightening: float, probes: Probes) -> Array:
-        """Nearly what readers learn under the least noise, without an n × n eigenproblem."""
-        views = zip(self.solver.exposures, self.roots, probes.views, strict=True)
-        each = [_roughly_learnt(exposure, root / np.sqrt(tightening), view) for exposure, root, view in views]
-        return np.asarray(np.max(each, axis=0))
+    def roughly_learnt(self, probes: Probes) -> Callable[[float], Array]:
+        """Nearly what readers learn under the least noise, without an n × n eigenproblem, for any tightening.
+
+        The noise ``L (Ũ Ũᵀ − I)⁺ Lᵀ``, ``Ũ = L⁻¹U``, keeps the joint promise too: it is the one with the least Tr A⁻¹Σ.
+        """
+        seen = [
+            (values, as_array(directions.T @ as_tensor(view.block, exposure.device)) ** 2, view)
+            for exposure, (values, _, directions), view in zip(
+                self.solver.exposures, self._spectra, probes.views, strict=True
+            )
+        ]
+
+        def learnt(tightening: float) -> Array:
+            found = []
+            for values, squares, view in seen:
+                assert view.bare is not None
+                found.append((view.bare - np.maximum(1.0 - tightening / values, 0.0) @ squares) / view.budget)
+            return np.asarray(np.max(found, axis=0))
+
+        return learnt
 
     def rough_cost(self, tightening: float) -> float:
         """About what is minimised, for the same noise; the most of all readers'."""
         costs = []
-        for exposure, root in zip(self.solver.exposures, self.roots, strict=True):
-            values, vectors = _whitened_spectrum(exposure, root / np.sqrt(tightening))
-            weighted = self.solver.closed_form.weighting.forward(root @ vectors)
-            own = np.sum(weighted**2, axis=0) / tightening
-            costs.append(float(np.sum(own[values > 1.0] * (1.0 - 1.0 / values[values > 1.0]))))
+        for root, (values, vectors, _) in zip(self.roots, self._spectra, strict=True):
+            own = np.sum(self.solver.closed_form.weighting.forward(root @ vectors) ** 2, axis=0) / tightening
+            costs.append(float(np.sum(own * np.maximum(1.0 - tightening / values, 0.0))))
         return max(costs)
+
+    @cached_property
+    def _spectra(self) -> list[tuple[Array, Array, torch.Tensor]]:
+        """For each reader the positive eigenvalues λ and the eigenvectors V of UᵀA⁻¹U, and L⁻¹U V/√λ."""
+        found = []
+        for exposure, root in zip(self.solver.exposures, self.roots, strict=True):
+            assert exposure.data_root is not None
+            whitened = _solve(as_tensor(exposure.data_root, exposure.device), as_tensor(root, exposure.device))
+            values, vectors = scipy.linalg.eigh(as_array(whitened.T @ whitened), check_finite=False)
+            keep = values > SMALLEST * np.max(values, initial=0.0)
+            values, vectors = values[keep], vectors[:, keep]
+            found.append((values, vectors, whitened @ as_tensor(vectors / np.sqrt(values), exposure.device)))
+        return found
 
 
 def _learnt(exposure: Exposure, noise: Noise, view: View) -> Array:
@@ -502,30 +531,6 @@ def _learnt(exposure: Exposure, noise: Noise, view: View) -> Array:
         return squared_norms(_solve(_raised_root(H @ H.T), block)) / view.budget
     # Woodbury: kᵀM⁻¹k = |e|² − |(I + HᵀH)^{-1/2} Hᵀe|² for e = L⁻¹k and H = L⁻¹F
     return (view.bare - squared_norms(_solve(_raised_root(H.T @ H), H.T @ block))) / view.budget
-
-
-def _roughly_learnt(exposure: Exposure, root: Array, view: View) -> Array:
-    """Nearly what is learnt under the least noise, for a well-conditioned A.
-
-    The noise ``L (Ũ Ũᵀ − I)⁺ Lᵀ``, ``Ũ = L⁻¹U``, keeps the joint promise too: it is the one with the least Tr A⁻¹Σ.
-    """
-    assert view.bare is not None
-    assert exposure.data_root is not None
-    device = exposure.device
-    values, vectors = _whitened_spectrum(exposure, root)
-    keep = values > 1.0
-    whitened = _solve(as_tensor(exposure.data_root, device), as_tensor(root, device))
-    directions = whitened @ as_tensor(vectors[:, keep] / np.sqrt(values[keep]), device)
-    seen = as_array(directions.T @ as_tensor(view.block, device))
-    return np.asarray((view.bare - (1.0 - 1.0 / values[keep]) @ seen**2) / view.budget)
-
-
-def _whitened_spectrum(exposure: Exposure, root: Array) -> tuple[Array, Array]:
-    """The eigenvalues and eigenvectors of UᵀA⁻¹U."""
-    assert exposure.data_root is not None
-    whitened = _solve(as_tensor(exposure.data_root, exposure.device), as_tensor(root, exposure.device))
-    values, vectors = scipy.linalg.eigh(as_array(whitened.T @ whitened), check_finite=False)
-    return values, vectors
 
 
 def _data_trace(exposure: Exposure, block: Array) -> float:

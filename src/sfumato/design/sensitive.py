@@ -31,8 +31,9 @@ SAME_SHARE = 1e-3
 GREEDY_MOST = 512
 
 #: Greedy covers between these ε are compared, of so many sizes: a coarse one must be held tighter, a fine one asks for
-#: more. The best of them by a rough noise are compared by their own, where there are few rows.
-COARSEST, FINEST, SIZES, COMPARED, FEW_ROWS = 0.3, 0.01, 20, 4, 400
+#: more; not all of them, but some this far apart and then those beside the best. The best of them by a rough noise are
+#: compared by their own, where there are few rows.
+COARSEST, FINEST, SIZES, FIRST_STEP, COMPARED, FEW_ROWS = 0.3, 0.01, 20, 4, 4, 400
 
 #: The ε that decides whether a region can be covered greedily; it is taken where covers cannot be compared quickly.
 EPSILON = 0.05
@@ -110,16 +111,17 @@ def far_apart(prior: Prior, points: Array, badness: Array, count: int) -> list[i
     return chosen
 
 
-def _cheapest(sizes: Sequence[int], cost: Callable[[int], float]) -> int:
-    """Of ``sizes`` nearly the one that costs the least: some that lie apart first, then those beside the best."""
-    step = max(1, len(sizes) // (3 * COMPARED))
-    places = list(range(0, len(sizes), step))
+def _costs(sizes: Sequence[int], cost: Callable[[int], float]) -> dict[int, float]:
+    """What some of ``sizes`` cost, nearly the cheapest and its neighbours among them: first some that lie apart."""
     costs: dict[int, float] = {}
+    step = FIRST_STEP
+    places = list(range(0, len(sizes), step))
     while True:
-        costs |= {place: cost(sizes[place]) for place in places if place not in costs}
-        best = min(costs, key=lambda place: costs[place])
-        if step == 1:
-            return sizes[best]
+        costs |= {sizes[place]: cost(sizes[place]) for place in places if sizes[place] not in costs}
+        best = sizes.index(min(costs, key=lambda size: costs[size]))
+        beside = [place for place in (best - step, best + step) if 0 <= place < len(sizes)]
+        if step == 1 and all(sizes[place] in costs for place in beside):
+            return costs
         step = -(-step // 2)
         places = [place for place in (best - step, best + step) if 0 <= place < len(sizes)]
 
@@ -212,23 +214,30 @@ class Candidates:
                 'kernel; use cover="exchange" or "auto".'
             )
         smallest, largest = len(pivots.prefix(COARSEST**2)), len(pivots.order)
-        sizes = np.unique(np.round(np.geomspace(smallest, largest, SIZES)).astype(int))
-        covers = {int(size): self._independent(points[pivots.order[:size]]) for size in sizes}
-        # records ask for the same, whatever the cover
-        programs = {size: self.solver.program(cover, with_records=False) for size, cover in covers.items()}
+        sizes = np.unique(np.round(np.geomspace(smallest, largest, SIZES)).astype(int)).tolist()
+
+        def cover(size: int) -> Array:
+            return self._independent(points[pivots.order[:size]])
+
+        def program(size: int) -> Program:
+            return self.solver.program(cover(size))
+
+        def rough_cost(size: int) -> float:
+            made = program(size)
+            return made.rough_cost(self.rough_tightening(made))
+
         few = len(self.problem.inputs) <= FEW_ROWS
-        if not next(iter(programs.values())).is_well_conditioned or (few and self.problem.structure == "diagonal"):
+        if not program(sizes[0]).is_well_conditioned or (few and self.problem.structure == "diagonal"):
             if not few:
                 return self._independent(points[pivots.prefix(EPSILON**2)])
-            return covers[_cheapest(list(covers), lambda size: self._cost(programs[size]))]
-        costs = {size: program.rough_cost(self.rough_tightening(program)) for size, program in programs.items()}
-        best = sorted(costs, key=lambda size: costs[size])
-        if not few:
-            return covers[best[0]]
-        # a rough noise may take the best for the second best of those beside it
-        place = list(costs).index(best[0])
-        compared = {*best[:COMPARED], *list(costs)[max(place - 1, 0) : place + 2]}
-        return covers[min(sorted(compared), key=lambda size: self._cost(programs[size]))]
+            costs = _costs(sizes, lambda size: self._cost(program(size)))
+        else:
+            costs = _costs(sizes, rough_cost)
+            if few:
+                # a rough noise may take the best for the second best of those beside it
+                best = sorted(costs, key=lambda size: costs[size])[:COMPARED]
+                costs = {size: self._cost(program(size)) for size in best}
+        return cover(min(sorted(costs), key=lambda size: costs[size]))
 
     def _cost(self, program: Program) -> float:
         """What the noise costs when the inputs of ``program`` are held as tight as the probes need it."""
@@ -242,7 +251,7 @@ class Candidates:
 
     def rough_tightening(self, program: Program) -> float:
         """About how tight the inputs of a well-conditioned program must be held, by its rough noise."""
-        return self._tightening(lambda t: program.roughly_learnt(t, self.probes))
+        return self._tightening(program.roughly_learnt(self.probes))
 
     def _tightening(self, learnt_at: Callable[[float], Array]) -> float:
         """The t at which what is learnt at the probes is about what may be; it falls more slowly than t."""
@@ -261,7 +270,7 @@ class Candidates:
             program = self.solver.program(sensitive, with_records=False)
             if not program.is_well_conditioned:
                 break
-            learnt = program.roughly_learnt(self.limit, self.probes)
+            learnt = program.roughly_learnt(self.probes)(self.limit)
             short = learnt > self.limit
             self.say(f"{len(sensitive)} sensitive inputs, {int(np.sum(short))} others fall short")
             grown = self.grown(sensitive, self.probes.points[short], learnt[short]) if np.any(short) else sensitive

@@ -52,7 +52,7 @@ from .knowledge import ExactKnowledge, Knowledge, KnowledgeFromSums
 from .optimality import Optimality, compressed_optimality, optimality
 from .privacy_loss import PrivacyLoss, gaussian_epsilon
 from .records import RecordsKnown
-from .region import Effort, Pieces, Proof, Prover, Reason, pieces_of
+from .region import CLOSENESS, Effort, Pieces, Proof, Prover, Reason, pieces_of
 from .roundoff import TOLERANCE
 from .search import inputs_to_look_at, worse_inputs
 from .sums import Summary, summary_of
@@ -283,8 +283,8 @@ class Examination:
 
     ``short`` are inputs of the region where it does, with ``learnt``: what readers learn there as a share of what they
     may; ``most`` is the most that they were seen to learn anywhere. ``open`` are the parts of the region, for each
-    reader, that are not proved, and ``is_searched`` says that some of it cannot be. The certificate, with lower bounds
-    on the noise, is made when it is asked for.
+    reader, that are not proved, ``close`` those that are not far from the floor, and ``is_searched`` says that some of
+    it cannot be. The certificate, with lower bounds on the noise, is made when it is asked for.
     """
 
     holds: bool
@@ -294,6 +294,7 @@ class Examination:
     learnt: Array
     most: float
     open: tuple[Pieces, ...] | None
+    close: tuple[Pieces, ...] | None
     is_searched: bool
     make: Callable[[], Certificate]
 
@@ -458,8 +459,10 @@ class _Check:
         if needed is None and whole is None:
             return self
         pieces = [whole] * len(self.knowledge) if needed is None else needed
+        # where noise is needed, little is left to spare
+        levels = CLOSENESS if needed is None else CLOSENESS[1:]
         proofs = tuple(
-            Prover(self.design, one, effort).prove(own)
+            Prover(self.design, one, effort).prove(own, levels)
             for one, own in zip(self.knowledge, pieces, strict=True)
             if own is not None
         )
@@ -536,6 +539,7 @@ class _Check:
             np.concatenate([told, *(proof.learnt for proof in self.proofs)]),
             max(self._most_learnt_of_function, self._most_learnt_of_records),
             tuple(proof.open for proof in self.proofs) or None,
+            tuple(proof.close for proof in self.proofs) or None,
             not self.is_finite and self.reasons != ("short",) and self.proved_share < 1.0,
             lambda: make(self._with_worst_named()),
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,8 @@ SMALLEST_SHARE = 1e-8
 #: How many numbers of L⁻¹K_XP are made at a time: 160 megabytes.
 SOLVED_AT_ONCE = 20_000_000
 
+#: The unit of round-off in single precision.
+SINGLE_UNIT = 2.0**-23
 
 #: Every reader is given this much information about everything, in units of the prior's own. It is too little to be
 #: seen in a result, and keeps what follows from singular sums (fewer rows than centres) well-conditioned.
@@ -90,8 +93,11 @@ class Knowledge(ABC):
         """The root of the most that is explained of something with at most this ``covariance`` with each row."""
 
     @abstractmethod
-    def told(self, nodes: Array) -> Told:
-        """What is told of the values at the nodes of boxes (boxes × nodes × columns)."""
+    def told(self, nodes: Array, spare: float = 0.0) -> Told:
+        """What is told of the values at the nodes of boxes (boxes × nodes × columns).
+
+        It may be computed in single precision where that adds no more than ``spare`` to the slack.
+        """
 
     @abstractmethod
     def joint_ratio(self) -> float:
@@ -188,19 +194,30 @@ class ExactKnowledge(Knowledge):
     def most_told(self, covariance: float) -> float:
         return float(covariance * np.linalg.norm(1.0 / self.scale) / np.sqrt(self.least))
 
-    def told(self, nodes: Array) -> Told:
+    def told(self, nodes: Array, spare: float = 0.0) -> Told:
         assert self.lower is not None
         points = nodes.reshape(-1, nodes.shape[-1])
-        block = self._whiten(self.lower, self.unknown.with_data(self.design.inputs, points, self.device))
-        columns = block.T.reshape(len(nodes), nodes.shape[1], -1)
         variance = float(np.max(self.unknown.variance(points)))
-        slack = SOLVED * UNIT * np.sqrt(self.size * variance * self.largest / self.least)
+        rounding = SOLVED * np.sqrt(self.size * variance * self.largest / self.least)
+        cross = self.unknown.with_data(self.design.inputs, points, self.device)
+        if rounding * SINGLE_UNIT <= spare:
+            slack, solved = rounding * SINGLE_UNIT, self._whiten(self._single, cross).double()
+        else:
+            slack, solved = rounding * UNIT, self._whiten(self.lower, cross)
+        columns = solved.T.reshape(len(nodes), nodes.shape[1], -1)
 
         def blocks(members: Index) -> Array:
-            own = columns[:, torch.from_numpy(members).to(columns.device)]
+            # of a single patch all nodes are members, in their order
+            own = columns[:, None] if len(members) == 1 else columns[:, torch.from_numpy(members).to(columns.device)]
             return as_array(own @ own.mT).reshape(-1, members.shape[1], members.shape[1])
 
         return Told(blocks, False, float(slack), self.size * UNIT)
+
+    @cached_property
+    def _single(self) -> torch.Tensor:
+        """L in single precision."""
+        assert self.lower is not None
+        return as_tensor(self.lower, self.device).float()
 
     def joint_ratio(self) -> float:
         if self.lower is None:
@@ -236,8 +253,9 @@ class ExactKnowledge(Knowledge):
 
     def _whiten(self, lower: Matrix, block: torch.Tensor) -> torch.Tensor:
         """L⁻¹ ``block``, where M = L Lᵀ."""
-        scaled = block / as_tensor(self.scale, self.device)[:, None]
-        solved: torch.Tensor = torch.linalg.solve_triangular(as_tensor(lower, self.device), scaled, upper=False)
+        factor = as_tensor(lower, self.device)
+        scaled = (block / as_tensor(self.scale, self.device)[:, None]).to(factor.dtype)
+        solved: torch.Tensor = torch.linalg.solve_triangular(factor, scaled, upper=False)
         return solved
 
     def _joint_ratio_everywhere(self) -> float:
@@ -299,7 +317,7 @@ class KnowledgeFromSums(Knowledge):
     def most_told(self, covariance: float) -> float:
         return float("inf")
 
-    def told(self, nodes: Array) -> Told:
+    def told(self, nodes: Array, spare: float = 0.0) -> Told:
         assert self.lower is not None
         points = nodes.reshape(-1, nodes.shape[-1])
         known, learnt = (one.T.reshape(len(nodes), nodes.shape[1], -1) for one in self._seen(self.lower, points))

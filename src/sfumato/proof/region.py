@@ -34,8 +34,11 @@ CLOSENESS = (0.3, 0.05, 0.01, 2e-3, 4e-4, 8e-5)
 #: Parts of a patch that are not proved are taken no smaller than this share of it in each column.
 LEAST_PART = 1.0 / 16.0
 
-#: How many numbers of L⁻¹K, of blocks of covariances or of coefficients are made at a time: 160 megabytes.
-NUMBERS_AT_ONCE = 20_000_000
+#: What is told may be wrong by this share of how close p is to f, where that saves work.
+SPARE = 0.02
+
+#: How many numbers of L⁻¹K, of blocks of covariances or of coefficients are made at a time: 32 megabytes.
+NUMBERS_AT_ONCE = 4_000_000
 
 #: Prior covariances of about this many nodes are made at once.
 TOGETHER = 128
@@ -116,8 +119,8 @@ class Proof:
     Guarantee: at every input of the region that lies in none of the boxes ``open`` the reader's standard deviation is
     at least the floor, round-off counted. ``short`` are inputs where it is less, or where so little is left that
     nothing was proved, with ``learnt``: what is explained there as a share of what may be. ``looked`` are the patches,
-    in the order in which they were looked at. ``nodes`` says how many inputs were solved for, ``reasons`` why a part
-    is open.
+    in the order in which they were looked at. ``nodes`` says how many inputs were solved for, ``close`` are the boxes
+    that the first polynomials did not prove, and ``reasons`` say why a part is open.
     """
 
     open: Pieces
@@ -125,6 +128,7 @@ class Proof:
     learnt: Array
     looked: tuple[Looked, ...]
     nodes: int
+    close: Pieces
     reasons: tuple[Reason, ...] = ()
 
     @property
@@ -250,15 +254,15 @@ class Prover:
         self.looked: list[Looked] = []
         self.reasons: list[Reason] = []
 
-    def prove(self, pieces: Pieces) -> Proof:
-        """What can be proved of ``pieces``."""
+    def prove(self, pieces: Pieces, levels: Sequence[float] = CLOSENESS) -> Proof:
+        """What can be proved of ``pieces`` with polynomials that are ever closer to f."""
         pieces = self._between_rows(pieces)
         live = _Live.of(pieces)
         self.broken = np.zeros(len(pieces), dtype=np.bool_)
         if self.knowledge.is_singular:
             self._leave(pieces, "singular")
             live = live[:0]
-        for level, closeness in enumerate(CLOSENESS):
+        for level, closeness in enumerate(levels):
             tasks = []
             for task in self._tasks(live, closeness):
                 if isinstance(task, _Task):
@@ -269,8 +273,10 @@ class Prover:
                 tasks = self._fewer(tasks, pieces, closeness)
             left = [live[:0]]
             for task in tasks:
-                left += self._at(task, last=level == len(CLOSENESS) - 1)
+                left += self._at(task, last=closeness == levels[-1])
             live = _Live.joined(left)
+            if level == 0:
+                close = Pieces.joined([live.pieces, *self.open])
         nothing = np.zeros((0, self.design.inputs.dimension))
         return Proof(
             Pieces.joined([pieces[:0], *self.open]),
@@ -278,6 +284,7 @@ class Prover:
             np.concatenate([np.zeros(0), *(learnt for _, learnt in self.short)]),
             tuple(self.looked),
             self.nodes,
+            close,
             tuple(dict.fromkeys(self.reasons)),
         )
 
@@ -441,9 +448,15 @@ class Prover:
         together = max(1, min(len(live), NUMBERS_AT_ONCE // (grid.size * self.knowledge.size)))
         together = max(1, min(together, NUMBERS_AT_ONCE // (each * grid.patches)))
         step = max(1, NUMBERS_AT_ONCE // (each * together))
+        if not len(live):
+            return
+        place, unknown = live.pieces.boxes.lower[:1], self.knowledge.unknown
+        left = 1.0 - self.design.tolerance.budget(unknown, place) / unknown.variance(place)
+        # where little is to be left of a variance, what is told of all of it must be known better
+        spare = SPARE * grid.error / grid.amplification * float(np.sqrt(np.maximum(left, 0.0))[0])
         for start in range(0, len(live), together):
             part = live[start : start + together]
-            told = self.knowledge.told(grid.nodes(part.pieces.boxes))
+            told = self.knowledge.told(grid.nodes(part.pieces.boxes), spare)
             for first in range(0, grid.patches, step):
                 own = slice(first, first + step)
                 yield part.split(grid, own), told.blocks(members[own]), told
@@ -470,8 +483,25 @@ class Prover:
         least, learnt, most = (
             gap.explained(spare + gap.least, wrong) / gap.budget for wrong in (-gap.error, 0.0, gap.error)
         )
+        at, there = self._at_nodes(grid, blocks, told, boxes)
+        broken = np.flatnonzero((there > np.maximum(least, 1.0)) & region.contains(at))
+        places[broken] = at[broken]
+        least[broken] = learnt[broken] = most[broken] = there[broken]
         seen = replace(live, places=places, most=most)
         return _Seen(seen, found.proved, least, learnt, found.first, found.last)
+
+    def _at_nodes(self, grid: Grid, blocks: Array, told: Told, boxes: Boxes) -> tuple[Array, Array]:
+        """The node of each patch at which the most is explained, and at least which share that is of what may be.
+
+        f is p at the nodes, and no ρ is between them.
+        """
+        values = np.diagonal(blocks, axis1=1, axis2=2)
+        best = np.argmin(values, axis=1) if told.is_left else np.argmax(values, axis=1)
+        value = values[np.arange(len(boxes)), best]
+        nodes = inside_boxes(boxes, grid.columns, grid.patch_nodes())[np.arange(len(boxes)), best]
+        explained = self.knowledge.unknown.variance(nodes) - value if told.is_left else value
+        least = np.maximum(np.sqrt(np.maximum(explained, 0.0)) - told.slack, 0.0) ** 2
+        return nodes, least / self.design.tolerance.budget(self.knowledge.unknown, nodes)
 
     def _gap(self, boxes: Boxes, grid: Grid, blocks: Array, told: Told) -> _Gap:
         """The polynomial that must be large enough on each patch."""
