@@ -17,7 +17,9 @@ import sfumato as sf
 from command_line import answer, as_words, done, refused, run
 from sfumato.noise.noise import CorrelatedNoise
 
-COMMANDS = "demo, protect, predict, certify, report, audit, tradeoff, ledger show, ledger verify, reproduce, data"
+COMMANDS = (
+    "demo, protect, predict, certify, report, audit, tradeoff, suggest, ledger show, ledger verify, reproduce, data"
+)
 
 
 @pytest.fixture

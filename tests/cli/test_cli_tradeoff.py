@@ -76,3 +76,12 @@ def test_wrong_use_is_told(table: Path) -> None:
     refused(run("tradeoff", table, *HOW, "--csv", table), "is what the command reads")
     refused(run("tradeoff", table, *HOW[:2], "--output", "t", *HOW[4:]), "also one of --inputs")
     refused(run("tradeoff", table.with_name("none.csv"), *HOW), "does not exist")
+
+
+def test_a_suggestion_has_the_options_to_copy(table: Path) -> None:
+    shown = done(run("suggest", table, *HOW, "--max-loss", "0.02")).stdout
+    assert "sfumato protect … --alpha 0.05 --protects records" in shown
+    found = answer(run("suggest", table, *HOW, "--max-loss", "0.02", "--json"))
+    assert found["output"] == "r"
+    assert found["best"] == "records"
+    refused(run("suggest", table, *HOW, "--max-loss", "2"), "max_loss is 2")

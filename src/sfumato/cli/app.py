@@ -18,6 +18,7 @@ from .ledger import ledger_app
 from .predict import PREDICT_EXAMPLES, predict
 from .protect import PROTECT_EXAMPLES, protect
 from .report import REPORT_EXAMPLES, report
+from .suggest import SUGGEST_EXAMPLES, suggest
 from .tradeoff import TRADEOFF_EXAMPLES, tradeoff
 
 app = typer.Typer(
@@ -55,4 +56,5 @@ add_command(app, certify, CERTIFY_EXAMPLES)
 add_command(app, report, REPORT_EXAMPLES)
 add_command(app, audit, AUDIT_EXAMPLES)
 add_command(app, tradeoff, TRADEOFF_EXAMPLES)
+add_command(app, suggest, SUGGEST_EXAMPLES)
 app.add_typer(ledger_app)

@@ -412,7 +412,7 @@ def tradeoff(
     asked = asked_ways(ways)
     values = None if y is None else as_outputs(y, inputs)
     name = getattr(y, "name", None)
-    comparison = _Comparison(prior, inputs, bound, places_to_look(inputs, bound, X_test), values, cover)
+    comparison = Comparison(prior, inputs, bound, places_to_look(inputs, bound, X_test), values, cover)
     with warnings.catch_warnings(record=True) as caught, show_progress(progress) as step:
         warnings.simplefilter("always")
         # findings of designs that are compared, not published
@@ -432,7 +432,7 @@ def tradeoff(
     )
 
 
-class _Comparison:
+class Comparison:
     """The comparison while it is made: readers of each design, at the same places."""
 
     def __init__(
@@ -443,6 +443,7 @@ class _Comparison:
         prior_variance = prior.variance(places.all)
         outside, self.prior_inside = places.split(prior_variance)
         self.prior_rmse = _root_mean(outside)
+        self.unprotected_rmse = math.nan
         self.skipped: list[tuple[str, str]] = []
         # the most that one value can change: from one end of the data to the other, or four prior deviations
         wide = 4.0 * float(np.sqrt(np.max(prior_variance)))
@@ -452,7 +453,7 @@ class _Comparison:
         """The line without protection, and those of each way and level."""
         designs = self._designs(levels, [way for way in ways if way in PROMISES], step)
         if not designs and set(ways) <= set(PROMISES):
-            raise InputError(self.skipped[0][1])
+            raise InputError(self.skipped[-1][1])
         step.stage("comparing what readers know")
         # readers of large data are computed as those of the designs are
         bare = (
@@ -466,6 +467,7 @@ class _Comparison:
             rows.extend(self._cloaking_lines(levels))
         rows = [replace(line, loss=self._loss(line, unprotected)) for line in rows]
         unprotected = replace(unprotected, loss=self._loss(unprotected, unprotected))
+        self.unprotected_rmse = unprotected.rmse_outside
         return unprotected, sorted(rows, key=lambda line: list(ways).index(line.way))
 
     def _designs(self, levels: Sequence[Level], ways: Sequence[str], step: Progress) -> list[_Made]:

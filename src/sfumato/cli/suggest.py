@@ -1,0 +1,55 @@
+"""The command ``sfumato suggest``: which promise, and how strong, readers elsewhere can afford."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from ..errors import InputError
+from .options import DropMissing, Fit, Inputs, Json, Table, column_names, option
+from .printing import as_json, console
+
+SUGGEST_EXAMPLES = (
+    'sfumato suggest people.csv --inputs age,place --output income --region "age >= 75" --fit-outside',
+    'sfumato suggest orbit.csv --inputs t --output r --region "1 <= t <= 2" --max-loss 0.05 --json',
+)
+
+
+def suggest(
+    data: Table,
+    inputs: Inputs,
+    output: Annotated[str, option("COLUMN", "The output column.")],
+    region: Annotated[str, option("TEXT", 'Where it is sensitive, as in "1 <= t <= 2".')],
+    fit: Fit,
+    max_loss: Annotated[
+        float, option("NUMBER", "The share of accuracy that readers outside the region may lose.")
+    ] = 0.1,
+    serve: Annotated[
+        Path | None, option("FILE", "A table, .csv or .parquet, of inputs that are to stay useful.")
+    ] = None,
+    drop_missing: DropMissing = False,
+    json: Json = False,
+) -> None:
+    """Suggest a promise: what each can be had for, when each is right, and the call to copy."""
+    columns = column_names(inputs)
+    if output in columns:
+        raise InputError(f"--output {output!r} is also one of --inputs; inputs are published as they are.")
+    from ..data import read_table, select_numbers
+    from ..evaluate import suggest as look
+    from ..models import fit_prior
+    from ..regions import parse_region
+
+    table = select_numbers(read_table(data), [*columns, output], data, drop_missing)
+    where = parse_region(region, columns)
+    X, y = table[columns], table[output]
+    served = None if serve is None else select_numbers(read_table(serve), columns, serve, drop_missing)
+    prior = fit_prior(X, y, exclude=where if fit.fit_outside else None, **fit.settings(), progress=not json)
+    found = replace(look(prior, X, where, max_loss, serve=served, progress=not json), output=output)
+    if json:
+        as_json({"data": data, **found.as_dict()})
+        return
+    screen = console()
+    screen.print(str(found), highlight=False)
+    if found.best is not None:
+        screen.print(f"or:                        sfumato protect … {found.best.options}", highlight=False)
