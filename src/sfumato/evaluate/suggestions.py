@@ -20,7 +20,7 @@ from ..promise import Protects
 from ..regions import Region
 from ..text import plain
 from .tradeoff_readers import Places, places_to_look
-from .tradeoffs import Comparison, asked_levels, checked_problem, number, share, short
+from .tradeoffs import Comparison, Line, asked_levels, checked_problem, number, share, short
 
 #: What each promise is called among the ways of a trade-off, the widest promise first.
 WAYS: dict[Protects, str] = {"both": "joint", "records": "records", "function": "function"}
@@ -94,7 +94,8 @@ class Suggestion:
         """The widest promise that lets nobody learn more than half; else the strongest; None where all are too dear."""
         affordable = [option for option in self.options if option.call]
         strong = [option for option in affordable if option.alpha <= MOST_LEARNT]
-        return (strong or sorted(affordable, key=lambda option: option.alpha) or [None])[0]
+        ordered = strong or sorted(affordable, key=lambda option: option.alpha)
+        return ordered[0] if ordered else None
 
     @property
     def call(self) -> str:
@@ -189,7 +190,7 @@ def suggest(
 def _strongest(comparison: Comparison, protects: Protects, max_loss: float, step: Progress) -> Option:
     """The strongest level of a promise that costs no more than ``max_loss``; the stronger, the more it costs."""
     low, high = 0, len(LEVELS)
-    found = dearer = None
+    found: Line | None = None
     while low < high:
         middle = (low + high) // 2
         try:
@@ -201,7 +202,6 @@ def _strongest(comparison: Comparison, protects: Protects, max_loss: float, step
         if line.holds and line.loss <= max_loss:
             high, found = middle, line
         else:
-            low, dearer = middle + 1, line
-    line = dearer if found is None else found
-    alpha = math.nan if found is None else found.alpha
+            low = middle + 1
+    alpha, line = (math.nan, line) if found is None else (found.alpha, found)
     return Option(protects, alpha, line.loss, line.rmse_outside, line.least_std, line.record_std)
