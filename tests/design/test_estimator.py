@@ -115,6 +115,7 @@ def test_it_promises_what_protect_promises():
     ("options", "field", "value"),
     [
         ({"guarantee": "pointwise"}, "guarantee", "pointwise"),
+        ({"protects": "records"}, "protects", "records"),
         ({"structure": "diagonal"}, "structure", "diagonal"),
         ({"alpha": None, "floor": 0.2}, "holds", True),
         ({"cover": "greedy"}, "cover", "greedy"),

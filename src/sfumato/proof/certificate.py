@@ -38,7 +38,6 @@ from ..promise import (
 )
 from ..text import plain
 from .findings import (
-    FUNCTION_ONLY,
     finding_on_promise,
     findings_on_check,
     findings_on_compression,
@@ -169,7 +168,7 @@ class Certificate:
     @property
     def about(self) -> str:
         """What the promise is about where records are more than f at their inputs and it is not about both."""
-        if any(one.code == FUNCTION_ONLY for one in self.findings):
+        if any(one.code == "function-only" for one in self.findings):
             return NOT_ANY_RECORD
         return "single records, not the typical value at given inputs" if self.protects == "records" else ""
 

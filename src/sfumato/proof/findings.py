@@ -19,7 +19,6 @@ from ..errors import InputError
 from ..models import OutputsKernel, Prior, kernel_jet
 from ..promise import (
     NOT_ANY_RECORD,
-    RAW_RECORDS,
     Design,
     Finding,
     FloorTolerance,
@@ -58,9 +57,6 @@ LEAST_CORRELATION, FEWEST_ROWS = 0.95, 5
 
 #: Noise below this share of a record's own standard deviation hides nothing of it.
 LITTLE_NOISE = 0.1
-
-#: The finding that f is promised, and records, which are more than f, are not.
-FUNCTION_ONLY = "function-only"
 
 #: How many inputs are looked at.
 MOST_INPUTS = 64
@@ -466,7 +462,7 @@ def findings_on_records(design: Design, known: RecordsKnown) -> Iterator[Finding
         count, raw = int(np.sum(bare)), known.raw
         unchanged = f"{raw:,} of them unchanged" if raw else "none of them unchanged"
         yield Finding(
-            RAW_RECORDS,
+            "raw-records",
             "high",
             f"{count:,} of the {known.count:,} records in the region go out with noise far below their own spread "
             f"(±{float(np.min(known.noise[bare])):.3g} where that is ±{float(np.min(known.own[bare])):.3g}), "
@@ -475,7 +471,7 @@ def findings_on_records(design: Design, known: RecordsKnown) -> Iterator[Finding
         )
     if design.protects == "function" and np.any(own):
         yield Finding(
-            FUNCTION_ONLY,
+            "function-only",
             "note",
             f"The promise is about {NOT_ANY_RECORD}: of the best-known record in the region readers learn "
             f"{100 * known.most_learnt:.4g} % of the variance.",
