@@ -216,12 +216,12 @@ def protect(
     ``protects`` says what is sensitive, and ``alpha`` is always the share of it that may be learnt:
 
     ============ ======================================================================================
-    protects     nobody learns more than that share of
+    protects     sensitive is
     ============ ======================================================================================
     "both"       f in the region and the records of the data there, y_i = f(x_i) + e_i, and their combinations
     "function"   f in the region: the typical value at given inputs, not any single record
-    "records"    what is each record's own (e_i), by readers who may know the function; a ``floor`` is the
-                 standard deviation of a record that they keep
+    "records"    each record there: readers may learn f, and keep 1 − α of V, the variance that is the record's
+                 own, or the ``floor``
     ============ ======================================================================================
 
     ============ ======================================================================================

@@ -365,7 +365,7 @@ class Facts:
         certificate, inside = self.certificate, counted(self.rows_inside, "record")
         if not self.design.protects_function:
             return (
-                f"This is about {certificate.about}: about that nothing is promised, and readers may know it. Nor is "
+                f"This is about {certificate.about}: about that nothing is promised, and readers may learn it. Nor is "
                 "anything promised about records outside the region."
             )
         if not certificate.about:

@@ -48,7 +48,8 @@ class RecordFacts:
             (
                 "Best-known record",
                 f"{share(found.record_learnt)} learnt",
-                "Of all records in the region, the largest share of its variance that the best reader learns of one.",
+                "Of all records in the region, the largest share of its variance that the best reader learns of one"
+                f"{'.' if facts.design.protects_function else '; what they learn of the function counts in.'}",
             ),
             self._insiders,
             ("Differential privacy", *self._privacy),
