@@ -31,6 +31,9 @@ from .roundoff import KERNEL_VALUES, MISPLACED
 #: with the first is tried with the next.
 CLOSENESS = (0.3, 0.05, 0.01, 2e-3, 4e-4, 8e-5)
 
+#: Where a node tells this many times what may be told, its patch is not looked at again; else for its worst input.
+FAR_TOO_MUCH = 1.1
+
 #: Parts of a patch that are not proved are taken no smaller than this share of it in each column.
 LEAST_PART = 1.0 / 16.0
 
@@ -484,7 +487,7 @@ class Prover:
             gap.explained(spare + gap.least, wrong) / gap.budget for wrong in (-gap.error, 0.0, gap.error)
         )
         at, there = self._at_nodes(grid, blocks, told, boxes)
-        broken = np.flatnonzero((there > np.maximum(least, 1.0)) & region.contains(at))
+        broken = np.flatnonzero((there > np.maximum(least, FAR_TOO_MUCH)) & region.contains(at))
         places[broken] = at[broken]
         least[broken] = learnt[broken] = most[broken] = there[broken]
         seen = replace(live, places=places, most=most)
