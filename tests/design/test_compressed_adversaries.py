@@ -37,7 +37,12 @@ def test_a_sample_has_no_period():
 def test_rows_that_alternate_between_two_sources_are_all_protected():
     X = interleaved(2 * SAMPLE)
     mechanism = sf.protect(
-        sf.Prior(kernel=rbf([0.3, 0.3]), noise=0.01), X, sf.Box([0.4, None], [0.6, None]), alpha=0.3, progress=False
+        sf.Prior(kernel=rbf([0.3, 0.3]), noise=0.01),
+        X,
+        sf.Box([0.4, None], [0.6, None]),
+        alpha=0.3,
+        protects="function",
+        progress=False,
     )
     assert isinstance(mechanism.noise, FunctionalNoise)
     assert mechanism.certificate.holds
@@ -55,7 +60,9 @@ def test_a_row_that_no_sample_has_is_looked_at():
     X[hidden, 1] += 3.0
     # the least and the largest are always in the sample
     X[0, 1] = 9.0
-    silent = sf.protect(prior, X[sample_places(len(X))], region, alpha=0.3, method="compressed", progress=False)
+    silent = sf.protect(
+        prior, X[sample_places(len(X))], region, alpha=0.3, protects="function", method="compressed", progress=False
+    )
     design = dataclasses.replace(
         silent.design,
         inputs=as_inputs(X),
@@ -71,7 +78,13 @@ def test_noise_that_is_only_large_is_not_counted_where_it_is_not(size):
     X = rng.standard_normal((200, 2))
     prior = sf.Prior(kernel=gpytorch.kernels.LinearKernel().double(), noise=0.01)
     design = sf.protect(
-        prior, X, sf.Points([[1.0, 0.3], [0.2, 1.0]]), alpha=0.3, method="compressed", progress=False
+        prior,
+        X,
+        sf.Points([[1.0, 0.3], [0.2, 1.0]]),
+        alpha=0.3,
+        protects="function",
+        method="compressed",
+        progress=False,
     ).design
     for turn in np.linspace(0.0, np.pi, 40):
         direction = np.array([np.cos(turn), np.sin(turn)])
@@ -91,7 +104,9 @@ def test_a_mechanism_that_wrote_a_folder_draws_no_second_time(tmp_path):
     rng = np.random.default_rng(3)
     pd.DataFrame({"a": rng.random(500), "y": rng.random(500)}).to_parquet(tmp_path / "data.parquet", index=False)
     rows = sf.rows_of_parquet(tmp_path / "data.parquet", ["a"], "y")
-    mechanism = sf.protect(sf.Prior(kernel=rbf(0.3), noise=0.01), rows, sf.Box(0.2, 0.4), alpha=0.3, progress=False)
+    mechanism = sf.protect(
+        sf.Prior(kernel=rbf(0.3), noise=0.01), rows, sf.Box(0.2, 0.4), alpha=0.3, protects="function", progress=False
+    )
     mechanism.release_to(tmp_path / "out", "y", progress=False)
     for again in (
         lambda: mechanism.release(np.asarray(rows.column("y"))),
@@ -105,6 +120,12 @@ def test_a_mechanism_that_wrote_a_folder_draws_no_second_time(tmp_path):
 def test_a_region_between_the_rows_is_fine():
     X = np.concatenate([np.linspace(0, 0.4, 100), np.linspace(0.6, 1, 100)])
     mechanism = sf.protect(
-        sf.Prior(kernel=rbf(0.2), noise=0.01), X, sf.Box(0.45, 0.55), alpha=0.3, method="compressed", progress=False
+        sf.Prior(kernel=rbf(0.2), noise=0.01),
+        X,
+        sf.Box(0.45, 0.55),
+        alpha=0.3,
+        protects="function",
+        method="compressed",
+        progress=False,
     )
     assert mechanism.certificate.holds

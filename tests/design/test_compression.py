@@ -38,7 +38,9 @@ POINTS = np.array([[0.31], [0.42], [0.58], [0.66]])
 def compress(prior, X, region, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sf.GuaranteeWarning)
-        return sf.protect(prior, X, region, method="compressed", progress=False, **options)
+        return sf.protect(
+            prior, X, region, **{"protects": "function", "method": "compressed", "progress": False} | options
+        )
 
 
 def compressed_readers(design):
@@ -297,7 +299,7 @@ def test_what_compression_costs_is_bounded_for_weighted_pointwise_noise():
     options = {"alpha": 0.7, "guarantee": "pointwise", "weights": weights}
     prior, region = sf.Prior(kernel=rbf(0.4), noise=0.03), sf.Points(rng.random((5, 1)))
     mechanism = compress(prior, X, region, **options)
-    exactly = sf.protect(prior, X, region, progress=False, **options)
+    exactly = sf.protect(prior, X, region, protects="function", progress=False, **options)
     least = objective(exactly.design) * (1 - exactly.certificate.gap)
     assert objective(mechanism.design) * (1 - mechanism.certificate.compression) <= least * (1 + 1e-4)
 
@@ -497,7 +499,10 @@ def test_a_prior_that_is_too_rough_is_refused_before_a_long_search(monkeypatch):
 
 def test_a_gap_that_more_centres_would_close_is_said_with_their_number(monkeypatch):
     monkeypatch.setattr(sfumato.design.compression, "MOST_CENTRES", 60)
-    prior, accuracy = sf.Prior(kernel=matern(0.2, 1.0, 0.5), noise=0.01), {"method": "compressed", "accuracy": 1e-7}
+    prior, accuracy = (
+        sf.Prior(kernel=matern(0.2, 1.0, 0.5), noise=0.01),
+        {"protects": "function", "method": "compressed", "accuracy": 1e-7},
+    )
     with pytest.warns(sf.GuaranteeWarning, match=r"may cost up to .* There are 60 centres, and about [\d,]+ would be"):
         mechanism = sf.protect(prior, LINE, sf.Points(POINTS), alpha=0.3, progress=False, **accuracy)
     assert 1e-7 < mechanism.certificate.compression < 1
@@ -508,7 +513,7 @@ def test_a_gap_that_more_centres_would_close_is_said_with_their_number(monkeypat
 
 def test_a_gap_that_more_centres_would_not_close_is_said_too():
     weights = np.random.default_rng(3).uniform(0.1, 5.0, 200)
-    options = {"weights": weights, "method": "compressed", "accuracy": 1e-7}
+    options = {"weights": weights, "protects": "function", "method": "compressed", "accuracy": 1e-7}
     with pytest.warns(sf.GuaranteeWarning, match="more would not help: rows with weights"):
         mechanism = sf.protect(SMOOTH, LINE, sf.Points(POINTS), alpha=0.3, progress=False, **options)
     check_from_the_safe_side(mechanism, off=1e-6)

@@ -39,7 +39,13 @@ def quietly(*given: Any, **how: Any) -> sf.Mechanism:
 
 @pytest.mark.parametrize(
     "asked",
-    [{}, {"guarantee": "pointwise"}, {"structure": "diagonal"}, {"cover": "rows"}, {"method": "compressed"}],
+    [
+        {},
+        {"guarantee": "pointwise"},
+        {"structure": "diagonal"},
+        {"cover": "rows"},
+        {"method": "compressed", "protects": "function"},
+    ],
     ids=["joint", "pointwise", "diagonal", "rows", "compressed"],
 )
 @pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")

@@ -258,16 +258,15 @@ def _record_tolerance(tolerance: Tolerance) -> RecordTolerance:
 
 def _check_records(problem: Problem) -> None:
     """Refuse a promise about records where there are none, or none with a part of its own."""
-    if problem.protects == "function" or isinstance(problem.inputs, StoredInputs):
+    if problem.protects != "records" or isinstance(problem.inputs, StoredInputs):
         return
-    inside = problem.region.contains(problem.inputs.values)
-    if problem.protects == "records" and not np.any(inside):
+    if not np.any(problem.region.contains(problem.inputs.values)):
         place = problem.region.in_words(problem.inputs.names)
         raise InputError(
             f'protects is "records", but no row of the data has {place}; give a region with rows in it, or '
             'protects="function".'
         )
-    if problem.protects == "records" and not len(problem.records):
+    if not len(problem.records):
         raise InputError(
             'protects is "records", but the prior says that records have nothing of their own (noise is 0), so that '
             "nothing would be promised; give the prior the variance of what is each record's own (noise), or "
@@ -275,8 +274,7 @@ def _check_records(problem: Problem) -> None:
         )
     for prior in problem.priors:
         values = Reader(prior).values(problem.inputs, problem.records)
-        if len(problem.records):
-            problem.tolerance.check(values, values.places(problem.inputs.values[:0]), problem.inputs)
+        problem.tolerance.check(values, values.places(problem.inputs.values[:0]), problem.inputs)
 
 
 def _check_tolerance(problem: Problem) -> None:

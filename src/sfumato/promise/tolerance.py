@@ -470,7 +470,7 @@ class RecordTolerance(Tolerance):
 
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
         for rows, part in self._parts(S):
-            if isinstance(part, FloorTolerance):
+            if isinstance(part, FloorTolerance) and len(S[rows]):
                 floors, deviations = part.values(S[rows]), np.sqrt(_before(unknown, S))[rows]
                 worst = int(np.argmax(floors / deviations))
                 if floors[worst] >= deviations[worst]:
