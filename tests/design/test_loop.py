@@ -117,7 +117,9 @@ def test_where_nobody_learns_too_much_there_is_no_noise():
 @pytest.mark.parametrize("floor", [0.7, 0.2, 0.05])
 def test_margins_are_shares_of_the_floor_and_not_of_what_may_be_learnt(floor):
     prior = sf.Prior(matern(0.4, nu=2.5), noise=1e-4)
-    made = sf.protect(prior, np.linspace(0, 3, 61), sf.Box(1, 2), floor=floor, progress=False).certificate
+    made = sf.protect(
+        prior, np.linspace(0, 3, 61), sf.Box(1, 2), floor=floor, protects="function", progress=False
+    ).certificate
     assert made.evidence == "proved"
     assert 1.0 <= made.floor_ratio <= 1.001
     assert made.gap < 0.03

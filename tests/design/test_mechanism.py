@@ -336,10 +336,13 @@ def test_duplicated_rows_without_noise_in_the_data_hold():
         sf.Everywhere(),
     ],
 )
-def test_one_row_is_enough(region):
-    mechanism = sf.protect(PRIOR, [1.5], region, alpha=0.3)
-    # K²/(K + V + Σ) = αK
-    exact = VARIANCE / 0.3 - VARIANCE - NOISE
+@pytest.mark.parametrize("protects", ["function", "both", "records"])
+def test_one_row_is_enough(region, protects):
+    mechanism = sf.protect(PRIOR, [1.5], region, alpha=0.3, protects=protects)
+    # what may be learnt of what is sensitive: K²/(K + V + Σ) = αK, or (K + V)²/(K + V + Σ) = α(K + V), or K + αV
+    whole = VARIANCE + NOISE
+    needed = {"function": VARIANCE / 0.3, "both": whole / 0.3, "records": whole**2 / (VARIANCE + 0.3 * NOISE)}
+    exact = needed[protects] - whole
     assert mechanism.certificate.holds
     assert mechanism.noise.trace == pytest.approx(exact, rel=1e-3)
     assert mechanism.noise.trace >= exact * (1 - 1e-9)
@@ -356,9 +359,12 @@ def test_where_nobody_learns_too_much_there_is_no_noise(cover):
 
 
 def test_noisy_data_may_need_no_noise_at_all():
-    mechanism = sf.protect(sf.Prior(kernel=rbf(0.3), noise=50.0), T, sf.Box(1.0, 2.0), alpha=0.9)
+    prior, region = sf.Prior(kernel=rbf(0.3), noise=50.0), sf.Box(1.0, 2.0)
+    with pytest.warns(sf.GuaranteeWarning, match="11 of the 11 records in the region go out"):
+        mechanism = sf.protect(prior, T, region, alpha=0.9, protects="function")
     assert mechanism.noise.trace == 0.0
     assert mechanism.certificate.holds
+    assert (mechanism.certificate.raw_records, mechanism.certificate.verdict) == (11, "do not publish")
 
 
 def test_a_kernel_that_is_a_multiple_of_the_identity_blurs_every_sensitive_row():

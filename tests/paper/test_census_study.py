@@ -57,7 +57,8 @@ def test_every_method_and_level_has_one_line(authors):
 def test_predicting_all_draws_at_once_gives_what_single_releases_predict(people, authors):
     prior, misses = authors.models.owner, []
     with pytest.warns(GuaranteeWarning, match="Only the rows"):
-        made = sf.protect(prior, people.train, people.region, 0.5, cover="rows", progress=False)
+        how = {"protects": "function", "cover": "rows", "progress": False}
+        made = sf.protect(prior, people.train, people.region, 0.5, **how)
     for seed in range(SEEDS):
         seen = made.release(people.train_y, unsafe_seed=seed).predict(people.test)
         misses.append(seen.mean - people.test_y)
