@@ -56,8 +56,8 @@ def test_every_method_and_level_has_one_line(authors):
 
 def test_predicting_all_draws_at_once_gives_what_single_releases_predict(people, authors):
     prior, misses = authors.models.owner, []
+    how = {"protects": "function", "cover": "rows", "progress": False}
     with pytest.warns(GuaranteeWarning, match="Only the rows"):
-        how = {"protects": "function", "cover": "rows", "progress": False}
         made = sf.protect(prior, people.train, people.region, 0.5, **how)
     for seed in range(SEEDS):
         seen = made.release(people.train_y, unsafe_seed=seed).predict(people.test)
