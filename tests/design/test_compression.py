@@ -143,7 +143,7 @@ def problems(draw):
     return prior, X, region, options
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(problems())
 def test_either_a_clear_refusal_or_a_promise_that_exact_readers_confirm(problem):
     confirm(*problem)

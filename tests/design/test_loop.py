@@ -277,8 +277,10 @@ def least_ratio(mechanism, X, noise, lengthscale, alpha, size):
     ("seed", "dimension", "count", "size", "lengthscale", "noise", "options"),
     [
         (0, 5, 12, 5, 0.1, 0.3, {}),
-        (0, 3, 30, 3, 0.02, 0.3, {"guarantee": "pointwise", "structure": "diagonal"}),
-        (2, 5, 8, 4, 0.05, 0.3, {"guarantee": "pointwise"}),
+        pytest.param(
+            *(0, 3, 30, 3, 0.02, 0.3, {"guarantee": "pointwise", "structure": "diagonal"}), marks=pytest.mark.slow
+        ),
+        pytest.param(*(2, 5, 8, 4, 0.05, 0.3, {"guarantee": "pointwise"}), marks=pytest.mark.slow),
         (5, 3, 10, 5, 0.01, 1.0, {}),
     ],
 )
