@@ -1,12 +1,13 @@
-"""Pictures that values can be asked for. How they look is up to ``show``, a room above all values.
+"""Pictures that values can be asked for, and how values look in a notebook.
 
-The package itself, the one place that knows every room, says where pictures come from; so no value imports its own
-picture, and imports between rooms go one way.
+How pictures look is up to ``show``, a room above all values. The package itself, the one place that knows every room,
+says where pictures come from; so no value imports its own picture, and imports between rooms go one way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from html import escape
 from types import ModuleType
 
 _source: list[Callable[[], ModuleType]] = []
@@ -20,3 +21,24 @@ def pictures_come_from(source: Callable[[], ModuleType]) -> None:
 def pictures() -> ModuleType:
     """The module that draws."""
     return _source[0]()
+
+
+#: Paper and ink of a box, by how good the news in it is: as in the report.
+_COLOURS = {"good": ("#e7f5ec", "#0b6b3a"), "care": ("#fff3dc", "#7a4b00"), "bad": ("#fdecec", "#a3121f")}
+_CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
+
+
+def boxed_table(news: str, title: str, heading: str, rows: Sequence[tuple[str, str]]) -> str:
+    """HTML for a notebook: a box with a title and a heading, coloured by the news in it, and a table of labels below.
+
+    Guarantee: all texts stay texts, whatever is in them.
+    """
+    paper, ink = _COLOURS[news]
+    above = f"<div>{escape(title)}</div>" if title else ""
+    box = f"background:{paper};color:{ink};border-left:6px solid {ink};padding:8px 12px;max-width:60em"
+    cells = (f'<th style="{_CELL}">{escape(name)}</th><td style="{_CELL}">{escape(value)}</td>' for name, value in rows)
+    lines = "".join(f"<tr>{line}</tr>" for line in cells)
+    return (
+        f'<div style="{box}">{above}<strong>{escape(heading)}</strong></div>'
+        f'<table style="max-width:60em">{lines}</table>'
+    )

@@ -168,12 +168,18 @@ class Mechanism(WithDesign):
             "mechanism.release(y).save(path)."
         )
 
-    def __str__(self) -> str:
+    @property
+    def _title(self) -> str:
         kind = f"correlated noise of rank {self.noise.rank}"
         if self.design.structure == "diagonal":
             kind = f"independent noise on {self.noise.rank} of them"
-        title = f"Mechanism for {len(self.design.inputs)} rows: {self.design.guarantee} guarantee, {kind}"
-        return f"{title}\n{self.certificate}"
+        return f"Mechanism for {len(self.design.inputs)} rows: {self.design.guarantee} guarantee, {kind}"
+
+    def __str__(self) -> str:
+        return f"{self._title}\n{self.certificate}"
+
+    def _repr_html_(self) -> str:
+        return self.certificate.as_html(self._title)
 
     def __repr__(self) -> str:
         state = f"holds, {self.certificate.evidence}" if self.certificate.holds else "FAILS"

@@ -37,6 +37,7 @@ from ..promise import (
     verdict_in_words,
 )
 from ..text import plain
+from ..views import boxed_table
 from .findings import (
     finding_on_promise,
     findings_on_check,
@@ -269,6 +270,14 @@ class Certificate:
         """All fields in plain Python types; what is not finite becomes None, as JSON has it."""
         found: dict[str, Any] = plain({**asdict(self), "verdict": self.verdict})
         return found
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def as_html(self, title: str = "") -> str:
+        """For a notebook: the verdict in a box, with what it is about, and the certificate below."""
+        news = {"publish": "good", "publish with care": "care", "do not publish": "bad"}[self.verdict]
+        return boxed_table(news, title, f"{self.verdict_in_words}.", self.rows())
 
     def __str__(self) -> str:
         rows = self.rows()

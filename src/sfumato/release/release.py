@@ -281,6 +281,10 @@ class Release(WithDesign):
             f"inputs {', '.join(map(repr, self.columns))}, certificate {state}{marks}>"
         )
 
+    def _repr_html_(self) -> str:
+        claim = f"{self!r}, as claimed by its owner: certify() computes it again"
+        return self.certificate.as_html(claim)
+
     def __str__(self) -> str:
         steps, names = self.resolution, self.design.inputs.outputs
         finest = f"{steps:g}" if isinstance(steps, float) else ", ".join(map("{:g} ({})".format, steps, names))

@@ -33,18 +33,17 @@ class RecordFacts:
         facts, found = self.facts, self.facts.certificate
         if not found.records:
             return []
-        promised = math.isfinite(found.record_ratio)
-        if promised:
-            ratio = "The least error of any reader about a record over its floor. At least 1 is needed."
+        if math.isfinite(found.record_ratio):
+            ratio, means = multiple(found.record_ratio), "The least error of any reader about a record over its floor."
         elif facts.has_errors:
-            ratio = "Nothing is promised about single records."
+            ratio, means = "not promised", "Nothing is promised about single records."
         else:
-            ratio = "By the model a record has no part of its own: it is promised as the value at its inputs."
+            ratio, means = "as below", "By the model a record has no part of its own: it is the value at its inputs."
         return [
             ("In the region", f"{found.records:,} of {counted(facts.rows, 'row')}", "Rows with inputs in the region."),
             ("Unchanged", f"{found.raw_records:,}", "Records in the region that go out as they are, without noise."),
             ("Least noise", plus_minus(found.record_noise), f"On the record that has the least. {self._own}"),
-            ("Record ratio", multiple(found.record_ratio) if promised else "not promised", ratio),
+            ("Record ratio", ratio, means),
             (
                 "Best-known record",
                 f"{share(found.record_learnt)} learnt",
