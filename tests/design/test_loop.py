@@ -179,12 +179,12 @@ def test_the_price_of_tightening_is_the_derivative_of_the_trace():
 
 def test_rows_just_outside_a_border_do_not_tell_too_much_on_it():
     rng = np.random.default_rng(0)
-    X = rng.uniform(0, 1, (30, 4))
+    X = rng.uniform(0, 1, (30, 3))
     X[:, 0] = 0.5 + 0.024 * rng.uniform(0, 1, 30) + 1e-9
     X[0] = 0.25
-    prior = sf.Prior(kernel=rbf([0.12] * 4), noise=1e-2)
-    mechanism = sf.protect(prior, X, sf.Box([0.0] * 4, [0.5, 1, 1, 1]), alpha=0.3)
-    border = np.minimum(X, [0.5, 1, 1, 1])
+    prior = sf.Prior(kernel=rbf([0.12] * 3), noise=1e-2)
+    mechanism = sf.protect(prior, X, sf.Box([0.0] * 3, [0.5, 1, 1]), alpha=0.3)
+    border = np.minimum(X, [0.5, 1, 1])
     cross = oracles.rbf(X, border, 0.12)
     M = oracles.rbf(X, X, 0.12) + 1e-2 * np.eye(30) + mechanism.noise.covariance()
     left = 1.0 - np.einsum("ij,ij->j", cross, np.linalg.solve(M, cross))

@@ -13,16 +13,16 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
-from ..arrays import Array, Index
-from ..noise import Noise
+from ..arrays import UNIT, Array, Index
+from ..noise import IndependentNoise, Noise
 from ..promise import Design, FunctionAndRecords, Records
 from .knowledge import ExactKnowledge
 
 #: A record whose noise is below this share of its standard deviation goes out unchanged.
 UNCHANGED = 1e-6
 
-#: A direction lies in the range of Σ where no more than this share of it lies outside.
-OUTSIDE_RANGE = 1e-10
+#: A direction lies in the range of Σ where no more of it lies outside than this much round-off for each row.
+OUTSIDE_RANGE = 64 * UNIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +117,9 @@ def record_sensitivity(noise: Noise, rows: Index) -> float:
         return 0.0
     if noise.rank == 0:
         return 1.0 / np.sqrt(noise.shift) if noise.shift > 0 else float("inf")
+    if isinstance(noise, IndependentNoise):
+        least = float(np.min(noise.variances[rows]))
+        return 1.0 / np.sqrt(least) if least > 0 else float("inf")
     vectors, values, _ = scipy.linalg.svd(noise.factor, full_matrices=False, check_finite=False)
     inside = vectors[rows] ** 2
     left = np.maximum(1.0 - np.sum(inside, axis=1), 0.0)
@@ -124,4 +127,4 @@ def record_sensitivity(noise: Noise, rows: Index) -> float:
     told = inside @ (1.0 / np.maximum(squares, np.finfo(float).tiny))
     if noise.shift > 0:
         return float(np.sqrt(np.max(told + left / noise.shift)))
-    return float(np.sqrt(np.max(told))) if np.all(left <= OUTSIDE_RANGE) else float("inf")
+    return float(np.sqrt(np.max(told))) if np.all(left <= OUTSIDE_RANGE * len(vectors)) else float("inf")
