@@ -14,7 +14,16 @@ from kernels import matern, rbf
 from sfumato.evaluate.audits import adversaries
 from sfumato.evaluate.mechanical_attacks import averaging, find_seed, grid_of, joins, possible_noise
 from sfumato.evaluate.statistical_attacks import bayes, bayes_with, holds_rows, knows_physics, refits
-from sfumato.evaluate.target import Adversary, NotTriedError, Outcome, Target, judge, judged_inputs, target_for
+from sfumato.evaluate.target import (
+    Adversary,
+    NotTriedError,
+    Outcome,
+    Target,
+    judge,
+    judged_inputs,
+    root_mean_square,
+    target_for,
+)
 from sfumato.noise.entropy import round_outputs
 from sfumato.noise.noise import no_noise
 
@@ -150,7 +159,7 @@ def test_rows_cover_is_below_the_floor_between_rows() -> None:
     prior = sf.Prior(rbf(0.06), mean=2.0, noise=1e-6)
     y = from_prior(prior, X)
     with pytest.warns(sf.GuaranteeWarning, match="Only the rows"):
-        rows = sf.protect(prior, X, REGION, alpha=0.1, cover="rows", progress=False).release(y)
+        rows = sf.protect(prior, X, REGION, 0.1, cover="rows", protects="function", progress=False).release(y)
     target = target_for(rows, y)
     assert judged(target, "Bayes reader").ratio >= 1 - 1e-9
     between = judged(target, "looks between the rows")
@@ -349,15 +358,17 @@ def test_values_known_next_to_the_region_tell_more_than_was_promised(protected: 
 
 
 def test_held_rows_tell_about_their_neighbours(protected: Target) -> None:
-    held = protected.rows[protected.rows_inside][::2]
-    assert not set(holds_rows(protected).target.inputs[:, 0]) & set(held[:, 0])
-    outcome = judged(protected, "holds half of the rows")
-    assert outcome.beaten
-    assert outcome.severity == "high"
-    assert outcome.rmse < 0.7 * outcome.floor
+    outcomes = [judged(protected, name) for name in ("holds 1 row", "holds 2 rows", "holds 5 rows")]
+    assert all(outcome.beaten for outcome in outcomes)
+    assert outcomes[0].ratio > outcomes[2].ratio
+    assert [outcome.severity for outcome in outcomes[1:]] == [
+        "high" if o.ratio > 0.1 else "critical" for o in outcomes[1:]
+    ]
+    held = np.array([15, 20])
+    assert not set(holds_rows(protected, held).target.inputs[:, 0]) & set(T[held])
     points = sf.protect(PRIOR, T, sf.Points([[T[20]]]), alpha=0.3, progress=False).release(Y)
-    with pytest.raises(NotTriedError, match="all sensitive inputs are rows"):
-        judged(target_for(points, Y), "holds half of the rows")
+    with pytest.raises(NotTriedError, match="all sensitive values are rows"):
+        holds_rows(target_for(points, Y), np.array([20]))
 
 
 def test_who_holds_as_many_rows_as_the_noise_has_sources_takes_all_of_it_off() -> None:
@@ -367,12 +378,14 @@ def test_who_holds_as_many_rows_as_the_noise_has_sources_takes_all_of_it_off() -
     y = from_prior(prior, X)
     outcomes = {}
     for structure in ("full", "diagonal"):
-        release = sf.protect(prior, X, REGION, alpha=0.3, structure=structure, progress=False).release(y)  # type: ignore[arg-type]
+        how: Any = {"alpha": 0.3, "structure": structure, "protects": "function", "progress": False}
+        release = sf.protect(prior, X, REGION, **how).release(y)
         target = target_for(release, y)
-        outcomes[structure] = judged(target, "holds half of the rows")
+        who = adversary(target, "holds 5 rows")
+        outcomes[structure] = judge(who, holds_rows(target, np.flatnonzero(target.rows_inside)[::2]))
         if structure == "full":
             assert release.noise.rank < target.rows_inside.sum() / 2
-            assert outcomes["full"].rmse < 1e-3 * outcomes["full"].floor
+            assert outcomes["full"].rmse < 1e-3 * root_mean_square(target.floor)
     assert outcomes["full"].actual < 0.7 * outcomes["diagonal"].actual
 
 
@@ -489,7 +502,7 @@ def test_a_small_seed_is_found_and_the_noise_taken_off() -> None:
 
 def test_seeds_are_found_for_independent_noise_and_compressed_designs() -> None:
     smooth = sf.Prior(rbf(0.1), mean=2.0, noise=1e-4)
-    for how in ({"structure": "diagonal"}, {"method": "compressed"}):
+    for how in ({"structure": "diagonal"}, {"method": "compressed", "protects": "function"}):
         release = sf.protect(smooth, T, REGION, alpha=0.3, progress=False, **how).release(Y, unsafe_seed=7)
         assert find_seed(target_for(release, Y), 20) == 7
 

@@ -74,6 +74,8 @@ def _show_audit(found: Audit, title: str) -> None:
     for outcome in found.outcomes:
         if outcome.below:
             screen.print(f"- {outcome.name}: {outcome.words}")
+    for words in () if found.records is None else found.records.words:
+        screen.print(f"- {words}")
     for skipped in found.skipped:
         screen.print(f"- not tried: {skipped.name}, because {skipped.why}")
     screen.print(found.verdict, style=f"bold {'green' if found.holds else 'red'}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict, dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ import numpy as np
 from ..arrays import Array
 from ..progress import progress as show_progress
 from ..release import Release, digest_outputs
+from .insiders import worst_group, worst_rows
 from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins, knows_grid, low_bits
+from .records_told import RecordsTold, records_told
 from .statistical_attacks import (
     LENGTHSCALE_FACTORS,
     bayes,
@@ -27,7 +29,7 @@ from .statistical_attacks import (
     refit,
     stationary,
 )
-from .target import Adversary, NotTriedError, Outcome, Skipped, Target, judge, target_for
+from .target import Adversary, Estimate, NotTriedError, Outcome, Skipped, Target, judge, target_for
 
 # What to do against each adversary; a message puts "Remedy: " in front.
 _BROKEN = "the promise is not kept, or the file was changed; protect again and look at the certificate"
@@ -41,9 +43,13 @@ _NO_GRID = "release without rounding y first, name the priors that you fear, or 
 _LARGER_REGION = (
     "make the region larger, so that it has all inputs whose values others may know, or choose a larger floor"
 )
-_LESS_TO_HOLD = (
-    'leave out rows that others hold, blur every row by itself (structure="diagonal"), or choose a larger floor'
+_TO_INSIDERS = (
+    'promise it to whoever holds rows (insiders="rows" or labels, --insiders), or leave out rows that others hold'
 )
+_ABOUT_RECORDS = 'protect records too: protects="both" or "records" (--protects)'
+
+#: How many rows the insiders hold that are tried.
+ROWS_HELD = (1, 2, 5)
 
 OWNER_ONLY = "OWNER ONLY: this uses the truth; do not publish this output."
 
@@ -52,8 +58,9 @@ OWNER_ONLY = "OWNER ONLY: this uses the truth; do not publish this output."
 class Audit:
     """What every adversary achieved, and which could not be tried. It was made with the truth: for the owner only.
 
-    ``holds``: no adversary that the promise covers knows f better than promised, under the owner's prior.
-    ``below``: all others that got below the floor. ``digest`` is that of the published values it is about.
+    ``holds``: no adversary that the promise covers knows more than promised, under the owner's prior.
+    ``below``: all others that got below the floor. ``records`` says what is told about records inside the region (None:
+    there are none with a part of their own). ``digest`` is that of the published values it is about.
     """
 
     output: str
@@ -61,6 +68,7 @@ class Audit:
     outcomes: tuple[Outcome, ...]
     skipped: tuple[Skipped, ...]
     digest: str = ""
+    records: RecordsTold | None = None
 
     @property
     def holds(self) -> bool:
@@ -77,8 +85,8 @@ class Audit:
             (
                 outcome.name,
                 "yes" if outcome.covered else "no",
+                f"{outcome.before / outcome.floor:.3g}",
                 f"{outcome.actual / outcome.floor:.3g}",
-                f"{outcome.claimed / outcome.floor:.3g}",
                 f"{outcome.rmse / outcome.floor:.3g}",
                 f"{outcome.ratio:.4f}",
                 outcome.severity,
@@ -94,6 +102,7 @@ class Audit:
             "judged": self.judged,
             "holds": self.holds,
             "outcomes": [outcome.as_dict() for outcome in self.outcomes],
+            "records": None if self.records is None else {**asdict(self.records), "severity": self.records.severity},
             "skipped": [{"name": skipped.name, "why": skipped.why} for skipped in self.skipped],
         }
 
@@ -102,8 +111,9 @@ class Audit:
         widths = [max(len(line[column]) for line in table) for column in range(len(AUDIT_HEADER))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
         skipped = [f"not tried: {entry.name} ({entry.why})" for entry in self.skipped]
-        title = f"Audit of {self.output!r} at {self.judged} sensitive inputs, in multiples of the floor"
-        return "\n".join([OWNER_ONLY, title, *(line.rstrip() for line in lines), *skipped, self.verdict])
+        title = f"Audit of {self.output!r} at {self.judged} sensitive values, in multiples of the floor"
+        told = () if self.records is None else self.records.words
+        return "\n".join([OWNER_ONLY, title, *(line.rstrip() for line in lines), *skipped, *told, self.verdict])
 
     @property
     def verdict(self) -> str:
@@ -123,8 +133,9 @@ class Audit:
         return said
 
 
-#: The columns of ``Audit.rows``; errors are in multiples of the floor, "worst" is at the worst sensitive input.
-AUDIT_HEADER = ("adversary", "covered", "expected", "claimed", "here", "worst", "severity")
+#: The columns of ``Audit.rows``; errors are in multiples of the floor: "before" without the release, "worst" of the
+#: sensitive value that is known best.
+AUDIT_HEADER = ("adversary", "covered", "before", "expected", "here", "worst", "severity")
 
 
 def audit(
@@ -158,6 +169,9 @@ def audit(
     """
     target = target_for(release, y, sensitive)
     asked = adversaries(target, draws=draws, grid=grid, physics=physics, others=others)
+    records = target.of_records()
+    if records is not None and target.records is None:
+        asked += after_records(records)
     outcomes: list[Outcome] = []
     skipped: list[Skipped] = []
     with show_progress(progress) as bar:
@@ -168,9 +182,11 @@ def audit(
                 outcomes.append(judge(adversary, adversary.attack()))
             except NotTriedError as why:
                 skipped.append(Skipped(adversary.name, str(why)))
+    reader = next((outcome for outcome in outcomes if outcome.about == "records"), None)
+    told = None if records is None or reader is None else records_told(records, reader)
     outcomes.sort(key=lambda outcome: not outcome.covered)
     digest = digest_outputs(np.asarray(release.outputs))
-    return Audit(release.output_name, len(target.inputs), tuple(outcomes), tuple(skipped), digest)
+    return Audit(release.output_name, len(target.inputs), tuple(outcomes), tuple(skipped), digest, told)
 
 
 def adversaries(
@@ -218,5 +234,34 @@ def adversaries(
         trend,
         own_prior("knows the grid of y", lambda: knows_grid(target, step), "medium", _NO_GRID),
         Adversary("knows nearby values", lambda: knows_values(target), "high", _LARGER_REGION),
-        Adversary("holds half of the rows", lambda: holds_rows(target), "high", _LESS_TO_HOLD),
+        *_insiders(target),
+    ]
+
+
+def after_records(target: Target) -> list[Adversary]:
+    """Who is after the records of ``target``, where f is promised too or alone: the best reader first."""
+    covered, remedy = target.promised, _BROKEN if target.promised else _ABOUT_RECORDS
+    reader = Adversary("records: reader", lambda: bayes(target), None, remedy, covered)
+    return [reader, *_insiders(target, "records: ")]
+
+
+def _insiders(target: Target, about: str = "") -> list[Adversary]:
+    """Whoever holds the rows that tell most, and the worst of the groups that the promise is made to."""
+    promised = target.design.insiders if target.promised else None
+    worst = cache(lambda: worst_rows(target, max(ROWS_HELD)))
+
+    def hold(count: int) -> Adversary:
+        covered = count == 1 and promised is not None and promised.members is None
+        name = f"{about}holds {count} row{'s' * (count > 1)}"
+        return Adversary(name, lambda: holds_rows(target, worst()[:count]), None, _TO_INSIDERS, covered)
+
+    def group() -> Estimate:
+        assert promised is not None
+        number = worst_group(target, promised.groups)
+        return holds_rows(target, promised.groups[number], f" (group {number})")
+
+    named = promised is not None and promised.members is not None
+    return [
+        *map(hold, ROWS_HELD),
+        *([Adversary(f"{about}holds the worst group", group, None, _BROKEN, True)] if named else []),
     ]

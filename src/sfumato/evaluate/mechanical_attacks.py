@@ -81,10 +81,10 @@ def _from_decoded(target: Target, decoded: Mask, values: Array, did: str) -> Est
     It is judged as if it knew the values that are right: the wrong ones only add to its error.
     """
     right = decoded & np.isclose(values, target.y, rtol=1e-12, atol=0.0)
-    seen = target.evidence_with(decoded, values[decoded]).seen_by(target.prior)
     inside = target.rows_inside
     did = f"{did} decodes {int((right & inside).sum())} of {int(inside.sum())} rows inside the region"
-    return Estimate.of(target, seen, did, target.evidence_with(right, target.y[right]))
+    held, known = target.evidence_with(decoded, values[decoded]), target.evidence_with(right, target.y[right])
+    return Estimate.by(target, held, target.prior, did, known)
 
 
 def beliefs(target: Target, evidence: Evidence, known: Mask) -> tuple[Array, Array]:
@@ -183,12 +183,13 @@ def guesses_seed(target: Target, guesses: int = GUESSES) -> Estimate:
     if seed is None:
         return bayes(target, f"{guesses} seeds were tried, and none explains the noise")
     values = target.published - target.design.noise.draw(_normals(target, seed))
-    evidence = Evidence(target.rows, values, np.diag(target.own_noise + target.rounding))
-    seen = evidence.seen_by(target.prior)
+    evidence = target.released(values, np.diag(target.own_noise + target.rounding))
     if np.any(np.abs(values - target.y) > 2 * target.steps):
         # what is taken off is not what was added
-        return Estimate.of(target, seen, f"unsafe_seed = {seed} seems to explain the noise, and does not")
-    return Estimate.of(target, seen, f"unsafe_seed = {seed} explains the noise, which is taken off", evidence)
+        did = f"unsafe_seed = {seed} seems to explain the noise, and does not"
+        return Estimate.by(target, evidence, target.prior, did, target.evidence)
+    did = f"unsafe_seed = {seed} explains the noise, which is taken off"
+    return Estimate.by(target, evidence, target.prior, did)
 
 
 def find_seed(target: Target, guesses: int = GUESSES) -> int | None:
@@ -241,7 +242,7 @@ def averaging(target: Target, draws: int) -> Estimate:
     for drawn in _more_releases(target, int(draws) - 1):
         mean = mean + drawn / draws
     blur = target.noise / draws + np.diag(target.own_noise)
-    return _from_releases(target, Evidence(target.rows, mean, blur), int(draws))
+    return _from_releases(target, target.released(mean, blur), int(draws))
 
 
 def joins(target: Target, others: Sequence[Release]) -> Estimate:
@@ -257,13 +258,13 @@ def joins(target: Target, others: Sequence[Release]) -> Estimate:
     for number, other in enumerate(checked, start=1):
         values = np.asarray(other.outputs, dtype=np.float64)
         blur = other.noise.covariance() + errors
-        evidence = evidence.and_also(target.rows, values, blur, np.tile(errors, (number, 1)))
+        evidence = evidence.and_also(target.released(values, blur), np.tile(errors, (number, 1)))
     return _from_releases(target, evidence, count)
 
 
 def _from_releases(target: Target, evidence: Evidence, count: int) -> Estimate:
     did = f"The posterior given {count} releases of the same values, each with noise of its own"
-    return Estimate.of(target, evidence.seen_by(target.prior), did, evidence)
+    return Estimate.by(target, evidence, target.prior, did)
 
 
 def _more_releases(target: Target, count: int) -> list[Array]:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.optimize
 import torch
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Index, Mask
 from ..data import as_outputs
 from ..errors import FitWarning, FormatError, InputError
 from ..linalg import Whitening
@@ -56,7 +56,7 @@ def bayes_with(target: Target, number: int, prior: Prior) -> Estimate:
 
 def looks_between_rows(target: Target) -> Estimate:
     """The Bayes reader at inputs of the region that are no rows. Not covered where only the rows were promised."""
-    if target.design.cover != "rows":
+    if target.design.cover != "rows" or target.records is not None:
         raise NotTriedError("the floor is promised in the whole region, so this is the Bayes reader")
     between = replace(target, inputs=between_rows(target.design))
     return bayes(between, "The Bayes reader asks at inputs between the rows, for which nothing was promised")
@@ -71,10 +71,11 @@ def knows_values(target: Target) -> Estimate:
     if np.all(target.rows_inside):
         raise NotTriedError("there are no rows outside the region")
     rows = target.rows[_nearest(target)]
-    no_errors = np.zeros((len(rows), len(rows))), np.zeros((len(target.rows), len(rows)))
-    evidence = target.evidence.and_also(rows, target.owner.mean_at(rows), *no_errors)
-    did = f"A reader who knows f exactly at the {len(rows)} rows next to the region"
-    return Estimate.of(target, evidence.seen_by(target.prior), did, evidence)
+    count = len(rows)
+    known = Evidence(rows, target.owner.mean_at(rows), np.zeros((count, count)), np.full(count, -1))
+    evidence = target.evidence.and_also(known, np.zeros((len(target.rows), count)))
+    did = f"A reader who knows f exactly at the {count} rows next to the region"
+    return Estimate.by(target, evidence, target.prior, did)
 
 
 def _nearest(target: Target) -> Mask:
@@ -89,24 +90,18 @@ def _nearest(target: Target) -> Mask:
     return known
 
 
-def holds_rows(target: Target) -> Estimate:
-    """The true y of every other row inside the region is known; judged at sensitive inputs that are none of them.
+def holds_rows(target: Target, rows: Index, who: str = "") -> Estimate:
+    """An insider, who has the true y of these ``rows``; judged at sensitive values that are none of them.
 
-    A public register, a leak, a former customer. Not covered: the promise counts what the release tells, not what is
-    known besides. W − y at the held rows is noise, and noise of few sources (``release.noise.rank``) is known
-    everywhere once it is known at as many rows.
+    A neighbour, a public register, a leak. What they may learn is measured by what they did not know: covered where
+    the promise is made to them (``insiders=``). W − y at the held rows is noise, and noise of few sources
+    (``release.noise.rank``) is known everywhere once it is known at as many rows.
     """
-    inside = np.flatnonzero(target.rows_inside)
-    if len(inside) == 0:
-        raise NotTriedError("there are no rows inside the region")
-    held = np.zeros(len(target.rows), dtype=np.bool_)
-    held[inside[::2]] = True
-    elsewhere = target.away_from(held)
-    if elsewhere is None:
-        raise NotTriedError("all sensitive inputs are rows that this reader holds")
-    evidence = target.evidence_with(held, target.y[held])
-    did = f"A reader who holds the true values of {int(held.sum())} of the {len(inside)} rows inside the region"
-    return Estimate.of(elsewhere, evidence.seen_by(target.prior), did, evidence)
+    elsewhere, inside = target.held_by(rows), int(np.sum(target.rows_inside[rows]))
+    evidence = target.evidence_with(rows, target.y[rows])
+    count = f"{len(rows)} row{'s' * (len(rows) > 1)}"
+    did = f"A reader who holds the true values of {count}{who}, {inside} of them inside the region"
+    return Estimate.by(elsewhere, evidence, target.prior, did)
 
 
 def less_noise(target: Target) -> Estimate:
@@ -135,7 +130,7 @@ def other_lengthscales(target: Target, factor: float) -> Estimate:
 def _with_prior(target: Target, prior: Prior, did: str) -> Estimate:
     """What a reader concludes who knows Σ and the rounding, and believes in ``prior``."""
     blur = target.noise + np.diag(prior.noise_variance(len(target.rows)) + target.rounding)
-    return Estimate.of(target, Evidence(target.rows, target.published, blur).seen_by(prior), did)
+    return Estimate.by(target, target.released(target.published, blur), prior, did, target.evidence)
 
 
 def _scaled(tree: Any, factor: float) -> Any:
@@ -211,6 +206,8 @@ def _residual_whitening(target: Target) -> Whitening:
 
 def _from_trend(target: Target, law: Array, law_at: Array, trend: Array, trend_at: Array, did: str) -> Estimate:
     """Universal kriging: generalised least squares of the trend, and a GP of a tenth of the variance for the rest."""
+    if target.records is not None:
+        raise NotTriedError("it fits a trend, and only records are promised")
     prior, S, whiten = target.prior, target.inputs, _residual_whitening(target).apply
     cross = whiten(RESIDUAL_SHARE * prior.covariance(target.rows, S))
     white = whiten(trend)

@@ -29,7 +29,7 @@ from .findings import (
     worse_than_found,
 )
 from .insiders import Insiders
-from .readers import FunctionAndRecords, Past, Reader, Records, SensitiveValues
+from .readers import FunctionAndRecords, Past, Reader, Records, RowsHeld, SensitiveValues
 from .tolerance import (
     FloorTolerance,
     FractionTolerance,

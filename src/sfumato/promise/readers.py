@@ -80,6 +80,8 @@ class RowsHeld(Past):
         return np.asarray(np.linalg.cholesky(own))
 
     def about(self, points: Array) -> Array:
+        if not len(points):
+            return np.zeros((len(self.rows), 0))
         return solve_lower(self.lower, self.prior.covariance(self.inputs.values[self.rows], points))
 
     def about_data(self) -> Array:
