@@ -126,7 +126,7 @@ def _releases(ledger: Ledger, chain: Chain) -> list[dict[str, Any]]:
 
     found = []
     for entry, one in zip(chain.entries, ledger.releases, strict=True):
-        rows, promised = one.design.inputs, promises_of(one)[0].design
+        rows, promised = one.design.inputs, promises_of(one, 0)[0].design
         found.append(
             {
                 "number": entry.number,

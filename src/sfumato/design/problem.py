@@ -92,6 +92,11 @@ class Problem:
         return self.guarantee == "joint"
 
     @property
+    def protects_function(self) -> bool:
+        """Whether anything is promised about f itself."""
+        return self.protects != "records"
+
+    @property
     def size(self) -> Size:
         """What decides how it is worked out."""
         return Size(

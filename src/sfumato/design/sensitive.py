@@ -152,7 +152,8 @@ class Candidates:
     def stand_ins(self, cover: AskedCover) -> tuple[Literal["greedy", "exchange"], Array]:
         """The sensitive inputs to begin with, and how they were chosen."""
         given = self.solver.back_end.given
-        if len(given) and all(np.any(one.tolerance.applies_to(given)) for one in self.solver.exposures):
+        asked = [one.tolerance.applies_to for one in self.solver.exposures]
+        if len(given) and all(np.any(asks(given)) or not np.any(asks(self.points)) for asks in asked):
             return "exchange", given
         if cover == "greedy" or (cover == "auto" and self._is_one_share()):
             self.say("choosing sensitive inputs")

@@ -25,6 +25,7 @@ from ..design import (
     exact_plan,
 )
 from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
+from ..linalg import as_array
 from ..models import JointPrior, Prior
 from ..noise import SecretKey, no_noise
 from ..progress import progress as show_progress
@@ -37,7 +38,7 @@ from ..views import pictures
 from .chained_file import Chain, ChainedFile
 from .past import LEAST_LEFT, Published, most_used
 from .problem import NextRelease
-from .promises import Promise, about_all, as_proved_as, distinct_promises, promises_of
+from .promises import Promise, about_all, as_proved_as, promises_of, promises_of_all
 from .record import Records
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Ledger:
         check_choice("cover", cover, get_args(AskedCover))
         check_choice("evidence", evidence, get_args(AskedEvidence))
         _check_arguments(share, how)
-        asked = asked_problem(prior, X, region, alpha, **({"protects": "function"} | how))
+        asked = asked_problem(prior, X, region, alpha, **how)
         plan = exact_plan(asked.size)
         check_memory(plan)
         asked = replace(asked, plan=plan)
@@ -201,9 +202,9 @@ class Ledger:
             # anyone can take its noise off
             design = replace(design, noise=no_noise(len(design.inputs)), structure="full", weights=None, witness=None)
         made = Revealed(design, release.output_name, bool(remeasured))
-        promises = distinct_promises(promises_of(made))  # refuses what cannot be composed, before it is written down
+        keys = {one.key for one in promises_of(made, 0)}  # refuses what cannot be composed, before it is written down
         self._commit(release, made, None)
-        certificate = self._worst(promises)
+        certificate = self._worst([promise for promise in self.promises() if promise.key in keys])
         releases = self.releases
         for promise in self.promises():
             kept = promise.kept_by(releases).certificate()
@@ -218,7 +219,7 @@ class Ledger:
 
     def promises(self, region: Any = None) -> list[Promise]:
         """Every promise that was made, once; with ``region``, those about it."""
-        made = distinct_promises([promise for one in self.releases for promise in promises_of(one)])
+        made = promises_of_all(self.releases)
         return made if region is None else [promise for promise in made if promise.is_about(region)]
 
     def certificate(self, region: Any = None) -> Certificate:
@@ -256,7 +257,7 @@ class Ledger:
             if not chain.has(head):
                 raise FormatError(f"{self.path} is no longer the ledger that this release was designed with.")
             together = (*self._records.revealed(chain), made)
-            for promise in distinct_promises([promise for one in together for promise in promises_of(one)]):
+            for promise in promises_of_all(together):
                 certificate = promise.kept_by(together).certificate()
                 if not certificate.holds:
                     raise BudgetError(
@@ -273,7 +274,7 @@ class Ledger:
             outputs = ", ".join(one.outputs)
             lines.append(
                 f"  {entry.number}  {entry.body['record']['when']}  {outputs}: {len(one.design.inputs)} rows, noise "
-                f"{noise_in_words(one.design)} a row; {promises_of(one)[0].region_in_words}: "
+                f"{noise_in_words(one.design)} a row; {promises_of(one, 0)[0].region_in_words}: "
                 f"{one.design.tolerance.in_words(one.design.inputs.outputs.names)}"
             )
         if chain.torn is not None:
@@ -287,6 +288,8 @@ def _check_arguments(share: Any, how: dict[str, Any]) -> None:
         raise InputError(
             f"share is {share!r}; give how much of what is left this release may use, above 0 and at most 1."
         )
+    if how.pop("insiders", None) is not None:
+        raise InputError("insiders is given, but what they learn of several releases is not composed; leave it out.")
     for name in ("device", "engine", "accuracy"):
         if how.pop(name, None) is not None:
             raise InputError(f"{name} is given, but releases of a ledger are designed on this machine; leave it out.")
@@ -317,10 +320,14 @@ class PromiseBudget:
             state = "NOTHING IS LEFT" if certificate.holds else "THE PROMISE IS BROKEN"
         else:
             state = f"{self.left:.1%} of the tolerance is left"
+        what, of_records = "the record" if certificate.protects == "records" else "f", ""
+        if certificate.protects == "both" and np.isfinite(certificate.record_ratio):
+            of_records = f" Of the best-known record they keep {certificate.record_ratio:.4g} times its floor."
         return (
             f"{state} after {counted(len(self.history), 'release')}: {certificate.promise}. Readers are closest to "
-            f"their floor at {certificate.worst_place}, where they know f to within ±{certificate.worst_std:.6g} and "
-            f"the floor is ±{certificate.worst_floor:.6g}. What that rests on: {certificate.evidence_in_words}."
+            f"their floor at {certificate.worst_place}, where they know {what} to within ±{certificate.worst_std:.6g} "
+            f"and the floor is ±{certificate.worst_floor:.6g}.{of_records} What that rests on: "
+            f"{certificate.evidence_in_words}."
         )
 
 
@@ -381,9 +388,9 @@ def budget_of(promise: Promise, releases: Sequence[Revealed]) -> PromiseBudget:
 
 
 def _history(promise: Promise, releases: Sequence[Revealed], points: Array) -> tuple[float, ...]:
-    """The share of the tolerance that was used after each release, at ``points`` and of any weighted average."""
+    """The share of the tolerance that was used after each release, at ``points``, of records and of any average."""
     design, prior = promise.design, promise.prior
-    budgets = design.tolerance.budget(prior, points)
+    points = points if design.protects_function else points[:0]
     history = []
     for count in range(1, len(releases) + 1):
         try:
@@ -392,12 +399,17 @@ def _history(promise: Promise, releases: Sequence[Revealed], points: Array) -> t
             # some of it has no noise at all
             history.append(np.inf)
             continue
-        if not len(published.composition):
+        composed, values = published.composition, published.values(releases, promise.by)
+        places, together = values.places(points), values.places(design.sensitive)
+        if not len(composed) or not len(places):
             history.append(0.0)
             continue
-        used = float(np.max(np.sum(published.about(points) ** 2, axis=0) / budgets))
-        if design.guarantee == "joint" and len(design.sensitive):
-            delta = design.tolerance.matrix(prior, design.sensitive)
-            used = max(used, most_used(published.about(design.sensitive), delta))
+
+        def about(S: Array) -> Array:
+            return published.whitened(as_array(values.with_data(composed.inputs, S)))  # noqa: B023
+
+        used = float(np.max(np.sum(about(places) ** 2, axis=0) / design.tolerance.budget(values, places)))
+        if design.guarantee == "joint" and len(together):
+            used = max(used, most_used(about(together), design.tolerance.matrix(values, together)))
         history.append(used)
     return tuple(history)

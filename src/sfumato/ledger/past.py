@@ -3,7 +3,7 @@
 With ``A₂ = Cov(y₂|past)``, ``U₂ = Cov(y₂, f(S)|past)`` and what is left of the tolerance,
 ``Δ₂ = Δ − [K_SS − Cov(f(S)|past)]``, the next release keeps the promise of all together exactly if
 ``U₂ᵀ(A₂ + Σ₂)⁻¹U₂ ⪯ Δ₂``: what both explain of f(S) is what the past explains, and what the next one explains of the
-rest.
+rest. The same holds of records: one that was published before has the same error in every release that shows it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from ..arrays import UNIT, Array, Index, Mask
 from ..data import Inputs
 from ..design import RowsExposure
 from ..errors import BudgetError
-from ..linalg import as_array, units
+from ..linalg import as_array, solve_lower, units
 from ..models import Prior
+from ..noise import Noise
 from ..promise import (
     Composition,
+    FunctionAndRecords,
     Past,
     Reader,
+    Records,
     Revealed,
     RowLayout,
+    SensitiveValues,
     Tolerance,
     Uncertain,
     compose,
@@ -82,6 +86,11 @@ class Published:
         """``M^{-1/2} Cov(W_past, f(points))``: its squared column norms are what the past explains."""
         return self.whitened(self.cross(points))
 
+    def values(self, releases: Sequence[Revealed], by: Sequence[int]) -> FunctionAndRecords:
+        """f, and the records that the ``releases`` with these numbers promised, before anything was published."""
+        composed = self.composition
+        return FunctionAndRecords(Reader(composed.prior), composed.records(composed.promised(releases, by)))
+
     def cross(self, points: Array) -> Array:
         """Cov(W_past, f(points))."""
         if not len(self.composition):
@@ -134,6 +143,21 @@ class EarlierReleases(Past):
     def about_data(self) -> Array:
         return self._about_data
 
+    def records(self, promised: Index, rows: Index) -> Records:
+        """The records of the ``promised`` measurements that were published before, and of these ``rows``."""
+        composed, again = self.published.composition, self.again[rows]
+        before, new = np.union1d(promised, again[again >= 0]), rows[again < 0]
+        own = np.concatenate([composed.error.levels[before], self.errors[new]])
+        places = np.vstack([composed.measurements.rows[before], self.rows[new]])
+        # a row that shows a measurement again decides what is its own, as it does for the data
+        of_row, shown = np.nonzero(same_measurement(self.again, before))
+        own[shown] = self.errors[of_row]
+        of_row, shown = np.concatenate([of_row, new]), np.concatenate([shown, len(before) + np.arange(len(new))])
+        numbers = np.concatenate([before, np.full(len(new), -1, dtype=np.intp)])
+        seen = self.published.cross(places) + same_measurement(composed.error.measurements, numbers) * own
+        found = Records(places, own, of_row, shown, self.published.whitened(seen))
+        return found.among(np.flatnonzero(composed.has_own(places, own)))
+
     @cached_property
     def _about_data(self) -> Array:
         shown = same_measurement(self.published.composition.error.measurements, self.again)
@@ -155,46 +179,55 @@ def most_used(known: Array, whole: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RemainingTolerance(Tolerance):
-    """``share`` of what the past of ``reader`` has left of a tolerance in ``region``; nothing is asked elsewhere."""
+    """``share`` of what their past has left a reader of a tolerance; of f only in ``region`` (None: nowhere)."""
 
     tolerance: Tolerance
-    region: Region
-    reader: Reader
+    region: Region | None
     share: float
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
-        known = self.reader.past.about(S)
-        return self.share * (self.tolerance.matrix(self.reader.prior, S) - known.T @ known)
+        values = _with_past(unknown)
+        known = values.known(S)
+        return self.share * (self.tolerance.matrix(values.before, S) - known.T @ known)
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
-        budget, inside = np.full(len(S), np.inf), self.region.contains(S)
-        if np.any(inside):
-            known = np.sum(self.reader.past.about(S[inside]) ** 2, axis=0)
-            budget[inside] = self.share * (self.tolerance.budget(self.reader.prior, S[inside]) - known)
-        return budget
+        whole, used = self._whole_and_used(unknown, S)
+        return self.share * (whole - used)
+
+    def _whole_and_used(self, unknown: Uncertain, S: Array) -> tuple[Array, Array]:
+        """How much of the variance of each value may be told (infinity: all of it), and how much of it was told."""
+        values = _with_past(unknown)
+        whole, used, asked = np.full(len(S), np.inf), np.zeros(len(S)), self.applies_to(S)
+        if isinstance(values, FunctionAndRecords):
+            asked[len(S) - len(values.records) :] = True  # that they are inside was seen when they were promised
+        if np.any(asked):
+            whole[asked] = self.tolerance.budget(values.before, S[asked])
+            used[asked] = np.sum(values.known(S[asked]) ** 2, axis=0)
+        return whole, used
 
     def applies_to(self, S: Array) -> Mask:
-        return self.region.contains(S)
+        return np.zeros(len(S), dtype=np.bool_) if self.region is None else self.region.contains(S)
 
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
-        S, prior = S[self.region.contains(S)], self.reader.prior
         if not len(S):
             return
-        self.tolerance.check(prior, S, inputs)
-        whole, known = self.tolerance.budget(prior, S), np.sum(self.reader.past.about(S) ** 2, axis=0)
-        worst = int(np.argmin(1.0 - known / whole))
-        if known[worst] > (1.0 - LEAST_LEFT) * whole[worst]:
-            variance = float(prior.variance(S[worst : worst + 1])[0])
+        whole, used = self._whole_and_used(unknown, S)
+        worst = int(np.argmin(1.0 - used / whole))
+        if used[worst] > (1.0 - LEAST_LEFT) * whole[worst]:
+            values = _with_past(unknown)
+            variance = values.variance_before(S)[worst]
+            of_record = "of the record " if values.own_variance(S)[worst] > 0 else ""
             raise BudgetError(
-                f"nothing is left at {inputs.in_words(S[worst])}: what was published "
-                f"before tells {known[worst] / variance:.4g} of the variance there, and the promise "
+                f"nothing is left {of_record}at {inputs.in_words(S[worst])}: what was published "
+                f"before tells {used[worst] / variance:.4g} of the variance there, and the promise "
                 f"({self.tolerance.in_words()}) allows {whole[worst] / variance:.4g}. Nothing more can be published "
                 "that tells of it."
             )
 
-    def check_together(self, S: Array) -> None:
+    def check_together(self, unknown: Uncertain, S: Array) -> None:
         """Raise ``BudgetError`` where some combination of the values at ``S`` has nothing left."""
-        used = most_used(self.reader.past.about(S), self.tolerance.matrix(self.reader.prior, S))
+        values = _with_past(unknown)
+        used = most_used(values.known(S), self.tolerance.matrix(values.before, S))
         if used > 1.0 - LEAST_LEFT:
             raise BudgetError(
                 f"nothing is left: what was published before tells a weighted average of the {len(S)} sensitive "
@@ -202,13 +235,19 @@ class RemainingTolerance(Tolerance):
                 "can be published that tells of it."
             )
 
-    def least_left(self, S: Array) -> float:
+    def least_left(self, unknown: Uncertain, S: Array) -> float:
         """The least share of the tolerance that is left at ``S``."""
-        whole = self.tolerance.budget(self.reader.prior, S)
-        return float(np.min(self.budget(self.reader.function, S) / (self.share * whole)))
+        whole, used = self._whole_and_used(unknown, S)
+        return float(np.min(1.0 - used / whole, initial=1.0))
 
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         return f"{self.share:g} of what is left of: {self.tolerance.in_words(outputs)}"
+
+
+def _with_past(unknown: Uncertain) -> SensitiveValues:
+    """What a reader has a past about: what was seen of a prior alone is not known."""
+    assert isinstance(unknown, SensitiveValues)
+    return unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,31 +257,58 @@ class Commitment:
     promise: Promise
     exposure: RowsExposure
     tolerance: RemainingTolerance
+    values: FunctionAndRecords
 
     @classmethod
     def of(cls, promise: Promise, revealed: Sequence[Revealed], following: Revealed, share: float) -> Commitment:
         """To a reader who has seen what is ``revealed``, when ``following`` may use ``share`` of what is left."""
         past, design = EarlierReleases.of(promise.prior, promise.layout, revealed, following), promise.design
         reader = Reader(replace(promise.prior, noise=past.errors), past)
-        left = RemainingTolerance(design.tolerance, design.region, reader, share)
+        left = RemainingTolerance(design.tolerance, design.region if design.protects_function else None, share)
         inputs = promise.layout.inputs_of(past.rows)
-        return cls(promise, RowsExposure(reader, inputs, left, design.guarantee == "joint"), left)
+        own = following.design.records if len(revealed) in promise.by else following.design.records[:0]
+        new = np.flatnonzero(np.isin(promise.layout.rows_of(following)[1], own))
+        records = past.records(past.published.composition.promised(revealed, promise.by), new)
+        exposure = RowsExposure(reader, inputs, left, design.guarantee == "joint", records=records)
+        return cls(promise, exposure, left, FunctionAndRecords(reader, records))
+
+    def places(self, points: Array) -> Array:
+        """Those of ``points`` that are sensitive, and where the records lie."""
+        return self.values.places(points[self.tolerance.applies_to(points)])
 
     def most_told(self, points: Array) -> float:
         """The largest share of its whole tolerance that the next release could tell at ``points`` without any noise."""
-        points = points[self.tolerance.applies_to(points)]
-        if not len(points):
+        places = self.places(points)
+        if not len(places):
             return 0.0
-        exposure, prior = self.exposure, self.exposure.reader.prior
-        cross = as_array(exposure.unknown.with_data(exposure.inputs, points))
+        exposure = self.exposure
+        cross = as_array(self.values.with_data(exposure.inputs, places))
         values, vectors = scipy.linalg.eigh(as_array(exposure.data_covariance), check_finite=False)
         floor = ROUND_OFF * len(values) * UNIT * exposure.largest
         seen = (vectors.T @ cross) / np.sqrt(np.maximum(values, floor))[:, None]
-        return float(np.max(np.sum(seen**2, axis=0) / self.promise.design.tolerance.budget(prior, points)))
+        return float(np.max(np.sum(seen**2, axis=0) / self.tolerance.tolerance.budget(self.values.before, places)))
+
+    def told_of_records(self, noise: Noise) -> float:
+        """The largest share of what may be told of any record that the next release tells with this ``noise``."""
+        exposure, places = self.exposure, self.values.records.places
+        if not len(places):
+            return 0.0
+        cross = as_array(self.values.with_data(exposure.inputs, places))
+        total = as_array(exposure.data_covariance) + noise.covariance()
+        told = solve_lower(np.asarray(np.linalg.cholesky(total), dtype=np.float64), cross)
+        return float(np.max(np.sum(told**2, axis=0) / self.tolerance.budget(self.values, places)))
 
     def check_left(self, points: Array) -> None:
         """Raise ``BudgetError`` where the past has left nothing of the promise, at ``points`` or of averages."""
         exposure, sensitive = self.exposure, self.promise.design.sensitive
-        self.tolerance.check(exposure.unknown, points, exposure.inputs)
-        if exposure.joint and len(sensitive):
-            self.tolerance.check_together(sensitive)
+        places = self.places(points)
+        if len(places):
+            self.promise.design.tolerance.check(self.values.before, places, exposure.inputs)
+        self.tolerance.check(self.values, places, exposure.inputs)
+        together = self.places(sensitive)
+        if exposure.joint and len(together):
+            self.tolerance.check_together(self.values, together)
+
+    def least_left(self, points: Array) -> float:
+        """The least share of the tolerance that is left, at ``points`` and of records."""
+        return self.tolerance.least_left(self.values, self.places(points))

@@ -25,7 +25,16 @@ from ..promise import (
 from ..proof import Certificate, Effort, Examination, Pieces, findings_on_design
 from ..regions import OutputRegion, bound_points
 from .past import Commitment
-from .promises import Promise, about_all, as_proved_as, check_composable, distinct_promises, promises_of, worst_of
+from .promises import (
+    Promise,
+    about_all,
+    as_proved_as,
+    check_composable,
+    distinct_promises,
+    promises_of,
+    promises_of_all,
+    worst_of,
+)
 
 #: A release that could tell less than this share of a tolerance, without any noise, leaves a promise alone.
 NOTHING = 1e-12
@@ -43,7 +52,7 @@ class NextRelease:
 
     ``following`` is what it would reveal. The first of ``promises`` is that of ``asked`` itself, for everything that is
     published together; no noise is designed for those that are only ``watched``. ``problem`` is ``asked`` in the region
-    in which anything was promised.
+    in which anything was promised about f.
     """
 
     problem: Problem
@@ -64,12 +73,13 @@ class NextRelease:
         revealed: Sequence[Revealed],
         share: float,
     ) -> NextRelease:
-        kind: Cover = "rows" if cover == "rows" else "points" if asked.region.points is not None else "exchange"
+        of_rows = cover == "rows" or asked.protects == "records"
+        kind: Cover = "rows" if of_rows else "points" if asked.region.points is not None else "exchange"
         design = asked.published(kind, asked.inputs.values[:0], Solution(no_noise(len(asked.inputs))))
         check_composable(design)
         following = Revealed(design, name, remeasured)
-        made = promises_of(following)
-        earlier = distinct_promises([promise for one in revealed for promise in promises_of(one)])
+        made = promises_of(following, len(revealed))
+        earlier = promises_of_all(revealed)
         known = {promise.key: promise for promise in earlier}
         keys = {promise.key for promise in made}
         new = [_with_sensitive(promise, known.get(promise.key)) for promise in made]
@@ -89,11 +99,13 @@ class NextRelease:
             and len(promise.layout.rows_of(following)[1])
             and (tells_of(promise) or promise.kept_by(revealed).holds)
         ]
-        region = new[0].design.region
-        for promise in (*new[1:], *kept):
-            if promise.design.region != region:
-                region = region | promise.design.region
-        problem = replace(asked, region=region)
+        of_function = [promise.design.region for promise in (*new, *kept) if promise.design.protects_function]
+        region = of_function[0] if of_function else asked.region
+        for one in of_function[1:]:
+            if one != region:
+                region = region | one
+        # records are promised by each promise for itself; where any is about f too, it is designed for as such
+        problem = replace(asked, region=region, protects="both" if of_function else "records")
         return cls(problem, asked, following, tuple(revealed), (*new, *kept), tuple(watched), share)
 
     def in_units(self) -> BackEnd:
@@ -132,7 +144,7 @@ class NextRelease:
 
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
         kind = self.following.design.cover
-        own = sensitive[self.promises[0].design.region.contains(sensitive)]
+        own = sensitive[self.promises[0].design.region.contains(sensitive) & self.asked.protects_function]
         return self.asked.published(kind if kind in ("rows", "points") else cover, own, Solution(solution.noise))
 
     def jointly(self) -> None:
@@ -146,14 +158,15 @@ class NextRelease:
 
     def left_in_words(self) -> str:
         """How much of the tightest promise is left."""
-        left = [one.tolerance.least_left(_probes(one.promise, self.following)) for one in self.commitments]
+        left = [one.least_left(_probes(one.promise, self.following)) for one in self.commitments]
         return f"At most {max(min(1.0, *left), 0.0):.2%} of the tolerance is left."
 
     def examine(self, design: Design, needed: Sequence[Pieces] | None, effort: Effort | None = None) -> Examination:
         """The certificate of everything that is then published: of the new promise, if all others are kept too."""
         following = replace(self.following, design=design)
-        together, made = (*self.revealed, following), promises_of(following)
-        made = [replace(promise, earlier=self.promises[place].earlier) for place, promise in enumerate(made)]
+        together, made = (*self.revealed, following), promises_of(following, len(self.revealed))
+        before = self.promises[: len(made)]
+        made = [replace(one, earlier=known.earlier, by=known.by) for one, known in zip(made, before, strict=True)]
         results = [promise.kept_by(together, effort) for promise in (*made, *self.promises[len(made) :])]
         keys = {promise.key for promise in self.promises}
         results += [promise.kept_by(together, effort) for promise in self.watched if promise.key not in keys]
@@ -177,15 +190,16 @@ class NextRelease:
         points = np.vstack([_probes(promise, self.following) for promise in self.promises])
         try:
             learnt = solver.learnt(design.noise, solver.probes(points))
+            of_records = max(one.told_of_records(design.noise) for one in self.commitments)
         except np.linalg.LinAlgError:
-            learnt = np.full(len(points), np.inf)
-        more = learnt > 1.0 + NO_MORE
+            learnt, of_records = np.full(len(points), np.inf), np.inf
+        more, most = learnt > 1.0 + NO_MORE, max(float(np.max(learnt, initial=0.0)), of_records)
         return replace(
             seen,
-            holds=seen.holds and not bool(np.any(more)),
+            holds=seen.holds and most <= 1.0 + NO_MORE,
             short=np.vstack([seen.short, points[more]]),
             learnt=np.concatenate([seen.learnt, learnt[more]]),
-            most=max(seen.most, float(np.max(learnt))),
+            most=max(seen.most, most),
         )
 
 
@@ -200,7 +214,7 @@ def _with_sensitive(promise: Promise, known: Promise | None) -> Promise:
         return promise
     before = known.design
     design = replace(promise.design, sensitive=before.sensitive, promised=before.promised, cover=before.cover)
-    return replace(promise, design=design, earlier=known.earlier)
+    return replace(promise, design=design, earlier=known.earlier, by=(*known.by, *promise.by))
 
 
 def _probes(promise: Promise, following: Revealed) -> Array:
@@ -269,4 +283,4 @@ def translated(promise: Promise, prior: Prior, layout: RowLayout) -> Promise:
         tolerance=design.tolerance.carried_to(number, moved, layout.numbered),
         sensitive=moved(design.sensitive),
     )
-    return Promise(carried, prior, layout, tuple(moved(one) for one in promise.earlier), promise.asked)
+    return Promise(carried, prior, layout, promise.by, tuple(moved(one) for one in promise.earlier), promise.asked)

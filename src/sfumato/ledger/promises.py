@@ -35,23 +35,26 @@ def about_all(releases: int) -> Finding:
 class Promise:
     """What was promised to readers with ``prior``: the region, tolerance and sensitive inputs of ``design``.
 
-    ``earlier`` are other sensitive inputs that the same promise was made for before, ``asked`` is the region that was
-    asked for, where only rows or points of it are promised.
+    ``by`` are the numbers of the releases that it was made by, the first one of a ledger being 0: their records are
+    promised. ``earlier`` are other sensitive inputs that the same promise was made for before, ``asked`` is the region
+    that was asked for, where only rows or points of it are promised.
     """
 
     design: Design
     prior: Prior
     layout: RowLayout
+    by: tuple[int, ...]
     earlier: tuple[Array, ...] = ()
     asked: Region | None = None
 
     @property
     def key(self) -> str:
-        """The same for promises that are the same but for the sensitive inputs that stand for their region."""
+        """The same for promises that are the same but for what stands for their region: sensitive inputs, records."""
         design = self.design
         tolerance, arrays = describe_tolerance(design)
         region = region_key(design.region, design.inputs.dimension)
-        parts = [describe_prior(self.prior), region, tolerance, design.guarantee, self.layout.outputs]
+        kind = [design.guarantee, design.protects]
+        parts = [describe_prior(self.prior), region, tolerance, kind, self.layout.outputs]
         listed = {name: array.tolist() for name, array in arrays.items()}
         noise = None if isinstance(self.prior.noise, float) else self.prior.noise.tolist()
         return json.dumps([parts, listed, noise], sort_keys=True)
@@ -105,7 +108,8 @@ class Promise:
             composed = compose(self.prior, self.layout, releases, merge)
             if not len(composed):
                 raise InputError("the ledger has no release that this promise is about.")
-            found = examine_together(self.design, composed, self.earlier, effort)
+            promised = composed.promised(releases, self.by)
+            found = examine_together(self.design, composed, promised, self.earlier, effort)
             if found.holds or np.isfinite(found.joint_ratio):
                 break
         return found
@@ -142,16 +146,21 @@ def as_proved_as(certificate: Certificate, others: Sequence[Certificate]) -> Cer
     return found.with_findings(*(one for one in least.findings if one.code == "searched"))
 
 
-def promises_of(release: Revealed) -> list[Promise]:
-    """The promises that a release came with: one for each prior that readers may hold."""
+def promises_of(release: Revealed, number: int) -> list[Promise]:
+    """The promises that a release came with, the one with this ``number``: one for each prior that readers may hold."""
     design, asked = release.design, release.design.region
     check_composable(design)
-    if design.cover == "rows":
+    if design.cover == "rows" and design.protects_function:
         # between the rows nothing was promised
         rows = design.region.promised_at_rows(design.inputs.values)
         points = Points(MemoryInputs(rows, design.inputs.columns))
         design = replace(design, region=points.on_columns_of(design.inputs))
-    return [Promise(design, prior, RowLayout.of(release), (), asked) for prior in design.priors]
+    return [Promise(design, prior, RowLayout.of(release), (number,), (), asked) for prior in design.priors]
+
+
+def promises_of_all(releases: Sequence[Revealed]) -> list[Promise]:
+    """Every promise that ``releases`` came with, once."""
+    return distinct_promises([promise for number, one in enumerate(releases) for promise in promises_of(one, number)])
 
 
 def check_composable(design: Design) -> None:
@@ -179,7 +188,7 @@ def region_key(region: Region, dimension: int) -> Any:
 
 
 def distinct_promises(promises: Sequence[Promise]) -> list[Promise]:
-    """Each promise once, as it was made last, with the sensitive inputs that it was made for before."""
+    """Each promise once, as it was made last, with the releases and sensitive inputs that it was made for before."""
     found: dict[str, Promise] = {}
     for promise in promises:
         key, sensitive = promise.key, promise.design.sensitive
@@ -187,6 +196,6 @@ def distinct_promises(promises: Sequence[Promise]) -> list[Promise]:
             before = found.pop(key)
             sets = (*before.earlier, before.design.sensitive)
             earlier = tuple(one for one in sets if not np.all(among(one, sensitive)))
-            promise = replace(promise, earlier=earlier)
+            promise = replace(promise, earlier=earlier, by=tuple(sorted({*before.by, *promise.by})))
         found[key] = promise
     return list(found.values())

@@ -19,13 +19,14 @@ import scipy.linalg
 import torch
 from scipy.spatial import cKDTree
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, Mask
 from ..data import Inputs, MemoryInputs, default_names
 from ..errors import InputError
 from ..linalg import as_tensor, parallel_sum_factor, units
 from ..models import Prior
 from ..noise import CorrelatedNoise, ErrorCovariance, Noise
-from .design import Design
+from .design import LEAST_OWN, Design
+from .readers import Records
 
 #: Inputs that differ by less than this share of their range are the same: they went through a file, or were computed
 #: again.
@@ -221,7 +222,8 @@ class RowLayout:
 class Composition:
     """All that was published, as one set of noisy values: ``prior`` has no noise of its own, ``error`` has all of it.
 
-    ``measurements`` knows which rows were ever released; ``trace`` is that of all releases' noises.
+    ``measurements`` knows which rows were ever released; ``trace`` is that of all releases' noises. ``shown`` has, for
+    each release, which of its rows these readers know of, and the measurements that these show.
     """
 
     prior: Prior
@@ -229,9 +231,32 @@ class Composition:
     error: ComposedError
     measurements: Measurements
     trace: float
+    shown: tuple[tuple[Index, Index], ...]
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    def promised(self, releases: Sequence[Revealed], by: Sequence[int]) -> Index:
+        """The measurements whose records were promised by the ``releases`` with these numbers (later ones aside).
+
+        Where V is next to nothing a record is f there, as for ``records_inside``.
+        """
+        known = [(number, *self.shown[number]) for number in by if number < len(self.shown)]
+        found = [shown[np.isin(rows, releases[number].design.records)] for number, rows, shown in known]
+        numbers = np.unique(np.concatenate([np.zeros(0, dtype=np.intp), *found]))
+        return numbers[self.has_own(self.measurements.rows[numbers], self.error.levels[numbers])]
+
+    def has_own(self, places: Array, levels: Array) -> Mask:
+        """Whether records at these places, with errors of these variances, are more than f there."""
+        if not len(places):
+            return np.zeros(0, dtype=np.bool_)
+        return np.asarray(levels > LEAST_OWN * self.prior.variance(places))
+
+    def records(self, numbers: Index) -> Records:
+        """The records of the measurements with these numbers, among all that was published."""
+        rows, shown = np.nonzero(same_measurement(self.error.measurements, numbers))
+        nothing = np.zeros((0, len(numbers)))
+        return Records(self.measurements.rows[numbers], self.error.levels[numbers], rows, shown, nothing)
 
 
 def compose(prior: Prior, layout: RowLayout, releases: Sequence[Revealed], merge: bool = True) -> Composition:
@@ -244,12 +269,14 @@ def compose(prior: Prior, layout: RowLayout, releases: Sequence[Revealed], merge
     measurements = Measurements(layout.inputs.dimension)
     levels: dict[int, float] = {}
     seen: dict[Any, NoisyRows] = {}
+    shown: list[tuple[Index, Index]] = []
     trace = 0.0
     for release in releases:
         own, which = layout.rows_of(release)
+        numbers = measurements.record(own, release.remeasured)
+        shown.append((which, numbers))
         if not len(which):
             continue
-        numbers = measurements.record(own, release.remeasured)
         for number, level in zip(numbers.tolist(), error_variances(prior, layout, release)[which], strict=True):
             # what is smaller hides less
             levels[number] = min(float(level), levels.get(number, np.inf))
@@ -259,7 +286,7 @@ def compose(prior: Prior, layout: RowLayout, releases: Sequence[Revealed], merge
         trace += release.design.noise.trace
     error = ComposedError(tuple(seen.values()), np.array([levels[k] for k in range(len(levels))]))
     inputs = layout.inputs_of(measurements.rows[error.measurements])
-    return Composition(replace(prior, noise=0.0), inputs, error, measurements, trace)
+    return Composition(replace(prior, noise=0.0), inputs, error, measurements, trace, tuple(shown))
 
 
 def interpretations(releases: Sequence[Revealed]) -> list[tuple[Revealed, ...]]:

@@ -238,11 +238,11 @@ class Records:
     def __len__(self) -> int:
         return len(self.places)
 
-    def some(self, first: int, last: int) -> Records:
-        """Those from ``first`` up to ``last``, which is left out."""
-        kept = (self.shown >= first) & (self.shown < last)
-        own, seen = self.own[first:last], self.seen[:, first:last]
-        return Records(self.places[first:last], own, self.rows[kept], self.shown[kept] - first, seen)
+    def among(self, kept: Index) -> Records:
+        """Those with these numbers, which are in order."""
+        rows = np.isin(self.shown, kept)
+        shown = np.searchsorted(kept, self.shown[rows])
+        return Records(self.places[kept], self.own[kept], self.rows[rows], shown, self.seen[:, kept])
 
 
 @dataclass(frozen=True, eq=False)

@@ -231,18 +231,7 @@ class FloorTolerance(Tolerance):
         return self.fractions(unknown, S) * unknown.variance(S)
 
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
-        self.check_some(unknown, S, np.arange(len(S)), inputs)
-
-    def check_some(self, unknown: Uncertain, S: Array, own: Index, inputs: Inputs) -> None:
-        """``check`` for the rows ``own`` of ``S``."""
-        floors, deviations = self.values(S[own]), np.sqrt(unknown.variance(S))[own]
-        worst = int(np.argmax(floors / deviations))
-        if floors[worst] >= deviations[worst]:
-            place = inputs.in_words(S[own[worst]])
-            raise InputError(
-                f"floor is {floors[worst]:g} at {place}, but the prior itself already knows f there to within "
-                f"± {deviations[worst]:g}; give a floor below {deviations[worst]:g}, or a prior with a larger variance."
-            )
+        _refuse_above(self.values(S), np.sqrt(unknown.variance(S)), S, inputs, "f")
 
     def in_words(self, outputs: Sequence[str] = ()) -> str:
         if callable(self.value):
@@ -268,6 +257,17 @@ class FloorTolerance(Tolerance):
 
     def to_tree(self) -> dict[str, Any]:
         return {"kind": "floor", "value": self.value}
+
+
+def _refuse_above(floors: Array, deviations: Array, S: Array, inputs: Inputs, what: str) -> None:
+    """Refuse a floor above what is known beforehand."""
+    worst = int(np.argmax(floors / deviations)) if len(S) else 0
+    if len(S) and floors[worst] >= deviations[worst]:
+        raise InputError(
+            f"floor is {floors[worst]:g} at {inputs.in_words(S[worst])}, but the prior itself already knows {what} "
+            f"there to within ± {deviations[worst]:g}; give a floor below {deviations[worst]:g}, or a prior with a "
+            "larger variance."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,10 +381,11 @@ class OutputTolerance(Tolerance):
         return self.fractions(unknown, S) * unknown.variance(S)
 
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
+        deviations = np.sqrt(unknown.variance(S)) if len(S) else np.zeros(0)
         for number, part in self.parts:
-            own = np.flatnonzero(S[:, -1] == number)
-            if own.size and isinstance(part, FloorTolerance):
-                part.check_some(unknown, S, own, inputs)
+            own = S[:, -1] == number
+            if isinstance(part, FloorTolerance):
+                _refuse_above(part.values(S[own]), deviations[own], S[own], inputs, "f")
 
     def carried_to(self, numbers: Mapping[int, int], moved: Callable[[Array], Array], several: bool) -> Tolerance:
         parts = tuple((numbers[number], part) for number, part in self.parts)
@@ -469,16 +470,10 @@ class RecordTolerance(Tolerance):
         return self.part.listed_at
 
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
+        deviations = np.sqrt(_before(unknown, S))
         for rows, part in self._parts(S):
-            if isinstance(part, FloorTolerance) and len(S[rows]):
-                floors, deviations = part.values(S[rows]), np.sqrt(_before(unknown, S))[rows]
-                worst = int(np.argmax(floors / deviations))
-                if floors[worst] >= deviations[worst]:
-                    raise InputError(
-                        f"floor is {floors[worst]:g} at {inputs.in_words(S[rows][worst])}, but the prior itself "
-                        f"already knows the record there to within ± {deviations[worst]:g}; give a floor below "
-                        f"{deviations[worst]:g}."
-                    )
+            if isinstance(part, FloorTolerance):
+                _refuse_above(part.values(S[rows]), deviations[rows], S[rows], inputs, "the record")
 
     def carried_to(self, numbers: Mapping[int, int], moved: Callable[[Array], Array], several: bool) -> Tolerance:
         return RecordTolerance(self.part.carried_to(numbers, moved, several))  # type: ignore[arg-type]

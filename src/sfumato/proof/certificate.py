@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..data import ONE_OUTPUT, Done, Engine, Here, Outputs
 from ..errors import InputError
 from ..noise import no_noise
@@ -382,12 +382,17 @@ def examine_sums(
 
 
 def examine_together(
-    design: Design, composition: Composition, also: Sequence[Array] = (), effort: Effort | None = None
+    design: Design,
+    composition: Composition,
+    promised: Index,
+    also: Sequence[Array] = (),
+    effort: Effort | None = None,
 ) -> Examination:
     """The same for all that several releases tell together: do they keep the promise of ``design``?
 
-    ``also`` are other sensitive inputs that the same joint promise was made for. Each release had as little noise as
-    the earlier ones allowed, so nothing is said about how little there could be.
+    The records of the ``promised`` measurements are sensitive. ``also`` are other sensitive inputs that the same joint
+    promise was made for. Each release had as little noise as the earlier ones allowed, so nothing is said about how
+    little there could be.
     """
     together = replace(
         design,
@@ -398,17 +403,22 @@ def examine_together(
         structure="full",
         others=(),
         witness=None,
+        insiders=None,  # what they learn of several releases is not composed
+        designed_for=(),
     )
-    reader, error = Reader(composition.prior), composition.error
-    check = _Check.of(together, [ExactKnowledge(together, reader, error)], effort=effort)
+    reader, error, sensitive = Reader(composition.prior), composition.error, composition.records(promised)
+    knowledge = ExactKnowledge(together, reader, error, records=sensitive)
+    records = RecordsKnown.together(knowledge, composition, promised)
+    check = _Check.of(together, [knowledge], effort=effort, records=records)
     if design.guarantee == "joint" and also:
         each = [replace(together, sensitive=one, promised=len(one)) for one in also]
-        others = [ExactKnowledge(one, reader, error).joint_ratio() for one in each]
+        others = [ExactKnowledge(one, reader, error, records=sensitive).joint_ratio() for one in each]
         check = replace(check, joint_ratio=max(check.joint_ratio, *others))
 
     def make(check: _Check) -> Certificate:
         least = Optimality(composition.trace, 0.0, np.nan)
-        return check.certificate(least, _spill(together, error.noise_variance()), ())
+        findings = findings_on_records(together, records)
+        return check.certificate(least, _spill(together, error.noise_variance()), findings)
 
     return check.examination(make)
 
@@ -580,7 +590,7 @@ class _Check:
         closest = min(knowledge, key=lambda one: float(one.floor_ratios(place)[0]))
         names, outputs, share = design.inputs.names, design.inputs.outputs, self.proved_share
         certificate = Certificate(
-            promise=promise_in_words(design, points),
+            promise=promise_in_words(design, points, records),
             prior="; or the ".join(prior.in_words(names, outputs) for prior in design.priors),
             guarantee=design.guarantee,
             structure=design.structure,

@@ -406,8 +406,11 @@ def _is_smooth(prior: Prior) -> bool:
     return any(isinstance(part, RBFKernel) for part in prior.kernel.modules())
 
 
-def promise_in_words(design: Design, points: Array) -> str:
-    """The promise as a sentence; ``points`` are inputs of the region, to say how large its floor is."""
+def promise_in_words(design: Design, points: Array, known: RecordsKnown | None = None) -> str:
+    """The promise as a sentence; ``points`` are inputs of the region, to say how large its floor is.
+
+    ``known`` are the records in the region, where there is more to be said of them than the design does.
+    """
     where = design.region.in_words(design.inputs.names)
     free = free_columns(design)
     if free:
@@ -417,24 +420,27 @@ def promise_in_words(design: Design, points: Array) -> str:
     if not isinstance(design.tolerance, OutputTolerance):  # that begins with the name of an output
         allowed = allowed[:1].upper() + allowed[1:]
     joint = design.guarantee == "joint"
-    records = f"any of the {len(design.records):,} records" if len(design.records) != 1 else "the record"
+    count = len(design.records) if known is None else len(known.places)
+    records = f"any of the {count:,} records" if count != 1 else "the record"
     if not design.protects_function:
-        promise = f"{who} can know {records} in the region ({where}) better than {_record_floor_in_words(design)}"
+        promise = (
+            f"{who} can know {records} in the region ({where}) better than {_record_floor_in_words(design, known)}"
+        )
         average = ", nor any weighted average of them better than allowed" if joint else _AVERAGES_KNOWN
         return f"{promise}{average}. {allowed}"
     at_rows = design.cover == "rows" and design.region.points is None
     place = f"at any {'row of the data' if at_rows else 's'} in the region ({where})"
     promise = f"{who} can know f(s) better than {_floor_in_words(design, points)} {place}"
-    if len(design.records):
-        promise += f", nor {records} there better than {_record_floor_in_words(design)}"
+    if count:
+        promise += f", nor {records} there better than {_record_floor_in_words(design, known)}"
     if joint:
-        count = design.promised
-        inputs = "at the sensitive input" if count == 1 else f"at the {count} sensitive inputs"
+        inputs = "at the sensitive input" if design.promised == 1 else f"at the {design.promised} sensitive inputs"
         several = "" if design.cover == "everywhere" else f" ({inputs})"
         promise += f", nor any weighted average of them{several} better than allowed"
     else:
         promise += _AVERAGES_KNOWN
-    if design.protects == "function" and np.any(np.asarray(design.prior.noise) > 0):
+    own = design.prior.noise if known is None else known.own
+    if design.protects == "function" and np.any(np.asarray(own) > 0):
         promise += f". f(s) is {NOT_ANY_RECORD}"
     return f"{promise}. {allowed}"
 
@@ -448,8 +454,8 @@ def record_floors(design: Design) -> Array:
     return np.array([design.tolerance.floor(one, one.places(design.inputs.values[:0])) for one in values])
 
 
-def _record_floor_in_words(design: Design) -> str:
-    floors = record_floors(design)
+def _record_floor_in_words(design: Design, known: RecordsKnown | None) -> str:
+    floors = record_floors(design) if known is None else known.asked
     low, high = float(np.min(floors)), float(np.max(floors))
     return f"±{low:.6g}" if high - low <= SAME_FLOOR * high else f"±{low:.4g} (up to ±{high:.4g})"
 

@@ -242,7 +242,7 @@ class ExactKnowledge(Knowledge):
         inputs, result = self.design.inputs, np.empty(len(records))
         chunk = max(1, SOLVED_AT_ONCE // len(inputs))
         for start in range(0, len(records), chunk):
-            values = FunctionAndRecords(self.reader, records.some(start, start + chunk))
+            values = FunctionAndRecords(self.reader, records.among(np.arange(len(records))[start : start + chunk]))
             places = values.places(inputs.values[:0])
             variance = values.variance(places)
             norm = np.sqrt(squared_norms(self._whiten(self.lower, values.with_data(inputs, places, self.device))))

@@ -15,7 +15,7 @@ import scipy.linalg
 
 from ..arrays import UNIT, Array, Index
 from ..noise import IndependentNoise, Noise
-from ..promise import Design, FunctionAndRecords, Records
+from ..promise import Composition, Design, FunctionAndRecords, Records
 from .knowledge import ExactKnowledge
 
 #: A record whose noise is below this share of its standard deviation goes out unchanged.
@@ -31,7 +31,8 @@ class RecordsKnown:
 
     ``noise`` is the standard deviation of the noise on each, ``own`` that of its own part e_i (the least that any
     prior says), ``learnt`` the largest share of its variance that any reader learns. A promise is about those at
-    ``places``, with ``ratios``: std(y_i|W)/floor, the least of all readers', ``deviations`` and ``floors``.
+    ``places``, with ``ratios``: std(y_i|W)/floor, the least of all readers', ``deviations`` and ``floors``; ``asked``
+    are the floors of every reader.
     ``published`` are the noises that were drawn, each with its rows that show any of these records.
     """
 
@@ -42,6 +43,7 @@ class RecordsKnown:
     ratios: Array
     deviations: Array
     floors: Array
+    asked: Array
     published: tuple[tuple[Noise, Index], ...]
 
     @classmethod
@@ -65,6 +67,7 @@ class RecordsKnown:
         count = len(noise)
         learnt, own = np.zeros(count), np.full(count, np.inf)
         ratios, deviations, floors = (np.full(len(promised), np.inf) for _ in range(3))
+        each = []
         for one, records in zip(knowledge, inside, strict=True) if count else ():
             values = FunctionAndRecords(one.reader, records)
             known = one.record_deviations(records)
@@ -78,7 +81,23 @@ class RecordsKnown:
                 closer = ratio < ratios
                 deviations, floors = np.where(closer, known[promised], deviations), np.where(closer, asked, floors)
                 ratios = np.minimum(ratios, ratio)
-        return cls(noise, own, learnt, inside[0].places[promised], ratios, deviations, floors, published)
+                each.append(asked)
+        places = inside[0].places[promised]
+        return cls(noise, own, learnt, places, ratios, deviations, floors, np.array(each), published)
+
+    @classmethod
+    def together(cls, knowledge: ExactKnowledge, composition: Composition, promised: Index) -> RecordsKnown:
+        """Those of all measurements that were published; records of ``promised`` ones are promised."""
+        error, lies_inside = composition.error, knowledge.design.region.contains(composition.measurements.rows)
+        inside = np.union1d(np.flatnonzero(lies_inside), promised)
+        records = composition.records(inside)
+        noise, starts = np.full(len(inside), np.inf), np.cumsum([0, *(part.noise.rows for part in error.parts)])
+        np.minimum.at(noise, records.shown, error.noise_variance()[records.rows])
+        published = tuple(
+            (part.noise, records.rows[(records.rows >= start) & (records.rows < start + part.noise.rows)] - start)
+            for part, start in zip(error.parts, starts, strict=False)
+        )
+        return cls.among([knowledge], [records], np.searchsorted(inside, promised), np.sqrt(noise), published)
 
     @property
     def count(self) -> int:
