@@ -126,11 +126,12 @@ def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
 
 
 def _tolerance_by_output(
-    joint: JointPrior, prior: Prior, inputs: Inputs, region: Region, alpha: Any, floor: Any
+    joint: JointPrior, prior: Prior, inputs: Inputs, region: Region, alpha: Any, floor: Any, of_function: bool
 ) -> Tolerance | None:
     """The tolerance where each sensitive output has its own: a dict of them, or a floor, whose meaning is its own.
 
-    None where there is one ``alpha`` for all, or none was given. ``region`` is bound to ``inputs``.
+    None where there is one ``alpha`` for all, or none was given. ``region`` is bound to ``inputs``. Where nothing is
+    promised about f, its outputs have nothing in common.
     """
     numbers = region.sensitive if isinstance(region, OutputRegion) else range(len(joint.outputs))
     names = [joint.outputs[number] for number in numbers]
@@ -148,6 +149,8 @@ def _tolerance_by_output(
         raise InputError(f"{word} has a function for an output; give a number for each output.")
     make = FractionTolerance if word == "alpha" else FloorTolerance
     parts = tuple((number, make(given[joint.outputs[number]])) for number in numbers)
+    if not of_function:
+        return OutputTolerance(parts, 1.0)
     look = _look(region, inputs)
     for number, part in parts:
         # first, so that a floor above the prior's own spread is named as such
@@ -198,7 +201,7 @@ def asked_problem(
         raise InputError(f"give exactly one of alpha, floor and tolerance; {said} given.")
     chosen = None
     if joint is not None and tolerance is None:
-        chosen = _tolerance_by_output(joint, prior, inputs, bound, alpha, floor)
+        chosen = _tolerance_by_output(joint, prior, inputs, bound, alpha, floor, protects != "records")
     chosen = chosen or _chosen_tolerance(alpha, floor, tolerance, bound)
     for one in (prior, *others):
         check_prior(one, inputs)

@@ -93,8 +93,8 @@ class Published:
 
     def cross(self, points: Array) -> Array:
         """Cov(W_past, f(points))."""
-        if not len(self.composition):
-            return np.zeros((0, len(points)))
+        if not len(self.composition) or not len(points):
+            return np.zeros((len(self.composition), len(points)))
         return self.composition.prior.covariance(self.composition.inputs, points)
 
     def whitened(self, block: Array) -> Array:

@@ -264,7 +264,8 @@ class FunctionAndRecords(SensitiveValues):
         return FunctionAndRecords(Reader(self.reader.prior), replace(self.records, seen=self.records.seen[:0]))
 
     def known(self, S: Array) -> Array:
-        return np.hstack([self.reader.past.about(S[: len(S) - len(self.records)]), self.records.seen])
+        inputs, seen = S[: len(S) - len(self.records)], self.records.seen
+        return np.hstack([self.reader.past.about(inputs), seen]) if len(inputs) else seen
 
     def covariance(self, S: Array) -> Array:
         covariance, known = self.reader.prior.covariance(S), self.known(S)
