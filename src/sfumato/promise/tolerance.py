@@ -15,7 +15,7 @@ import gpytorch
 import numpy as np
 import scipy.linalg
 
-from ..arrays import Array, Index, Mask
+from ..arrays import Array, Mask
 from ..data import Inputs, Outputs
 from ..errors import InputError
 from ..models import Prior, describe_kernel
