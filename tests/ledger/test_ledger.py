@@ -92,15 +92,16 @@ def test_new_rows_keep_the_promise_in_50_digits(ledger):
 
 def test_rows_that_are_measured_again_have_errors_of_their_own(ledger):
     prior = sf.Prior(rbf(0.3), noise=0.3)
-    first = ledger.protect(prior, GRID, REGION, alpha=0.5, share=0.5).release(outputs(GRID))
-    mechanism = ledger.protect(prior, GRID, REGION, alpha=0.5, share=0.9, remeasured=True)
+    asked = {"alpha": 0.5, "protects": "function"}
+    first = ledger.protect(prior, GRID, REGION, share=0.5, **asked).release(outputs(GRID))
+    mechanism = ledger.protect(prior, GRID, REGION, share=0.9, remeasured=True, **asked)
     second = mechanism.release(outputs(GRID, 0.1))
     joint, floor = promise50([first, second], mechanism.sensitive, 0.5, 0.3, 1.0, 0.3, shared=False)
     assert joint <= 1 + 1e-9
     assert floor >= 1 - 1e-9
     assert ledger.certificate(REGION).joint_ratio == pytest.approx(joint, abs=1e-6)
     # a third release shows the last measurement again
-    third = ledger.protect(prior, GRID, REGION, alpha=0.5, share=0.9).release(outputs(GRID, 0.1))
+    third = ledger.protect(prior, GRID, REGION, share=0.9, **asked).release(outputs(GRID, 0.1))
     assert ledger.certificate(REGION).holds
     assert len(third.outputs) == len(GRID)
     assert len(ledger) == 3
@@ -208,8 +209,8 @@ def test_a_release_far_away_is_not_held_up_by_a_promise_that_is_used_up(ledger):
 
 def test_a_changed_prior_keeps_the_old_promise_and_the_new_one(ledger):
     first, second = sf.Prior(rbf(0.3), noise=0.01), sf.Prior(matern(0.5), noise=0.02)
-    ledger.protect(first, GRID, REGION, alpha=0.4, share=0.4).release(outputs(GRID))
-    ledger.protect(second, GRID, REGION, alpha=0.4, share=0.4).release(outputs(GRID))
+    for prior in (first, second):
+        ledger.protect(prior, GRID, REGION, alpha=0.4, share=0.4, protects="function").release(outputs(GRID))
     promises = ledger.promises(REGION)
     assert len(promises) == 2
     assert all(promise.kept_by(ledger.releases).holds for promise in promises)
@@ -446,9 +447,10 @@ def test_other_outputs_that_the_prior_does_not_know_are_warned_of(ledger):
 
 def test_a_velocity_after_a_position_keeps_the_position_hidden(ledger):
     prior = sf.Prior(rbf(0.3), noise=0.01)
-    ledger.protect(prior, GRID, REGION, alpha=0.5, share=0.5, output_name="r").release(outputs(GRID))
+    asked = {"alpha": 0.5, "protects": "function"}
+    ledger.protect(prior, GRID, REGION, share=0.5, output_name="r", **asked).release(outputs(GRID))
     joint = sf.JointPrior.of(prior, {"r": sf.Value(), "v": sf.Derivative()}, noise={"v": 0.01})
-    mechanism = ledger.protect(joint, GRID, {"v": REGION}, alpha=0.5, released=["v"], share=0.9)
+    mechanism = ledger.protect(joint, GRID, {"v": REGION}, released=["v"], share=0.9, **asked)
     mechanism.release({"v": 3 * np.cos(3 * GRID)})
     assert all(promise.kept_by(ledger.releases).holds for promise in ledger.promises())
     # the promise about r, to readers who know that v is its derivative
@@ -457,7 +459,7 @@ def test_a_velocity_after_a_position_keeps_the_position_hidden(ledger):
     first, second = ledger.promises()
     carried = translated(first, second.prior, second.layout)
     assert carried.kept_by(ledger.releases).holds
-    alone = sf.protect(joint, GRID, {"v": REGION}, alpha=0.5, released=["v"])
+    alone = sf.protect(joint, GRID, {"v": REGION}, released=["v"], **asked)
     from sfumato.promise.composition import Revealed
 
     leaked = carried.kept_by((ledger.releases[0], Revealed(alone.design))).certificate()

@@ -19,7 +19,7 @@ from ..arrays import UNIT, Array, Index, Mask
 from ..data import Inputs
 from ..design import RowsExposure
 from ..errors import BudgetError
-from ..linalg import as_array, solve_lower, units
+from ..linalg import Matrix, as_array, solve_lower, units
 from ..models import Prior
 from ..noise import Noise
 from ..promise import (
@@ -312,3 +312,63 @@ class Commitment:
     def least_left(self, points: Array) -> float:
         """The least share of the tolerance that is left, at ``points`` and of records."""
         return self.tolerance.least_left(self.values, self.places(points))
+
+
+@dataclass(frozen=True, eq=False)
+class OtherReader:
+    """An exposure to a reader who lays out inputs otherwise: what is promised to them is promised where it was before.
+
+    Whatever sensitive inputs a design is made for, here they are those of ``commitment`` itself, and its records.
+    """
+
+    commitment: Commitment
+
+    @property
+    def _own(self) -> RowsExposure:
+        return self.commitment.exposure
+
+    @property
+    def reader(self) -> Reader:
+        return self._own.reader
+
+    @property
+    def unknown(self) -> SensitiveValues:
+        return self._own.unknown
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Of inputs that are laid out as they are for other readers, nothing is asked."""
+        return replace(self.commitment.tolerance, region=None)
+
+    @property
+    def joint(self) -> bool:
+        return self._own.joint
+
+    @property
+    def device(self) -> str | None:
+        return self._own.device
+
+    @property
+    def size(self) -> int:
+        return self._own.size
+
+    @property
+    def data_covariance(self) -> Matrix:
+        return self._own.data_covariance
+
+    @property
+    def data_root(self) -> Matrix | None:
+        return self._own.data_root
+
+    @property
+    def largest(self) -> float:
+        return self._own.largest
+
+    def root(self, sensitive: Array, with_records: bool = True) -> Array:
+        return self._own.root(self.commitment.promise.design.sensitive, with_records)
+
+    def at(self, points: Array) -> tuple[Matrix, Array]:
+        return np.zeros((self.size, len(points))), np.full(len(points), np.inf)
+
+    def shift(self, level: float) -> float:
+        return self._own.shift(level)

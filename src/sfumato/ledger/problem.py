@@ -24,7 +24,7 @@ from ..promise import (
 )
 from ..proof import Certificate, Effort, Examination, Pieces, findings_on_design
 from ..regions import OutputRegion, bound_points
-from .past import Commitment
+from .past import Commitment, OtherReader
 from .promises import (
     Promise,
     about_all,
@@ -51,8 +51,8 @@ class NextRelease:
     """The rows of the problem ``asked``, for readers of all that is ``revealed``: a back end of designs.
 
     ``following`` is what it would reveal. The first of ``promises`` is that of ``asked`` itself, for everything that is
-    published together; no noise is designed for those that are only ``watched``. ``problem`` is ``asked`` in the region
-    in which anything was promised about f.
+    published together; those that are only ``watched`` are designed for where they were made. ``problem`` is ``asked``
+    in the region in which anything was promised about f.
     """
 
     problem: Problem
@@ -91,7 +91,7 @@ class NextRelease:
             return any(one.most_told(points) > NOTHING for one in commitments(promise, revealed, following, share))
 
         kept = [promise for promise in distinct_promises(binding) if promise.key not in keys and tells_of(promise)]
-        # those, too, that no noise is designed for: their readers may see some of the rows
+        # those, too, whose readers lay out inputs otherwise: they may see some of the rows
         watched = [
             promise
             for promise in earlier
@@ -130,9 +130,21 @@ class NextRelease:
         made = (commitments(promise, self.revealed, self.following, self.share) for promise in self.promises)
         return tuple(one for each in made for one in each)
 
-    @property
+    @cached_property
     def exposures(self) -> tuple[Exposure, ...]:
-        return tuple(one.exposure for one in self.commitments)
+        """The rows as all readers see them to whom something was promised, those with another layout last."""
+        others: list[Exposure] = []
+        for promise in self._only_watched:
+            if len(promise.layout.rows_of(self.following)[1]) == len(self.following.design.inputs):
+                bound = commitments(promise, self.revealed, self.following, self.share)
+                points = _probes(promise, self.following)
+                others += [OtherReader(one) for one in bound if one.most_told(points) > NOTHING]
+        return (*(one.exposure for one in self.commitments), *others)
+
+    @property
+    def _only_watched(self) -> list[Promise]:
+        keys = {promise.key for promise in self.promises}
+        return [promise for promise in self.watched if promise.key not in keys]
 
     @property
     def given(self) -> Array:
@@ -167,9 +179,8 @@ class NextRelease:
         together, made = (*self.revealed, following), promises_of(following, len(self.revealed))
         before = self.promises[: len(made)]
         made = [replace(one, earlier=known.earlier, by=known.by) for one, known in zip(made, before, strict=True)]
-        results = [promise.kept_by(together, effort) for promise in (*made, *self.promises[len(made) :])]
-        keys = {promise.key for promise in self.promises}
-        results += [promise.kept_by(together, effort) for promise in self.watched if promise.key not in keys]
+        kept = (*made, *self.promises[len(made) :], *self._only_watched)
+        results = [promise.kept_by(together, effort) for promise in kept]
         broken = [one for one in results if not one.holds]
 
         def make() -> Certificate:
