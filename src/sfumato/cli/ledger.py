@@ -136,6 +136,7 @@ def _releases(ledger: Ledger, chain: Chain) -> list[dict[str, Any]]:
                 "noise_a_row": one.design.noise.rms,
                 "region": promised.region.in_words(rows.names),
                 "promise": one.design.tolerance.in_words(rows.outputs.names),
+                "protects": one.design.protects,
                 "remeasured": one.remeasured,
                 "hash": entry.hash,
             }
@@ -172,7 +173,7 @@ def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remain
             ", ".join(one["outputs"]) + (" (measured anew)" if one["remeasured"] else ""),
             str(one["rows"]),
             f"{one['noise_a_row']:.4g}",
-            f"{one['region']}\n{one['promise']}",
+            f"{one['region']}\n{one['promise']} (protects {one['protects']})",
         )
     console().print(table)
     if left is None:

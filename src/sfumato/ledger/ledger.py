@@ -131,7 +131,7 @@ class Ledger:
 
         ``alpha`` (or ``floor``, ``tolerance``) is the promise for everything that is published together; earlier
         promises of the ledger are kept as well. This release may use ``share`` of what they have left. Rows at
-        inputs that were released before are taken for the same measurements, with the same error;
+        inputs that were released before are taken for the same measurements, with the same error: the same records.
         ``remeasured=True`` says that they were measured anew. ``how`` are the other arguments of ``sf.protect``. With
         ``evidence="proved"`` all of these promises have to be proved, for who reads all releases.
 
@@ -275,7 +275,7 @@ class Ledger:
             lines.append(
                 f"  {entry.number}  {entry.body['record']['when']}  {outputs}: {len(one.design.inputs)} rows, noise "
                 f"{noise_in_words(one.design)} a row; {promises_of(one, 0)[0].region_in_words}: "
-                f"{one.design.tolerance.in_words(one.design.inputs.outputs.names)}"
+                f"{one.design.tolerance.in_words(one.design.inputs.outputs.names)} (protects {one.design.protects})"
             )
         if chain.torn is not None:
             lines.append(f"  TORN: {chain.torn.size} bytes of an interrupted write at the end, which count for nothing")
