@@ -262,8 +262,8 @@ def test_another_entry_is_no_record(record: Any) -> None:
 
 
 def test_another_version_is_named() -> None:
-    with pytest.raises(FormatError, match="version 3, but this sfumato reads versions 1 and 2"):
-        record_design(record_for(design_for()) | {"version": 3})
+    with pytest.raises(FormatError, match="version 4, but this sfumato reads versions 1 to 3"):
+        record_design(record_for(design_for()) | {"version": 4})
 
 
 def test_a_record_whose_list_was_cut_does_not_have_all_that_was_promised() -> None:
@@ -282,3 +282,10 @@ def test_a_record_of_version_1_promises_what_it_lists() -> None:
     design = record_design(record | {"version": 1, "design": old})
     assert design.promised == len(design.sensitive) == record["design"]["promised"]
     assert design.lists_all_it_promised
+
+
+def test_records_up_to_version_2_promised_the_function() -> None:
+    record = record_for(dataclasses.replace(design_for(), protects="both"))
+    assert record_design(record).protects == "both"
+    old = {key: value for key, value in record["design"].items() if key not in ("protects", "insiders", "designed_for")}
+    assert record_design(record | {"version": 2, "design": old}).protects == "function"
