@@ -86,6 +86,7 @@ def test_releases_of_the_same_rows_keep_function_and_records_in_50_digits(ledger
         ledger.protect(PRIOR, X, REGION, alpha=ALPHA, share=1.0, protects=protects, progress=False)
 
 
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
 def test_a_later_release_of_the_same_measurements_is_made_safe_whatever_it_promises_itself(ledger):
     first = ledger.protect(PRIOR, X, REGION, alpha=ALPHA, share=0.5, protects="records", progress=False).release(Y)
     far = sf.Box(2.6, 2.9)
