@@ -40,9 +40,8 @@ for protects in ("records", "function", "both"):
     # A reader's error bars do not depend on the values that are released, so zeros do for a look at them.
     trial = mechanism.release(np.zeros(len(X)), unsafe_seed=0)
     known[protects] = [trial.predict(at).std for at in (graduate, school)]
-    print(
-        f"{protects}: noise {mechanism.noise.trace:.1f}, of one income {mechanism.certificate.record_learnt:.2f} learnt"
-    )
+    learnt = mechanism.certificate.record_learnt
+    print(f"{protects}: noise {mechanism.noise.trace:.1f}, of one income {learnt:.2f} learnt")
 for protects, (hidden, useful) in known.items():
     print(f"{protects}: typical income in the region ±{hidden.min():.3f}, with school 12 ±{np.median(useful):.3f}")
 
