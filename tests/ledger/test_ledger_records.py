@@ -12,6 +12,7 @@ import pytest
 import sfumato as sf
 from kernels import rbf
 from oracles import DIGITS, exact, joint_ratio50, rbf50
+from sfumato.ledger import promises_of
 from sfumato.promise.composition import Revealed
 
 #: Three rows have equal inputs inside the region.
@@ -161,3 +162,18 @@ def test_outputs_keep_their_records_together(ledger):
     same = certify(replace(mechanism.design, noise=noise, witness=None))
     assert certificate.joint_ratio == pytest.approx(same.joint_ratio, abs=1e-4)
     assert certificate.record_ratio == pytest.approx(same.record_ratio, abs=1e-4)
+
+
+def test_insiders_are_not_composed_and_that_is_said(ledger):
+    with pytest.raises(sf.InputError, match="insiders is given"):
+        ledger.protect(PRIOR, X, REGION, alpha=ALPHA, insiders="rows", progress=False)
+    from sfumato.promise import Insiders
+
+    mechanism = sf.protect(PRIOR, X, REGION, alpha=0.2, progress=False)
+    held = replace(mechanism.design, insiders=Insiders(len(X)))
+    promise = promises_of(Revealed(held), 0)[0]
+    other = sf.protect(PRIOR, X + 9.0, sf.Box(10.0, 11.0), alpha=0.2, progress=False)
+    for releases, said in (([held], False), ([held, other.design], True)):
+        found = promise.kept_by([Revealed(one) for one in releases]).certificate()
+        assert found.holds
+        assert ("insiders-not-composed" in [one.code for one in found.findings]) is said

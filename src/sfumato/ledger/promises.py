@@ -31,6 +31,15 @@ def about_all(releases: int) -> Finding:
     return Finding("about-all-releases", "note", f"This is about all {releases} releases of the ledger together.")
 
 
+#: What a certificate says of a release that was made for insiders too.
+INSIDERS_ALONE = Finding(
+    "insiders-not-composed",
+    "medium",
+    "What was promised to insiders is kept by that release alone: what they learn of several releases is not composed.",
+    "Publish no other release of these rows.",
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Promise:
     """What was promised to readers with ``prior``: the region, tolerance and sensitive inputs of ``design``.
@@ -112,7 +121,10 @@ class Promise:
             found = examine_together(self.design, composed, promised, self.earlier, effort)
             if found.holds or np.isfinite(found.joint_ratio):
                 break
-        return found
+        if self.design.insiders is None or len(releases) == 1:
+            return found
+        made = found.make
+        return replace(found, make=lambda: made().with_findings(INSIDERS_ALONE))
 
 
 def worst_of(results: Sequence[Examination]) -> Examination:
@@ -123,6 +135,13 @@ def worst_of(results: Sequence[Examination]) -> Examination:
     worst = min(results, key=lambda one: (one.holds, one.promised_ratio))
     alike = [one for one in results if one.short.shape[1] == results[0].short.shape[1]]
     joint = max(one.joint_ratio for one in results)
+
+    def make() -> Certificate:
+        each, found = [one.certificate() for one in results], worst.certificate()
+        ratio = float(np.fmin.reduce([one.record_ratio for one in each]))
+        learnt = float(np.fmax.reduce([one.record_learnt for one in each]))
+        return as_proved_as(replace(found, joint_ratio=joint, record_ratio=ratio, record_learnt=learnt), each)
+
     return replace(
         worst,
         joint_ratio=joint,
@@ -131,9 +150,7 @@ def worst_of(results: Sequence[Examination]) -> Examination:
         most=max(one.most for one in results),
         open=None,
         is_searched=any(one.is_searched for one in results),
-        make=lambda: as_proved_as(
-            replace(worst.certificate(), joint_ratio=joint), [one.certificate() for one in results]
-        ),
+        make=make,
     )
 
 

@@ -418,7 +418,10 @@ def examine_together(
     def make(check: _Check) -> Certificate:
         least = Optimality(composition.trace, 0.0, np.nan)
         findings = findings_on_records(together, records)
-        return check.certificate(least, _spill(together, error.noise_variance()), findings)
+        certificate = check.certificate(least, _spill(together, error.noise_variance()), findings)
+        levels, inputs = error.levels[error.measurements], composition.inputs
+        held = replace(composition.prior, noise=levels if np.ptp(levels) > 0 else float(levels[0]))
+        return replace(certificate, prior=held.in_words(inputs.names, inputs.outputs))
 
     return check.examination(make)
 
