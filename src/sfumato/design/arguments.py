@@ -25,10 +25,12 @@ from ..promise import (
     RecordTolerance,
     Structure,
     Tolerance,
+    as_insiders,
 )
 from ..regions import Everywhere, OutputRegion, Points, Region
 from ..release import MOST_PRIORS, SMALLEST_WEIGHT
 from .evidence import AskedEvidence
+from .insiders import check_insiders
 from .plan import Asked, Method
 from .problem import Problem
 
@@ -170,6 +172,7 @@ def asked_problem(
     guarantee: Guarantee = "joint",
     structure: Structure = "full",
     protects: Protects = "both",
+    insiders: Any = None,
     priors: Any = (),
     weights: Any = None,
 ) -> Problem:
@@ -208,13 +211,19 @@ def asked_problem(
     cost = _checked_weights(in_row_order(weights, inputs.index, "weights"), len(inputs))
     if protects == "records":
         chosen = _record_tolerance(chosen)
-    problem = Problem(prior, inputs, bound, chosen, cost, guarantee, structure, others, protects=protects)
+    if insiders is not None and isinstance(inputs, StoredInputs):
+        raise InputError("insiders is given, but X is read part after part; insiders need all rows in memory.")
+    groups = as_insiders(insiders, len(inputs))
+    problem = Problem(
+        prior, inputs, bound, chosen, cost, guarantee, structure, others, protects=protects, insiders=groups
+    )
     if isinstance(bound, Everywhere) and not problem.joint:
         raise InputError(
             'guarantee is "pointwise" and region is sf.Everywhere(), where nobody can look at every input; use '
             'guarantee="joint", which promises it everywhere by a formula, or bound the region.'
         )
     _check_tolerance(problem)
+    check_insiders(problem)
     return problem
 
 

@@ -399,6 +399,8 @@ def _with_one_noise(prior: Prior) -> Prior:
 def check_compressible(problem: Problem) -> None:
     """Raise where the compressed method cannot do what is asked."""
     remedy = 'use method="auto", "subspace" or "eigh"'
+    if problem.insiders is not None:
+        raise InputError(f'method is "compressed", which knows no insiders; {remedy}.')
     if problem.protects != "function":
         raise InputError(f'protects is "{problem.protects}", but method is "compressed"; {remedy}.')
     if problem.inputs.outputs.numbered:

@@ -20,6 +20,7 @@ from ..noise import no_noise
 from ..promise import Cover, Design
 from ..proof import Certificate, Examination, Pieces
 from ..regions import Everywhere
+from .insiders import ForInsiders, settled
 from .problem import BackEnd, Program, Solution, Solver
 from .sensitive import AskedCover, Candidates, Say
 
@@ -127,6 +128,11 @@ def certified_design(
         design = _Loop(jointly, cover, examine, say, margins, insist).run().design
         alone = replace(design, guarantee="pointwise", witness=None)
         return alone, examine(alone, None, False).certificate()
+    insiders = back_end.problem.insiders
+    if insiders is not None:
+        made = ForInsiders(back_end, insiders, attempt.cover, attempt.sensitive, say)
+        design, seen = settled(made, attempt.tightening, lambda one: examine(one, None, False))
+        return design, seen.certificate()
     certificate = attempt.seen.certificate()
     if back_end.problem.joint:
         return attempt.design, certificate

@@ -195,6 +195,7 @@ def protect(
     floor: Any = None,
     tolerance: Tolerance | None = None,
     protects: Protects = "both",
+    insiders: Any = None,
     released: Sequence[str] | None = None,
     guarantee: Guarantee = "joint",
     structure: Structure = "full",
@@ -229,6 +230,11 @@ def protect(
     "records"    each record there: readers may learn f, and keep 1 − α of V, the variance that is the record's
                  own, or the ``floor``
     ============ ======================================================================================
+
+    ``insiders`` are readers who hold rows of the data: "rows" (any one row), one label a row (all rows with the same
+    label: a household, a firm), or a list of sets of row numbers. Nobody who holds the rows of one group then learns
+    more than the same share of what that group did not know, about f and about others' records. That needs noise on
+    nearly all rows.
 
     ============ ======================================================================================
     cover        the floor is promised
@@ -290,6 +296,7 @@ def protect(
         guarantee=guarantee,
         structure=structure,
         protects=protects,
+        insiders=insiders,
         priors=priors,
         weights=weights,
     )

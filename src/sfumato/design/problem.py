@@ -9,7 +9,7 @@ a share of what they may.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -29,6 +29,7 @@ from ..promise import (
     Design,
     FunctionAndRecords,
     Guarantee,
+    Insiders,
     Protects,
     Reader,
     Records,
@@ -81,6 +82,7 @@ class Problem:
     others: tuple[Prior, ...] = ()
     plan: Plan = field(default_factory=Plan)
     protects: Protects = "function"
+    insiders: Insiders | None = None
 
     @property
     def priors(self) -> tuple[Prior, ...]:
@@ -448,8 +450,12 @@ class Program:
         start: Solution | None = None,
         accuracy: float = 0.0,
         say: Callable[[str], None] | None = None,
+        also: Sequence[tuple[int, Array]] = (),
     ) -> Solution:
-        """The least noise for Δ′ = ``tightening`` · Δ, to within ``accuracy`` where there is no closed form."""
+        """The least noise for Δ′ = ``tightening`` · Δ, to within ``accuracy`` where there is no closed form.
+
+        ``also`` are the U of other joint demands, each with the number of the exposure whose A it goes with.
+        """
         problem, exposures = self.solver.problem, self.solver.exposures
         roots = [root / np.sqrt(tightening) for root in self.roots]
         largest = max(exposure.largest for exposure in exposures)
@@ -458,7 +464,7 @@ class Program:
             largest = max(largest, float(np.max(np.sum(squares, axis=1) if exposure.joint else squares, initial=0.0)))
         level = exposures[0].size * UNIT * largest
         shift = max(exposure.shift(level) for exposure in exposures)
-        if problem.joint and problem.structure == "full" and len(roots) == 1:
+        if problem.joint and problem.structure == "full" and len(roots) == 1 and not also:
             return Solution(self.solver.closed_form.noise(roots[0], level, shift))
         accuracy = max(accuracy, ACCURACY[problem.structure])
         demands = []
@@ -466,6 +472,7 @@ class Program:
             raised = np.array(as_array(exposure.data_covariance))
             raised[np.diag_indices_from(raised)] += shift
             demands.append(Demand(raised, root, exposure.joint))
+        demands += [Demand(demands[number].covariance, root, True) for number, root in also]
         weights = problem.weights
         if problem.structure == "diagonal":
             # only the diagonal of C meets that of Σ

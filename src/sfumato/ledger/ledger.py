@@ -142,6 +142,10 @@ class Ledger:
         check_choice("evidence", evidence, get_args(AskedEvidence))
         _check_arguments(share, how)
         asked = asked_problem(prior, X, region, alpha, **how)
+        if asked.insiders is not None:
+            raise InputError(
+                "insiders is given, but a ledger promises to readers without rows of their own; leave it out."
+            )
         plan = exact_plan(asked.size)
         check_memory(plan)
         asked = replace(asked, plan=plan)

@@ -14,9 +14,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from ..arrays import Array
-from ..linalg import Weighting, positive_part_factor
-from ..promise import Tolerance, Uncertain
+from ..arrays import Array, Index
+from ..data import Inputs
+from ..linalg import Weighting, as_array, positive_part_factor
+from ..promise import Reader, RowsHeld, Tolerance, Uncertain
 
 
 def explaining_root(cross: Array, delta: Array) -> Array:
@@ -33,6 +34,32 @@ def joint_noise_factor(A: Array, G: Array, weights: Array | None = None, rank: i
     """
     weighting = Weighting(weights)
     return weighting.backward(positive_part_factor(weighting.both(G - A), rank))
+
+
+def insider_root(
+    reader: Reader, inputs: Inputs, tolerance: Tolerance, sensitive: Array, records: Index, tightening: float = 1.0
+) -> Array:
+    """The U of an insider, as if they were an outsider: ``U Uᵀ = G_H``, so that the promise is ``A + Σ ⪰ G_H``.
+
+    With ``A_H = A − A_·H A_HH⁻¹ A_H·`` the promise ``Σ ⪰ U_H Δ_H⁻¹ U_Hᵀ − A_H`` has the columns ``A_·H A_HH^{-1/2}``
+    besides those of what is sensitive to them. What their own rows show or determine is left out. ``tightening`` is
+    that of Δ_H.
+    """
+    past = reader.past
+    held = past.rows if isinstance(past, RowsHeld) else records[:0]
+    others, count = np.setdiff1d(records, held), len(sensitive)
+    values = reader.values(inputs, others)
+    places = values.places(sensitive)
+    known = values.variance(places) <= KNOWN * values.variance_before(places)
+    values = reader.values(inputs, others[~known[count:]])
+    places = values.places(sensitive[~known[:count]])
+    cross = as_array(values.with_data(inputs, places))
+    root = promised_root(cross, tolerance, values, places, True) / np.sqrt(tightening) if len(places) else cross
+    return np.hstack([root, past.about_data().T])
+
+
+#: A value whose variance is known to this share is left out of the promise to those who know it.
+KNOWN = 1e-8
 
 
 def promised_root(cross: Array, tolerance: Tolerance, unknown: Uncertain, sensitive: Array, joint: bool) -> Array:

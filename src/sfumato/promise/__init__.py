@@ -28,7 +28,7 @@ from .findings import (
     warn_of,
     worse_than_found,
 )
-from .insiders import Insiders
+from .insiders import Insiders, as_insiders
 from .readers import FunctionAndRecords, Past, Reader, Records, RowsHeld, SensitiveValues
 from .tolerance import (
     FloorTolerance,

@@ -57,14 +57,10 @@ def records_inside(priors: Sequence[Prior], region: Region, inputs: Inputs) -> I
 
 
 class Binding(NamedTuple):
-    """An insider whom the noise was designed for: with which prior, who holds which group.
-
-    ``value`` is the number of the sensitive value that is promised by itself (−1: all of them jointly).
-    """
+    """An insider whom the noise was designed for: with which prior, who holds which group."""
 
     prior: int
     group: int
-    value: int = -1
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from .findings import (
     one_by_one,
     record_floors,
 )
+from .insiders import groups_told
 from .knowledge import Knowledge
 from .optimality import objective
 from .records import UNCHANGED

@@ -44,10 +44,12 @@ from .findings import (
     findings_on_compression,
     findings_on_design,
     findings_on_evidence,
+    findings_on_insiders,
     findings_on_records,
     promise_in_words,
     share_in_words,
 )
+from .insiders import InsidersKnown, insiders_known
 from .knowledge import ExactKnowledge, Knowledge, KnowledgeFromSums
 from .optimality import Optimality, compressed_optimality, optimality
 from .privacy_loss import PrivacyLoss, gaussian_epsilon
@@ -66,6 +68,9 @@ LOOKED_AT = 64
 
 #: Rows that are promised jointly must be determined by the sensitive inputs to this share of their standard deviation.
 DETERMINED = 1e-4
+
+#: At so many inputs of a region it is looked what insiders learn between the sensitive ones.
+BETWEEN = 256
 
 #: How many rows are looked at together, and how many of the worst of them all are kept.
 ROWS_AT_ONCE, MOST_MISSED = 1 << 14, 64
@@ -241,6 +246,7 @@ class Certificate:
             ("lower bound, gap", f"{self.trace_lower:.6g}, " + ("–" if np.isnan(self.gap) else f"{self.gap:.2e}")),
             ("spill outside the region", f"{self.spill:.1%}"),
             *self._records_as_rows(),
+            *self._insiders_as_rows(),
             ("cover", f"{self.cover}, {self.sensitive} sensitive inputs"),
             ("inputs looked at", f"{self.checked:,}"),
             *self._findings_as_rows(),
@@ -257,6 +263,14 @@ class Certificate:
         if np.isfinite(self.record_ratio):
             rows.append(("record ratio", f"{self.record_ratio:.9g} (at least 1)"))
         return rows
+
+    def _insiders_as_rows(self) -> list[tuple[str, str]]:
+        """What whoever holds rows learns."""
+        if np.isnan(self.insider_ratio):
+            return []
+        return [
+            ("insiders", f"learn {self.insider_ratio:.9g} of what they may (at most 1), group {self.insider_group}")
+        ]
 
     def _findings_as_rows(self) -> list[tuple[str, str]]:
         """What is alarming, with its remedy, and what is good to know; questions to the owner are only counted."""
@@ -351,13 +365,22 @@ def examine(
     """
     knowledge = [ExactKnowledge(design, Reader(prior), design.noise, device) for prior in design.priors]
     records = RecordsKnown.of(design, knowledge)
+    insiders = _insiders(design, knowledge)
 
     def make(check: _Check) -> Certificate:
         spill = _spill(design, design.noise.variance())
         findings = (*findings_on_design(design, spill), *findings_on_records(design, records))
         return check.certificate(optimality(design, knowledge), spill, findings)
 
-    return _Check.of(design, knowledge, needed, effort, records).examination(make)
+    return _Check.of(design, knowledge, needed, effort, records, insiders).examination(make)
+
+
+def _insiders(design: Design, knowledge: Sequence[ExactKnowledge]) -> InsidersKnown | None:
+    """What insiders learn, also at inputs of a region between the sensitive ones; None where none were asked for."""
+    if design.insiders is None:
+        return None
+    between = None if _is_finite(design) else design.region.probes(BETWEEN, design.inputs, batch=0)
+    return insiders_known(design, knowledge, between)
 
 
 def examine_sums(
@@ -448,6 +471,7 @@ class _Check:
     proofs: tuple[Proof, ...] = ()
     insisted: bool = False
     records: RecordsKnown | None = None
+    insiders: InsidersKnown | None = None
 
     @classmethod
     def of(
@@ -457,11 +481,14 @@ class _Check:
         needed: Sequence[Pieces] | None = None,
         effort: Effort | None = None,
         records: RecordsKnown | None = None,
+        insiders: InsidersKnown | None = None,
     ) -> _Check:
         nothing = design.inputs.sample.values[:0]
         joint = max(_joint_ratio(design, one) for one in knowledge)
         insisted = effort is not None and effort.insist
-        check = cls(design, knowledge, joint, nothing, np.zeros(0), insisted=insisted, records=records)
+        check = cls(
+            design, knowledge, joint, nothing, np.zeros(0), insisted=insisted, records=records, insiders=insiders
+        )
         if records is not None and not design.protects_function:
             return replace(check, points=records.places, ratios=records.ratios)
         if not check.is_finite:
@@ -501,6 +528,11 @@ class _Check:
     @property
     def is_finite(self) -> bool:
         return _is_finite(self.design)
+
+    @property
+    def _insiders_are_searched(self) -> bool:
+        """Whether something is promised to insiders that is only looked at: f between the sensitive inputs."""
+        return self.insiders is not None and not self.is_finite
 
     @property
     def proved_share(self) -> float:
@@ -546,7 +578,9 @@ class _Check:
         needs_joint = self.design.guarantee == "joint" or self.design.cover == "everywhere"
         joint_kept = not needs_joint or self.joint_ratio <= 1 + TOLERANCE
         records_kept = self.records is None or not self.records.ratio < 1 - TOLERANCE
-        return bool(joint_kept and records_kept and self.promised_ratio >= 1 - TOLERANCE and self.listed)
+        insiders_kept = self.insiders is None or self.insiders.ratio <= 1 + TOLERANCE
+        kept = joint_kept and records_kept and insiders_kept
+        return bool(kept and self.promised_ratio >= 1 - TOLERANCE and self.listed)
 
     def examination(self, make: Callable[[_Check], Certificate]) -> Examination:
         below = np.flatnonzero((self.ratios < 1 - TOLERANCE) & self.design.protects_function)
@@ -558,7 +592,7 @@ class _Check:
             self.promised_ratio,
             np.vstack([seen, *(proof.short for proof in self.proofs)]),
             np.concatenate([told, *(proof.learnt for proof in self.proofs)]),
-            max(self._most_learnt_of_function, self._most_learnt_of_records),
+            max(self._most_learnt_of_function, self._most_learnt_of_records, self._most_learnt_by_insiders),
             tuple(proof.open for proof in self.proofs) or None,
             tuple(proof.close for proof in self.proofs) or None,
             not self.is_finite and self.reasons != ("short",) and self.proved_share < 1.0,
@@ -577,6 +611,10 @@ class _Check:
         if self.records is None or not self.records.ratio < 1 - TOLERANCE:
             return 0.0
         return float(np.max(2.0 - self.records.ratios))
+
+    @property
+    def _most_learnt_by_insiders(self) -> float:
+        return 0.0 if self.insiders is None else self.insiders.ratio
 
     @cached_property
     def reasons(self) -> tuple[Reason, ...]:
@@ -599,7 +637,7 @@ class _Check:
             structure=design.structure,
             cover=design.cover,
             holds=self.holds,
-            evidence="proved" if self.holds and share == 1.0 else "searched",
+            evidence="proved" if self.holds and share == 1.0 and not self._insiders_are_searched else "searched",
             proved_share=share,
             joint_ratio=self.joint_ratio,
             floor_ratio=self.floor_ratio,
@@ -618,8 +656,8 @@ class _Check:
             record_ratio=records.ratio if records else np.nan,
             record_learnt=records.most_learnt if records else np.nan,
             record_sensitivity=records.sensitivity if records else np.nan,
-            insider_ratio=np.nan,
-            insider_group=-1,
+            insider_ratio=self.insiders.ratio if self.insiders else np.nan,
+            insider_group=self.insiders.worst_group if self.insiders else -1,
             compression=cost,
             sensitive=len(design.inputs) if design.cover == "everywhere" else int(design.sensitive.shape[0]),
             checked=len(points) + sum(proof.nodes for proof in self.proofs),
@@ -632,6 +670,7 @@ class _Check:
             *([] if self.listed else [_FLOOR_NOT_LISTED]),
             *([] if certificate.holds else [finding_on_promise(self.promised_ratio, self.joint_ratio)]),
             *findings_on_evidence(design, certificate.holds, share, self.reasons, self.insisted),
+            *(findings_on_insiders(design, self.insiders, self._insiders_are_searched) if self.insiders else ()),
             *(
                 findings_on_check(design, knowledge, points, points[worst], self.floor_ratio, self.joint_ratio)
                 if design.protects_function

@@ -29,6 +29,7 @@ from ..promise import (
     TabulatedFloor,
 )
 from ..text import listed
+from .insiders import InsidersKnown
 from .knowledge import Knowledge
 from .records import RecordsKnown
 from .region import Reason
@@ -458,6 +459,34 @@ def _record_floor_in_words(design: Design, known: RecordsKnown | None) -> str:
     floors = record_floors(design) if known is None else known.asked
     low, high = float(np.min(floors)), float(np.max(floors))
     return f"±{low:.6g}" if high - low <= SAME_FLOOR * high else f"±{low:.4g} (up to ±{high:.4g})"
+
+
+def findings_on_insiders(design: Design, known: InsidersKnown, searched: bool) -> Iterator[Finding]:
+    """What whoever holds rows learns."""
+    assert design.insiders is not None
+    if known.ratio > 1 + TOLERANCE:
+        yield Finding(
+            "insiders-learn-more",
+            "high",
+            f"Whoever holds the rows of group {known.worst_group} learns {known.ratio:.4g} times what they may.",
+            _PROTECT_AGAIN,
+        )
+    if searched:
+        yield Finding(
+            "insiders-searched",
+            "medium",
+            f"The promise to insiders is checked for all {len(design.insiders):,} groups, of all combinations of the "
+            f"{len(design.sensitive):,} sensitive inputs and {len(design.records):,} records; between the sensitive "
+            "inputs it is searched, not proved.",
+            'protects="records" (--protects records) needs no inputs between them.',
+        )
+    if known.determined:
+        yield Finding(
+            "known-to-insiders",
+            "note",
+            f"Some group's own rows determine up to {known.determined:,} of the sensitive values; of these nothing can "
+            "be promised to that group.",
+        )
 
 
 def findings_on_records(design: Design, known: RecordsKnown) -> Iterator[Finding]:

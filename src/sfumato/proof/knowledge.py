@@ -251,6 +251,11 @@ class ExactKnowledge(Knowledge):
             result[start : start + chunk] = np.sqrt(np.maximum(left, 0.0))
         return result
 
+    def whiten(self, block: torch.Tensor) -> torch.Tensor:
+        """L⁻¹ ``block``, where M = L Lᵀ and is not singular."""
+        assert self.lower is not None
+        return self._whiten(self.lower, block)
+
     def _whiten(self, lower: Matrix, block: torch.Tensor) -> torch.Tensor:
         """L⁻¹ ``block``, where M = L Lᵀ."""
         factor = as_tensor(lower, self.device)

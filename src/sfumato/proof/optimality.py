@@ -22,8 +22,8 @@ from ..arrays import Array
 from ..data import among
 from ..linalg import Weighting, as_array, as_tensor, cholesky_in_place, solve_lower
 from ..noise import Noise
-from ..programs import Demand, lower_bound, needed_everywhere, promised_root
-from ..promise import Design
+from ..programs import Demand, insider_root, lower_bound, needed_everywhere, promised_root
+from ..promise import Design, Reader, RowsHeld
 from .knowledge import ExactKnowledge
 from .sums import Summary, VirtualRows, noise_coefficients
 
@@ -102,6 +102,13 @@ def _bound_by_witness(
         else:
             root = _explaining_root(design, known)
         demands.append(Demand(weighting.both(A), weighting.forward(root), joint))
+    for binding in design.designed_for:
+        known = knowledge[binding.prior]
+        assert design.insiders is not None
+        held = RowsHeld(known.reader.prior, design.inputs, design.insiders.groups[binding.group])
+        reader, records = Reader(known.reader.prior, held), design.records
+        root = insider_root(reader, design.inputs, design.tolerance, design.sensitive, records)
+        demands.append(Demand(demands[binding.prior].covariance, weighting.forward(root), True))
     return lower_bound(demands, [weighting.backward(part) for part in witness], design.structure == "diagonal")
 
 

@@ -256,8 +256,8 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
 
 
 def _binding(entry: Any) -> Binding:
-    numbers = check.items(entry, "an insider", 3, 3)
-    return Binding(*(check.whole(number, "an insider", -1, MOST_SENSITIVE) for number in numbers))
+    prior, group = check.items(entry, "an insider", 2, 2)
+    return Binding(check.whole(prior, "its prior", 0, MOST_PRIORS), check.whole(group, "its group", 0, MOST_SENSITIVE))
 
 
 def _insiders(kind: Any, members: Array | None, rows: int) -> Insiders | None:

@@ -1,0 +1,213 @@
+"""Noise for insiders too: from a design that keeps the promise to outsiders to one that keeps it to every group.
+
+Few rows: the least noise, by adding the groups that learn most to the demands until none learns more than it may. Many
+rows: nearly all groups bind, and noise_for_insiders comes close to the least. Noise only adds: what keeps the promise
+to readers with one prior keeps it beside the noise for another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from ..arrays import UNIT, Array, Index
+from ..errors import InputError
+from ..linalg import as_array
+from ..noise import CorrelatedNoise
+from ..programs import HeldRows, InsiderNoise, insider_root, noise_for_insiders
+from ..promise import (
+    Binding,
+    Cover,
+    Design,
+    FunctionAndRecords,
+    Insiders,
+    KernelTolerance,
+    MatrixTolerance,
+    Reader,
+    RecordTolerance,
+    RowsHeld,
+)
+from ..proof import Examination, groups_told
+from ..regions import Everywhere
+from .problem import BackEnd, Exposure, Problem, Solution, Solver
+from .sensitive import Say
+
+#: Up to this many rows the noise for insiders is the least.
+ROWS_FOR_THE_LEAST = 48
+
+#: At most this many groups are added at a time.
+ADDED_AT_ONCE = 16
+
+#: A design is tightened by this much more than what was seen to be too much, at most this often.
+MORE, MOST_TIGHTENINGS = 2e-3, 8
+
+#: A group that learns more than it may by no more than this share is not added: tightening costs less.
+CLOSE = 1e-6
+
+#: A group whose rows are known from what is sensitive to this share of their variance binds nobody: what is promised
+#: about sensitive values is promised to who knows some of them.
+KNOWN = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class ForInsiders:
+    """Designs for the ``insiders`` of a problem, at these ``sensitive`` inputs."""
+
+    back_end: BackEnd
+    insiders: Insiders
+    cover: Cover
+    sensitive: Array
+    say: Say
+    _before: dict[int, InsiderNoise] = field(default_factory=dict)
+
+    def design(self, tightening: float) -> Design:
+        """The design with Δ tightened so much."""
+        solution, binding = self._solution(tightening)
+        made = self.back_end.published(self.cover, self.sensitive, solution)
+        return replace(made, insiders=self.insiders, designed_for=binding)
+
+    @cached_property
+    def solver(self) -> Solver:
+        return Solver(self.back_end)
+
+    def _solution(self, t: float) -> tuple[Solution, tuple[Binding, ...]]:
+        problem = self.solver.problem
+        if problem.structure == "diagonal" or len(problem.inputs) <= ROWS_FOR_THE_LEAST:
+            return self._least(t)
+        factors, shift = [], 0.0
+        for exposure in self.solver.exposures:
+            A = np.array(as_array(exposure.data_covariance))
+            # as in Program.solve: round-off must not decide
+            own = exposure.shift(len(A) * UNIT * exposure.largest / t)
+            A[np.diag_indices_from(A)] += own
+            factors.append(self._near_least(exposure, A, t))
+            shift = max(shift, own)
+        return Solution(CorrelatedNoise(np.hstack(factors), shift)), ()
+
+    # ---------------------------------------------------------------- few rows
+
+    def _least(self, t: float) -> tuple[Solution, tuple[Binding, ...]]:
+        """The least noise, by groups that are added until none learns too much."""
+        program, binding, roots = self.solver.program(self.sensitive), list[Binding](), list[tuple[int, Array]]()
+        solution = program.solve(t)
+        while more := self._learning_too_much(solution, t, binding):
+            binding += more
+            roots += [(one.prior, self._root(one, t)) for one in more]
+            self.say(f"noise for insiders, {len(binding)} groups")
+            solution = program.solve(t, solution, say=self.say, also=roots)
+        return solution, tuple(binding)
+
+    def _learning_too_much(self, solution: Solution, t: float, binding: list[Binding]) -> list[Binding]:
+        made = replace(self.back_end.published(self.cover, self.sensitive, solution), insiders=self.insiders)
+        told = groups_told(made)
+        ratios = {Binding(prior, group): told[prior, group] for prior, group in np.ndindex(told.shape)}
+        # the noise was made for t·Δ, and round-off is counted against it
+        over = [one for one, ratio in ratios.items() if ratio > t * (1.0 + CLOSE) and one not in binding]
+        return sorted(over, key=lambda one: -ratios[one])[:ADDED_AT_ONCE]
+
+    def _root(self, one: Binding, t: float) -> Array:
+        problem, prior = self.solver.problem, self.solver.exposures[one.prior].reader.prior
+        reader = Reader(prior, RowsHeld(prior, problem.inputs, self.insiders.groups[one.group]))
+        return insider_root(reader, problem.inputs, problem.tolerance, self.sensitive, problem.records, t)
+
+    # ---------------------------------------------------------------- many rows
+
+    def _near_least(self, exposure: Exposure, A: Array, t: float) -> Array:
+        """A factor of little noise that keeps the promise to readers with one prior, and to every group of them."""
+        problem, root = self.solver.problem, self._joint_root(exposure, t)
+        needed = root @ root.T
+        share, safe = self._safe(exposure, A, t)
+        held = self._held(A, needed, 1.0 - share)
+        found = noise_for_insiders(A, root, held, safe, problem.weights, self._before.get(id(exposure)), self.say)
+        self._before[id(exposure)] = found
+        return found.factor
+
+    def _joint_root(self, exposure: Exposure, t: float) -> Array:
+        """U of the joint promise to outsiders, whichever is asked for: insiders are promised jointly."""
+        values, places = self._values(exposure)
+        cross = as_array(values.with_data(self.solver.problem.inputs, places))
+        lower = scipy.linalg.cholesky(t * self.solver.problem.tolerance.matrix(values, places), lower=True)
+        return np.asarray(scipy.linalg.solve_triangular(lower, cross.T, lower=True).T)
+
+    def _values(self, exposure: Exposure) -> tuple[FunctionAndRecords, Array]:
+        values = exposure.reader.values(self.solver.problem.inputs, self.solver.problem.records)
+        return values, values.places(self.sensitive)
+
+    def _safe(self, exposure: Exposure, A: Array, t: float) -> tuple[float, Array]:
+        """The least share of f that may be learnt, and a noise that keeps the promise to everybody.
+
+        Noise (1/α − 1)A tells of anything no more than the share α, whatever else is known. Of records nobody learns
+        more than the share α where each has noise (1/α − 1)V of its own, even who knows f.
+        """
+        problem, (values, places) = self.solver.problem, self._values(exposure)
+        tolerance, own = problem.tolerance, values.own_variance(places)
+        if isinstance(tolerance, RecordTolerance):
+            of_function, of_own = (t * part for part in tolerance.shares(values, places))
+            if np.min(of_function) >= t:
+                safe = np.zeros(len(A))
+                safe[problem.records] = (1.0 / of_own - 1.0) * own
+                return float(np.min(of_function)), np.diag(safe)
+            share = float(min(np.min(of_function), np.min(of_own)))
+            return float(np.min(of_function)), (1.0 / share - 1.0) * A
+        function = values.variance(places) - own
+        plain = exposure.reader.function
+        of_function = tolerance.budget(plain, places) / function
+        of_records = tolerance.budget(values, places) / (function + own)
+        share = t * float(min(np.min(of_function), np.min(of_records)))
+        return t * float(np.min(of_function)), (1.0 / share - 1.0) * A
+
+    def _held(self, A: Array, needed: Array, kept: float) -> list[HeldRows]:
+        """What each group asks, by their sizes."""
+        records = self.solver.problem.records
+        by_size: dict[int, list[Index]] = {}
+        for group in self.insiders.groups:
+            # who knows a sensitive record is promised what everybody is
+            rows = np.setdiff1d(group, records)
+            if len(rows):
+                by_size.setdefault(len(rows), []).append(rows)
+        found = []
+        for size, groups in by_size.items():
+            rows = np.array(groups)
+            own, told = A[rows[:, :, None], rows[:, None, :]], needed[rows[:, :, None], rows[:, None, :]]
+            left = np.linalg.eigvalsh(own / (1.0 - kept) - told)[:, 0]
+            rows = rows[left > KNOWN * np.trace(own, axis1=1, axis2=2) / size]
+            if len(rows):
+                own, told = A[rows[:, :, None], rows[:, None, :]], needed[rows[:, :, None], rows[:, None, :]]
+                found.append(HeldRows.of(A[:, rows], needed[:, rows], own, told, kept))
+        return found
+
+
+def check_insiders(problem: Problem) -> None:
+    """Refuse what cannot be promised to insiders."""
+    if problem.insiders is None:
+        return
+    tolerance = problem.tolerance
+    if isinstance(tolerance, (KernelTolerance, MatrixTolerance)):
+        raise InputError(
+            f"insiders is given, but tolerance is a {type(tolerance).__name__}, which does not say what share of what "
+            "they do not know insiders may learn; give alpha or floor."
+        )
+    if isinstance(problem.region, Everywhere):
+        raise InputError("insiders is given, but region is sf.Everywhere(); bound it, for example with sf.Box.")
+
+
+def settled(
+    made: ForInsiders, tightening: float, examine: Callable[[Design], Examination]
+) -> tuple[Design, Examination]:
+    """The loosest design of ``made`` that was found to hold, from ``tightening`` on."""
+    for _ in range(MOST_TIGHTENINGS):
+        design = made.design(tightening)
+        seen = examine(design)
+        if seen.holds:
+            break
+        if not np.isfinite(seen.worst):
+            raise InputError(
+                "insiders is given, but what they learn cannot be computed in float64: the rows that they hold "
+                "determine others. Give the prior the variance of the errors in the data (noise), or fewer rows."
+            )
+        tightening *= (1.0 - MORE) / max(seen.worst, 1.0)
+    return design, seen

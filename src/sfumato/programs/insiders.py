@@ -1,0 +1,210 @@
+"""Little noise for a joint promise that is also made to many insiders, one group of rows each (MATH.md 11).
+
+``M = A + Σ ⪰ G₀`` keeps the promise to outsiders, and ``M ⪰ G_H`` that to whoever holds the rows H. Both are about the
+same values, so ``G_H − G₀`` has a rank of at most twice the rows held: with ``N = M − G₀`` the promise to H is
+``N ⪰ P_H P_Hᵀ − Q_H Q_Hᵀ`` with as many columns as rows are held (``held_rows``), that is
+``φ_H = P_Hᵀ(N + Q_H Q_Hᵀ)⁻¹P_H ⪯ I``. Nearly every row binds, because the least noise for outsiders has a low rank and
+gives itself away: what is needed is noise on all rows. An interior point method for hundreds of such demands takes
+hours. Here multipliers Z_H are raised where φ_H is too large and lowered where it is small, as in optimal design:
+without ``Σ ⪰ B₀⁺`` the least ``Tr N + Σ ⟨Z_H, φ_H⟩`` has ``N² = Σ U_H Z_H U_Hᵀ``, ``U_H = P_H − Q_H(I + Q_HᵀN⁻¹Q_H)⁻¹
+Q_HᵀN⁻¹P_H``. What comes out is a few per cent above the least, and is mixed with noise that is safe for everyone until
+every demand is met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ..arrays import Array
+from ..linalg import Weighting
+
+#: The promise to outsiders is held by this much tighter, so that N can be factored.
+TIGHTER = 2e-3
+
+#: How often the multipliers are changed at most, and the change of the noise (a share) that is small enough to stop.
+ROUNDS, ENOUGH = 20, 7e-3
+
+#: Safe noise that is no more than this share above what outsiders need is taken as it is.
+NEARLY = 0.1
+
+#: The safe noise that is mixed in is this much larger than what is just safe, so that a mixture is strictly safe.
+SAFER = 1.01
+
+#: The share of the safe noise that is looked at first, and how accurately that share is found, as a share of itself.
+FIRST_MIXED, MIXED_TO = 0.02, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows:
+    """What groups of one size ask of N: ``plus`` and ``minus`` are P_H and Q_H, n × groups × rows held."""
+
+    plus: Array
+    minus: Array
+
+    @classmethod
+    def of(cls, data: Array, told: Array, held: Array, explained: Array, kept: float) -> HeldRows:
+        """From ``data`` = A_·H, ``told`` = UΔ⁻¹Cov(z, y_H), ``held`` = A_HH, ``explained`` = Cov(y_H, z)Δ⁻¹Cov(z, y_H).
+
+        All have a group a layer. ``kept`` is c where an insider must keep ``F₀ − c Cov(z, y_H) A_HH⁻¹ Cov(y_H, z)`` and
+        an outsider F₀. With ``S = A_HH/(1−c) − explained`` the difference ``G_H − G₀`` is
+        ``[a, p] K [a, p]ᵀ``, a = ``data`` and p = ``told``; K is split into its positive and its negative part.
+        """
+        inverse = np.linalg.inv(held)
+        left = np.linalg.inv(held / (1.0 - kept) - explained)
+        through = explained @ left
+        aa = inverse + inverse @ (explained + through @ explained) @ inverse
+        ap = -inverse - inverse @ through
+        core = np.concatenate(
+            [np.concatenate([aa, ap], axis=2), np.concatenate([ap.swapaxes(1, 2), left], axis=2)], axis=1
+        )
+        # in units in which both blocks of columns are about as long
+        size = held.shape[1]
+        values, vectors = np.linalg.eigh((core + core.swapaxes(1, 2)) / 2.0)
+        root = vectors * np.sqrt(np.abs(values))[:, None, :]
+        columns = np.concatenate([data, told], axis=2)
+        sided = np.einsum("ngi,gij->ngj", columns, root)
+        # half of the eigenvalues are positive, and they come last
+        plus = np.where(values[:, size:] > 0, 1.0, 0.0)
+        minus = np.where(values[:, :size] < 0, 1.0, 0.0)
+        return cls(sided[:, :, size:] * plus, sided[:, :, :size] * minus)
+
+    def turned(self, turn: Callable[[Array], Array]) -> HeldRows:
+        """With each column turned."""
+        shape = self.plus.shape
+        plus, minus = (turn(part.reshape(shape[0], -1)).reshape(shape) for part in (self.plus, self.minus))
+        return HeldRows(plus, minus)
+
+    def at(self, lower: Array) -> tuple[Array, Array]:
+        """φ for each group, and U_H, where N = L Lᵀ with L = ``lower``."""
+        white = [
+            scipy.linalg.solve_triangular(lower, part.reshape(len(lower), -1), lower=True, check_finite=False)
+            for part in (self.plus, self.minus)
+        ]
+        x, y = (one.reshape(self.plus.shape) for one in white)
+        met, other = _products(x, y), _products(y, y)
+        share = np.linalg.solve(np.eye(other.shape[1]) + other, met.swapaxes(1, 2))
+        learnt = _products(x, x) - met @ share
+        return learnt, self.plus - (self.minus[:, :, None, :] @ share)[:, :, 0]
+
+
+def _products(left: Array, right: Array) -> Array:
+    """``leftᵀ right`` for each group."""
+    if left.shape[2] == 1:
+        return np.asarray(np.einsum("ng,ng->g", left[:, :, 0], right[:, :, 0])[:, None, None])
+    return np.asarray(left.transpose(1, 2, 0) @ right.transpose(1, 0, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class InsiderNoise:
+    """``factor`` is F with Σ = F Fᵀ; ``multipliers`` are what it was found with, to start a similar search from."""
+
+    factor: Array
+    multipliers: tuple[Array, ...] = ()
+
+
+def noise_for_insiders(
+    A: Array,
+    root: Array,
+    held: Sequence[HeldRows],
+    safe: Array,
+    weights: Array | None = None,
+    start: InsiderNoise | None = None,
+    say: Callable[[str], None] | None = None,
+) -> InsiderNoise:
+    """Noise that keeps the promise to outsiders (``root`` Rᵀ = G₀) and to all that ``held`` stands for.
+
+    ``safe`` is a noise that keeps it to everyone; it is taken as it is where outsiders need nearly as much. ``weights``
+    is C where Tr CΣ is to be small.
+    """
+    weighting = Weighting(weights)
+    A, safe, root = weighting.both(A), weighting.both(safe), weighting.forward(root)
+    needed = root @ root.T
+    held = [one.turned(weighting.forward) for one in held]
+    least = _positive((1.0 + TIGHTER) * needed - A)
+    if np.trace(safe) <= (1.0 + NEARLY) * np.trace(least) or not held:
+        return InsiderNoise(weighting.backward(_factor(safe if held else least)))
+    safe, bare = SAFER * safe, A - needed + least
+    multipliers = () if start is None else start.multipliers
+    found, total = (least if multipliers else safe), float(np.trace(safe))
+    for number in range(ROUNDS):
+        # the first look is at the safe noise, whose N is well-conditioned
+        lower = _lower(bare + (found - least) if number else bare + (safe - least))
+        sides = [one.at(lower) for one in held]
+        if not multipliers:
+            lengths = sum(float(np.sum(part**2)) for _, part in sides)
+            level = 0.5 * float(np.sum((bare + safe - least) ** 2)) / lengths
+            multipliers = tuple(np.tile(level * np.eye(part.shape[2]), (part.shape[1], 1, 1)) for _, part in sides)
+        if number or start is None:
+            multipliers = tuple(_raised(z, learnt) for z, (learnt, _) in zip(multipliers, sides, strict=True))
+        square = sum((_outer(part, z) for z, (_, part) in zip(multipliers, sides, strict=True)), np.zeros_like(A))
+        found = least + _positive(_root(square) - bare)
+        before, total = total, float(np.trace(found))
+        if say is not None:
+            say(f"noise for insiders, round {number + 1}: {total:.4g}")
+        if abs(before - total) <= ENOUGH * total:
+            break
+    return InsiderNoise(weighting.backward(_factor(_mixed(A - needed, found, safe, held))), multipliers)
+
+
+def _mixed(bare: Array, found: Array, safe: Array, held: Sequence[HeldRows]) -> Array:
+    """``found`` with as little of ``safe`` as makes it keep every demand; the demands are convex."""
+
+    def meets(share: float) -> bool:
+        try:
+            lower = _lower(bare + (1.0 - share) * found + share * safe)
+        except np.linalg.LinAlgError:
+            return False
+        return all(float(np.linalg.eigvalsh(one.at(lower)[0]).max()) <= 1.0 for one in held)
+
+    low, high = 0.0, 1.0
+    share = FIRST_MIXED
+    while high - low > MIXED_TO * high:
+        low, high = (low, share) if meets(share) else (share, high)
+        # shares are small, as a rule: look near 0 first
+        share = 2.0 * low + FIRST_MIXED if high == 1.0 else (low + high) / 2.0
+        share = min(share, (low + high) / 2.0) if high == 1.0 and share >= 1.0 else share
+    return (1.0 - high) * found + high * safe
+
+
+def _raised(multiplier: Array, learnt: Array) -> Array:
+    """Each multiplier with φ^{1/2} on either side."""
+    values, vectors = np.linalg.eigh(learnt)
+    half = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.swapaxes(1, 2)
+    return np.asarray(half @ multiplier @ half)
+
+
+def _outer(part: Array, multiplier: Array) -> Array:
+    """The sum of U_H Z_H U_Hᵀ."""
+    rows = len(part)
+    scaled = (part[:, :, None, :] @ multiplier)[:, :, 0]
+    return np.asarray(scaled.reshape(rows, -1) @ part.reshape(rows, -1).T, dtype=np.float64)
+
+
+def _lower(matrix: Array) -> Array:
+    return np.asarray(scipy.linalg.cholesky(matrix, lower=True, check_finite=False))
+
+
+def _eigh(matrix: Array) -> tuple[Array, Array]:
+    values, vectors = scipy.linalg.eigh((matrix + matrix.T) / 2.0, driver="evd", check_finite=False)
+    return values, vectors
+
+
+def _positive(matrix: Array) -> Array:
+    values, vectors = _eigh(matrix)
+    keep = values > 0.0
+    return np.asarray((vectors[:, keep] * values[keep]) @ vectors[:, keep].T)
+
+
+def _root(matrix: Array) -> Array:
+    values, vectors = _eigh(matrix)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def _factor(matrix: Array) -> Array:
+    values, vectors = _eigh(matrix)
+    keep = values > 1e-15 * values[-1]
+    return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
