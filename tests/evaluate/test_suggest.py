@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import sfumato as sf
 from kernels import matern
+from sfumato.evaluate.promises_compared import compare_promises
 from sfumato.evaluate.suggestions import LEVELS
 
 T = np.linspace(0.0, 3.0, 31)
@@ -73,3 +75,25 @@ def test_what_cannot_be_promised_is_said() -> None:
             sf.suggest(PRIOR, T, REGION, wrong)  # type: ignore[arg-type]
     with pytest.raises(sf.InputError, match="no inputs outside"):
         sf.suggest(PRIOR, T, sf.Everywhere(), progress=False)
+
+
+@pytest.mark.parametrize("how", [{"alpha": 0.3}, {"floor": 0.5}])
+def test_a_comparison_without_designs_is_near_one_with_designs(how: dict[str, Any]) -> None:
+    outside = (T < 1.0) | (T > 2.0)
+    promises: tuple[Any, ...] = ("both", "function", "records")
+    made = {one: sf.protect(PRIOR, T, REGION, protects=one, progress=False, **how) for one in promises}
+
+    def error(noise: np.ndarray) -> float:
+        left = PRIOR.condition(T, np.zeros(31), noise + 0.2 * np.eye(31)).variance(T[outside])
+        return float(np.sqrt(np.mean(left)))
+
+    found = compare_promises(made["both"].design)
+    assert found is not None
+    assert found.nothing == pytest.approx(error(np.zeros((31, 31))))
+    assert found.both == pytest.approx(error(made["both"].noise.covariance()), rel=1e-6)
+    assert found.function == pytest.approx(error(made["function"].noise.covariance()), rel=0.1)
+    assert found.records == pytest.approx(error(made["records"].noise.covariance()), rel=1e-3)
+    assert "without protection" in str(found)
+    assert "with both protected (as here)" in str(found)
+    other = sf.protect(PRIOR, T, REGION, structure="diagonal", progress=False, **how)
+    assert compare_promises(other.design) is None

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,6 +122,7 @@ def _protect_table(
 ) -> None:
     """Protect a table that fits in memory; every file that is written has its own place."""
     from ..data import read_table, select_numbers
+    from ..evaluate import compare_promises
     from ..show import check_page
 
     target = Path(files.out)
@@ -146,6 +147,7 @@ def _protect_table(
         left = None if book is None else book.remaining()
     # what only the owner may know is shown here, and is not in the file
     certificate = release.certificate.with_findings(*mechanism.findings_on(y))
+    compared = compare_promises(mechanism.design) if book is None else None
     if files.json:
         made: dict[str, Any] = {
             "release": files.out,
@@ -158,12 +160,16 @@ def _protect_table(
             "resolution": release.resolution,
             "certificate": certificate.as_dict(),
         }
+        if compared is not None:
+            made["promises"] = asdict(compared)
         if book is not None and left is not None:
             made["ledger"] = {"file": account.ledger, "releases": len(book), "head": book.head, **left.as_dict()}
         as_json(made)
     else:
         places = mechanism.region.in_words(mechanism.design.inputs.names)
         show_certificate(certificate, f"{', '.join(outputs.released)}, protected where {places}")
+        if compared is not None:
+            typer.echo(str(compared))
         say_written(files.out, files.csv, files.report)
         if book is not None and left is not None:
             typer.echo(f"\nLedger {account.ledger}: {counted(len(book), 'release')}, head {book.head}")

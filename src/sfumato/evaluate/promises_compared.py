@@ -1,0 +1,98 @@
+"""What the three promises cost readers elsewhere, for a design at hand: an estimate that takes no design.
+
+Each noise is the least one for the sensitive inputs of the design itself (MATH.md 2 and 13), without the search and the
+proof that a design takes. It is shown beside a certificate, and promises nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+import scipy.linalg
+
+from ..arrays import Array
+from ..linalg import Whitening
+from ..promise import Design, FloorTolerance, FractionTolerance, Protects, Reader, RecordTolerance, Tolerance
+from .tradeoffs import short
+
+#: Comparing takes a few factorisations of matrices of this size at most: about a second.
+MOST_ROWS = 1000
+
+#: Sensitive inputs of a design that are used at most.
+MOST_SENSITIVE = 300
+
+
+@dataclass(frozen=True)
+class PromisesCompared:
+    """Readers' expected errors at the rows outside the region, root mean squares in the units of y.
+
+    ``protects`` is what the design at hand protects, whose error is no estimate.
+    """
+
+    nothing: float
+    records: float
+    function: float
+    both: float
+    protects: Protects
+
+    def __str__(self) -> str:
+        errors = {"records": self.records, "function": self.function, "both": self.both}
+        told = [
+            f"{'' if protects == self.protects else 'about '}{short(error)} with {protects} protected"
+            f"{' (as here)' * (protects == self.protects)}"
+            for protects, error in errors.items()
+        ]
+        return f"Readers' error at rows outside: {short(self.nothing)} without protection, {', '.join(told)}."
+
+
+def compare_promises(design: Design) -> PromisesCompared | None:
+    """The three promises at the level of ``design``; None where that would take long, or is another kind of promise."""
+    tolerance = design.tolerance.part if isinstance(design.tolerance, RecordTolerance) else design.tolerance
+    plain = design.guarantee == "joint" and design.structure == "full" and design.weights is None
+    rows, inside = len(design.inputs), design.region.contains(design.inputs.values)
+    own = design.prior.noise_variance(rows)
+    if (
+        not plain
+        or design.noise.compressed
+        or design.others
+        or design.insiders is not None
+        or design.inputs.outputs.numbered
+        or not isinstance(tolerance, (FractionTolerance, FloorTolerance))
+        or rows > MOST_ROWS
+        or not np.any(inside & (own > 0))
+        or np.all(inside)
+    ):
+        return None
+    prior = design.prior
+    covariance = prior.covariance(design.inputs)
+    data = covariance + np.diag(own)
+    outside = covariance[:, ~inside]
+
+    def error(noise: Array) -> float:
+        explained = Whitening.of(data + noise).apply(outside)
+        left = np.diag(covariance)[~inside] - np.sum(explained**2, axis=0)
+        return float(np.sqrt(np.mean(np.maximum(left, 0.0))))
+
+    errors = {}
+    for protects in get_args(Protects):
+        chosen = RecordTolerance(tolerance) if protects == "records" else tolerance
+        own_design = protects == design.protects
+        errors[protects] = error(design.noise.covariance() if own_design else _least(design, chosen, protects, data))
+    return PromisesCompared(nothing=error(np.zeros_like(data)), protects=design.protects, **errors)
+
+
+def _least(design: Design, tolerance: Tolerance, protects: Protects, data: Array) -> Array:
+    """The least noise that keeps a promise at the sensitive inputs of ``design``: (U Δ⁻¹ Uᵀ − A)⁺."""
+    inputs = design.inputs
+    inside = np.flatnonzero(design.region.contains(inputs.values) & (design.prior.noise_variance(len(inputs)) > 0))
+    records = inside if protects != "function" else inside[:0]
+    sensitive = design.sensitive if len(design.sensitive) else np.unique(inputs.values[inside], axis=0)
+    sensitive = sensitive[:: -(-len(sensitive) // MOST_SENSITIVE)] if protects != "records" else sensitive[:0]
+    values = Reader(design.prior).values(inputs, records)
+    places = values.places(sensitive)
+    root = Whitening.of(tolerance.matrix(values, places)).apply(values.with_data(inputs, places).numpy().T)
+    eigenvalues, vectors = scipy.linalg.eigh(root.T @ root - data)
+    kept = vectors[:, eigenvalues > 0] * np.sqrt(eigenvalues[eigenvalues > 0])
+    return np.asarray(kept @ kept.T)
