@@ -52,6 +52,7 @@ def test_no_private_record_goes_out_as_it_is_by_default(protect: Run, people: Pa
 def test_records_that_go_out_bare_are_not_written_unless_that_is_allowed(protect: Run, people: Path) -> None:
     asked = ["--floor", 0.05, "--protects", "function"]
     others = ["--csv", people.parent / "p.csv", "--report", people.parent / "p.html"]
+    others += ["--ledger", people.parent / "p.ledger", "--share", 1]
     refused(protect(*asked, *others), "12 of the 12 records", "--allow-raw-rows", "Nothing was written.", code=1)
     assert [path.name for path in people.parent.iterdir()] == ["people.csv"]
     made = answer(protect(*asked, "--allow-raw-rows", "--json"))["certificate"]

@@ -518,7 +518,7 @@ def test_what_is_said_of_records_follows_from_the_release(protects: str, tmp_pat
     assert ("not any single record. About the 9 records in the region nothing is promised" in said) == (
         protects == "function"
     )
-    assert ("This is about single records, not the typical value at given inputs" in said) == (protects == "records")
+    assert ("About the typical value at given inputs nothing is promised" in said) == (protects == "records")
     assert ("No reader can know any of the 9 records of r better than" in said) == (protects == "records")
 
 

@@ -365,8 +365,8 @@ class Facts:
         certificate, inside = self.certificate, counted(self.rows_inside, "record")
         if not self.design.protects_function:
             return (
-                f"This is about {certificate.about}: about that nothing is promised, and readers may learn it. Nor is "
-                "anything promised about records outside the region."
+                "About the typical value at given inputs nothing is promised: readers may learn it. Nor is anything "
+                "promised about records outside the region."
             )
         if not certificate.about:
             return ""
