@@ -14,10 +14,21 @@ from ..data import Engine, Inputs, among
 from ..errors import GuaranteeError, GuaranteeWarning, InputError
 from ..linalg import Matrix, few_threads
 from ..models import Prior
-from ..noise import FunctionalNoise
+from ..noise import FunctionalNoise, RecordNoise
 from ..programs import explaining_root
 from ..progress import Progress
-from ..promise import Cover, Design, Reader, SensitiveValues, Tolerance
+from ..promise import (
+    Cover,
+    Design,
+    FloorTolerance,
+    FractionTolerance,
+    FunctionAndRecords,
+    Reader,
+    RecordTolerance,
+    SensitiveValues,
+    Tolerance,
+    records_at,
+)
 from ..proof import (
     LEAST_SHARE,
     MOST_CENTRES,
@@ -25,6 +36,7 @@ from ..proof import (
     Certificate,
     Effort,
     Features,
+    RecordSums,
     Summary,
     VirtualRows,
     choose_centres,
@@ -44,7 +56,8 @@ class VirtualExposure:
     """Virtual rows in place of those of the data, for a reader who also knows what the features leave out of f.
 
     That can only help readers, so whatever is promised here holds for the data themselves (MATH.md, section 6.3).
-    ``inputs`` are rows that stand for all of them; ``number`` says which of the priors the reader holds.
+    ``inputs`` are rows that stand for all of them; ``number`` says which of the priors the reader holds. ``records``
+    are promised jointly with f.
     """
 
     reader: Reader
@@ -53,6 +66,7 @@ class VirtualExposure:
     joint: bool
     virtual: VirtualRows
     number: int
+    records: RecordSums | None = None
 
     @property
     def unknown(self) -> SensitiveValues:
@@ -86,6 +100,11 @@ class VirtualExposure:
 
     def root(self, sensitive: Array, with_records: bool = True) -> Array:
         values = self.features.at(sensitive)
+        if self.records is not None and with_records and self.joint:
+            directions = self.virtual.summary.promised_root(self.number, values, self.records)
+            if directions is None:
+                raise np.linalg.LinAlgError("records cannot be told from what the features leave out")
+            return self.virtual.cross(self.number, directions.T)
         cross = self.virtual.cross(self.number, values)
         if self.joint:
             delta = self.tolerance.matrix(self.unknown, sensitive)
@@ -128,9 +147,14 @@ class CompressedRows:
     problem: Problem
     virtual: VirtualRows
     whole: Problem
+    records: RecordNoise | None = None
+    promised: RecordSums | None = None
 
     @classmethod
-    def of(cls, whole: Problem, summary: Summary) -> CompressedRows:
+    def of(
+        cls, whole: Problem, summary: Summary, records: RecordNoise | None = None, promised: RecordSums | None = None
+    ) -> CompressedRows:
+        """``records`` is the noise that records carry by themselves, and ``promised`` how they are promised jointly."""
         problem = replace(
             whole,
             prior=_with_one_noise(whole.prior),
@@ -140,13 +164,13 @@ class CompressedRows:
         )
         virtual = VirtualRows(summary)
         plan = exact_plan(replace(problem.size, rows=len(virtual)))
-        return cls(replace(problem, plan=plan), virtual, whole)
+        return cls(replace(problem, plan=plan), virtual, whole, records, promised)
 
     @cached_property
     def exposures(self) -> tuple[Exposure, ...]:
         few = self.problem
         return tuple(
-            VirtualExposure(Reader(prior), few.inputs, few.tolerance, few.joint, self.virtual, number)
+            VirtualExposure(Reader(prior), few.inputs, few.tolerance, few.joint, self.virtual, number, self.promised)
             for number, prior in enumerate(few.priors)
         )
 
@@ -184,7 +208,9 @@ class CompressedRows:
             tuple(features.centres for features in summary.features),
             virtual.mixing(coefficients),
             self.whole.inputs,
-            known_trace=float(np.sum(coefficients * (summary.gram @ coefficients))),
+            records=self.records,
+            # where records carry noise of their own, that is added up when it is asked for
+            known_trace=None if self.records else float(np.sum(coefficients * (summary.gram @ coefficients))),
         )
         witness = None if solution.witness is None else tuple(virtual.basis @ part for part in solution.witness)
         return self.whole.published(cover, sensitive, Solution(noise, witness))
@@ -204,6 +230,14 @@ FIRST_GUESS = 0.3
 
 #: Sensitive values that the others determine to this share of their variance are left out.
 INDEPENDENT = 1e-7
+
+#: Records that are promised jointly with f carry so many times V/a of noise by themselves, where a is the share that
+#: may be learnt of what is their own. With 1 nothing would be to spare for what their averages tell of f; with more
+#: they are blurred more, and the function less.
+JOINTLY = 1.25
+
+#: Of what is to spare, what the features leave out of the records may take this share before there are more centres.
+LEFT_OUT_OF_RECORDS = 0.5
 
 #: V must be above this share of the prior variance: with less, round-off would decide what the rows tell.
 LEAST_NOISE = 1e-9
@@ -231,10 +265,14 @@ class Compression:
 
     def guess(self) -> int:
         """About how many centres are needed."""
+        if self.whole.protects == "records":
+            return 1
         return max(len(centres.places) for centres in self.first_centres)
 
     def design(self) -> tuple[Design, Certificate]:
         """The design and its certificate; a gap above ``accuracy`` is said with the number of centres it would need."""
+        if self.whole.protects == "records":
+            return self._for_records()
         mean, centres, designed = self._first_mean, self.first_centres, False
         for turn in range(PASSES):
             if turn:
@@ -246,6 +284,11 @@ class Compression:
             self._check_rough(features, centres)
             summary = self._summary(features)
             full = any(len(c.places) >= MOST_CENTRES for c in centres)
+            taken = self._taken(summary)
+            if taken > LEFT_OUT_OF_RECORDS and not full and turn < PASSES - 1:
+                mean = min(mean, self._residual(summary) / summary.rows) * min(0.3, 0.5 * LEFT_OUT_OF_RECORDS / taken)
+                continue
+            self._check_records(taken, len(summary))
             rough = None if full or turn == PASSES - 1 else self._rough_share(summary)
             if rough is not None and rough > CLEARLY * self.accuracy:
                 # a design would only show that more centres are needed
@@ -253,16 +296,112 @@ class Compression:
                 continue
             design, certificate = self._solve(summary)
             designed = True
-            gap = certificate.compression
-            share = self._residual(summary) / max(design.noise.trace, np.finfo(float).tiny)
+            share = self._residual(summary) / max(certificate.trace, np.finfo(float).tiny)
+            # what records carry by themselves costs the same with any number of centres
+            gap = certificate.compression if self.record_noise is None else share
             if gap <= self.accuracy or full or share < self.accuracy / 8 or turn == PASSES - 1:
                 break
             mean = self._finer(mean, summary, share)
-        insist = partial(examine_sums, design, summary, None, Effort(True, done=self.step.update))
+        design = _with_trace(design, certificate)
+        insist = partial(examine_sums, design, summary, None, Effort(True, done=self.step.update), self.engine)
         certificate = as_asked(self.asked.evidence, certificate, insist, self.step.stage)
         if gap > self.accuracy and certificate.holds:
             self._warn(gap, summary, centres, design)
         return design, certificate
+
+    @cached_property
+    def record_noise(self) -> RecordNoise | None:
+        """The noise that records carry by themselves."""
+        whole = self.whole
+        if whole.protects == "function":
+            return None
+        multiple = 0.0
+        columns = {f"noise_{i}": prior.noise for i, prior in enumerate(whole.priors) if np.ndim(prior.noise)}
+        for part in whole.inputs.parts(columns):
+            rows = part.inputs()
+            inside = whole.region.contains(rows)
+            errors = [part.column(f"noise_{i}") if np.ndim(p.noise) else p.noise for i, p in enumerate(whole.priors)]
+            if np.any(inside):
+                own = [np.broadcast_to(error, len(rows))[inside] for error in errors]
+                multiple = max(multiple, self._multiple(rows[inside], own))
+            if multiple > 0 and not columns and isinstance(whole.tolerance, FractionTolerance):
+                # it is the same for all records
+                break
+        if multiple == 0 and whole.protects == "records":
+            place = whole.region.in_words(whole.inputs.names)
+            raise InputError(
+                f'protects is "records", but no row of the data has {place}; give a region with rows in it, or '
+                'protects="function".'
+            )
+        if multiple == 0:
+            # what a record would carry, if there were one
+            somewhere = whole.region.probes(1, whole.inputs.sample)[:1]
+            multiple = self._multiple(somewhere, [np.full(1, np.mean(prior.noise)) for prior in whole.priors])
+        return RecordNoise(whole.region, multiple)
+
+    def _multiple(self, places: Array, errors: list[Array]) -> float:
+        """The noise that each of the records at ``places`` needs, in multiples of the first prior's V: the most."""
+        whole, most = self.whole, 0.0
+        for prior, own in zip(whole.priors, errors, strict=True):
+            values = FunctionAndRecords(Reader(prior), records_at(places, own))
+            shares = whole.tolerance.shares(values, places)
+            assert shares is not None
+            if whole.protects == "records" and np.any(shares[0] < 1.0):
+                whole.tolerance.check(values, places, whole.inputs)
+                raise InputError(
+                    "floor is more than what is each record's own can keep (noise has a standard deviation of "
+                    f'{np.sqrt(np.min(own)):.4g}), and method is "compressed"; give a smaller floor, or use '
+                    'protects="both".'
+                )
+            alone = whole.protects == "records"
+            needed = 1.0 / shares[1] - 1.0 if alone else (JOINTLY if whole.joint else 1.0) / shares[1]
+            most = max(most, float(np.max(needed * own / errors[0])))
+        return most
+
+    @cached_property
+    def record_sums(self) -> RecordSums | None:
+        """What is summed up of records, where they are promised jointly with f."""
+        whole = self.whole
+        if self.record_noise is None or not whole.joint or whole.protects != "both":
+            return None
+        points = whole.region.points
+        places = whole.region.probes(256, whole.inputs.sample) if points is None else points
+        sums = RecordSums.of(self.record_noise, whole.tolerance, whole.priors, places)
+        if sums is None:
+            raise InputError(
+                'the floor leaves readers another share of f at other inputs, and protects is "both"; with '
+                'method="compressed" give alpha, or use protects="function" or guarantee="pointwise".'
+            )
+        return sums
+
+    def _for_records(self) -> tuple[Design, Certificate]:
+        """Noise on each record by itself: readers may know f, so there is nothing to compress."""
+        whole = self.whole
+        place = whole.inputs.sample.values[:1] + 0.0
+        summary = self._summary([Features.around(prior, place) for prior in whole.priors])
+        count = len(whole.priors)
+        noise = FunctionalNoise(
+            whole.priors, (place,) * count, np.zeros((count, 0)), whole.inputs, records=self.record_noise
+        )
+        design = whole.published("rows", place[:0], Solution(noise))
+        self.step.stage("proving the promise")
+        certificate = examine_sums(design, summary, engine=self.engine).certificate()
+        return _with_trace(design, certificate), certificate
+
+    def _taken(self, summary: Summary) -> float:
+        """What the features leave out of the records, as a share of what there is to spare."""
+        if self.record_sums is None:
+            return 0.0
+        shares = enumerate(self.record_sums.shares)
+        return max((1.0 - share) * float(summary.totals[f"record_left_out_{number}"]) for number, share in shares)
+
+    def _check_records(self, taken: float, centres: int) -> None:
+        if taken >= 1.0:
+            raise GuaranteeError(
+                f'nothing was designed: method="compressed" has {centres} centres, which leave out {taken:.2g} times '
+                "as much of combinations of records as there is room for. The prior is too rough, or has too many "
+                'inputs; use protects="records" or "function", guarantee="pointwise", or an exact method.'
+            )
 
     @cached_property
     def _first_mean(self) -> float:
@@ -311,16 +450,19 @@ class Compression:
             self.engine,
             self.asked.device,
             self.step.counter(rows),
+            records=self.record_sums,
         )
 
     def _solve(self, summary: Summary) -> tuple[Design, Certificate]:
-        back_end = CompressedRows.of(self.whole, summary)
+        back_end = self._rows(summary)
         effort = Effort(done=self.step.update)
         with few_threads():
             return certified_design(
                 back_end,
                 self.cover,
-                lambda design, needed, quick: examine_sums(design, summary, needed, replace(effort, quick=quick)),
+                lambda design, needed, quick: examine_sums(
+                    design, summary, needed, replace(effort, quick=quick), self.engine
+                ),
                 self.step.stage,
                 self._margins,
                 self.asked.evidence == "proved",
@@ -329,8 +471,11 @@ class Compression:
     def _rough_share(self, summary: Summary) -> float | None:
         """About how much of the noise what the features leave out may cost, as a share; None where it is not said."""
         with few_threads():
-            cost = rough_objective(CompressedRows.of(self.whole, summary), self.cover, self._margins, self.step.stage)
+            cost = rough_objective(self._rows(summary), self.cover, self._margins, self.step.stage)
         return None if not cost else self._residual(summary) / cost
+
+    def _rows(self, summary: Summary) -> CompressedRows:
+        return CompressedRows.of(self.whole, summary, self.record_noise, self.record_sums)
 
     def _finer(self, mean: float, summary: Summary, share: float) -> float:
         """What may be left out at a row, on average, where ``share`` of the noise was too much."""
@@ -391,6 +536,11 @@ def _count(number: int) -> str:
     return f"{number:,}" if number < 10**7 else "far too many"
 
 
+def _with_trace(design: Design, certificate: Certificate) -> Design:
+    """With the trace of the noise, which the certificate has summed up."""
+    return replace(design, noise=replace(design.noise.as_function(), known_trace=certificate.trace))
+
+
 def _with_one_noise(prior: Prior) -> Prior:
     """``prior`` with one noise variance for all rows: where the region is looked at, each row's own does not matter."""
     return prior if isinstance(prior.noise, float) else replace(prior, noise=float(np.mean(prior.noise)))
@@ -401,8 +551,11 @@ def check_compressible(problem: Problem) -> None:
     remedy = 'use method="auto", "subspace" or "eigh"'
     if problem.insiders is not None:
         raise InputError(f'method is "compressed", which knows no insiders; {remedy}.')
-    if problem.protects != "function":
-        raise InputError(f'protects is "{problem.protects}", but method is "compressed"; {remedy}.')
+    if problem.protects != "function" and not _has_shares(problem.tolerance):
+        raise InputError(
+            f'protects is "{problem.protects}"; with method="compressed" give alpha or one floor for all inputs, or '
+            f"{remedy}."
+        )
     if problem.inputs.outputs.numbered:
         raise InputError(f'method is "compressed", which is for one output; with a JointPrior {remedy}.')
     if problem.structure == "diagonal":
@@ -421,6 +574,12 @@ def check_compressible(problem: Problem) -> None:
                 f'noise is {least:g}; method="compressed" needs noise in the data (V > 0), above {LEAST_NOISE:g} of '
                 f"the prior variance. Give its variance to the prior, or {remedy}."
             )
+
+
+def _has_shares(tolerance: Tolerance) -> bool:
+    """Whether it is α, or one floor: of records there are too many to write down a floor for each."""
+    part = tolerance.part if isinstance(tolerance, RecordTolerance) else tolerance
+    return isinstance(part, (FractionTolerance, FloorTolerance)) and not part.varies
 
 
 def _variances(prior: Prior, problem: Problem) -> Array:

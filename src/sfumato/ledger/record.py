@@ -174,7 +174,7 @@ def _as_now(record: dict[str, Any]) -> dict[str, Any]:
         return record
     if version == 1:
         design = design | {"promised": _shape(arrays["sensitive"])[0] if "sensitive" in arrays else 0}
-    unsaid: dict[str, Any] = {"protects": "function", "insiders": None, "designed_for": []}
+    unsaid: dict[str, Any] = {"protects": "function", "insiders": None, "designed_for": [], "record_noise": None}
     return record | {"version": VERSION, "design": design | unsaid}
 
 

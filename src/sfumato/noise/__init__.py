@@ -12,6 +12,7 @@ from .noise import (
     IndependentNoise,
     Noise,
     RandomFunction,
+    RecordNoise,
     no_noise,
     of_prior,
 )

@@ -22,6 +22,7 @@ from ..errors import InputError
 #: What the hashes begin with, so that they mean nothing anywhere else.
 _DOMAIN = b"sfumato standard normals 1\x00"
 _UNSAFE_DOMAIN = b"sfumato unsafe seed 1\x00"
+_SEED_DOMAIN = b"sfumato derived seed 1\x00"
 #: Normals are made this many at a time, which bounds the memory for their bytes (512 KiB).
 _CHUNK = 1 << 16
 _KEY_BYTES = 32
@@ -78,6 +79,10 @@ class SecretKey:
             size = min(_CHUNK, count - start)
             drawn[start : start + size] = _normals_from(part.digest(8 * size))
         return drawn
+
+    def seed_for(self, message: bytes) -> bytes:
+        """The bytes of another key, for workers who must not have this one; as secret as what is drawn with them."""
+        return hashlib.shake_256(_SEED_DOMAIN + self.__raw + message).digest(_KEY_BYTES)
 
     def __repr__(self) -> str:
         return "<secret key>"

@@ -21,6 +21,7 @@ from ..data import Inputs
 from ..errors import InputError
 from ..linalg import as_tensor
 from ..models import Prior, kernel_matrix
+from ..regions import Region
 
 #: How many rows a random function is evaluated at in one go: a few megabytes of kernel values, or much of a GPU.
 ROWS_AT_ONCE, ROWS_ON_GPU = 2048, 1 << 18
@@ -260,6 +261,19 @@ class RandomFunction:
 
 @final
 @dataclass(frozen=True, eq=False)
+class RecordNoise:
+    """Noise on each row inside ``region`` by itself: ``multiple`` times V, the variance of what is a record's own."""
+
+    region: Region
+    multiple: float
+
+    def at(self, rows: Array, errors: Array) -> Array:
+        """Its variance on ``rows`` whose V is ``errors``."""
+        return np.asarray(np.where(self.region.contains(rows), self.multiple * errors, 0.0))
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class FunctionalNoise(Noise):
     """Noise that is a random function, ``z(x) = k(x, Z) C ω``: ``Σ = K_XZ C Cᵀ K_ZX``.
 
@@ -267,6 +281,9 @@ class FunctionalNoise(Noise):
     are several priors K_XZ has the columns of each one after the other. Nothing of the size of the rows is stored;
     ``factor`` and ``covariance()`` make it where it is asked for. ``known_trace`` is Tr Σ where it has been summed up
     already.
+
+    ``records`` is noise that records carry besides, each by itself; V is the first prior's. It is a part of Σ, and none
+    of ``factor``.
     """
 
     priors: tuple[Prior, ...]
@@ -275,6 +292,7 @@ class FunctionalNoise(Noise):
     inputs: Inputs
     shift: float = field(default=0.0, init=False)
     known_trace: float | None = field(default=None, repr=False)
+    records: RecordNoise | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mixing", _fixed(self.mixing))
@@ -296,8 +314,13 @@ class FunctionalNoise(Noise):
         return int(np.sum(values > 1e-12 * max(float(np.max(values, initial=0.0)), np.finfo(float).tiny)))
 
     @property
-    def normals_needed(self) -> int:
+    def sources(self) -> int:
+        """How many standard normals the random function takes."""
         return int(self.mixing.shape[1])
+
+    @property
+    def normals_needed(self) -> int:
+        return self.sources + (0 if self.records is None else self.rows)
 
     @cached_property
     def factor(self) -> Array:  # type: ignore[override]
@@ -310,24 +333,55 @@ class FunctionalNoise(Noise):
         return np.asarray(np.hstack(blocks) @ self.mixing)
 
     def variance(self) -> Array:
-        return np.concatenate([self.variance_at(X) for X in self._blocks()])
+        return np.concatenate(
+            [self.function_variance_at(X) + self.independent_at(X, V) for X, V in self._with_errors()]
+        )
 
     def variance_at(self, rows: Array) -> Array:
-        blocks = (self.factor_at(rows[start : start + ROWS_AT_ONCE]) for start in range(0, len(rows), ROWS_AT_ONCE))
-        return np.concatenate([np.einsum("ij,ij->i", block, block) for block in blocks])
+        """Where V differs from row to row, and ``rows`` are not all of them, its mean stands for it."""
+        errors = np.asarray(self.priors[0].noise)
+        errors = errors if len(errors.shape) == 0 or len(errors) == len(rows) else np.mean(errors)
+        return self.function_variance_at(rows) + self.independent_at(rows, errors)
+
+    def function_variance_at(self, rows: Array) -> Array:
+        """How much the random function alone blurs any inputs."""
+        blocks = [self.factor_at(rows[start : start + ROWS_AT_ONCE]) for start in range(0, len(rows), ROWS_AT_ONCE)]
+        return np.concatenate([np.zeros(0), *(np.einsum("ij,ij->i", block, block) for block in blocks)])
+
+    def independent_at(self, rows: Array, errors: Array) -> Array:
+        """The variance of the independent noise on ``rows`` whose V is ``errors``."""
+        return np.zeros(len(rows)) if self.records is None else self.records.at(rows, errors)
+
+    def covariance(self) -> Array:
+        covariance = self.factor @ self.factor.T
+        covariance[np.diag_indices(self.rows)] += self._independent
+        return np.asarray(covariance)
+
+    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
+        factor = as_tensor(self.factor, matrix.device)
+        matrix.addmm_(factor, factor.T)
+        matrix.diagonal().add_(as_tensor(self._independent, matrix.device))
+        return matrix
+
+    @property
+    def _independent(self) -> Array:
+        return np.concatenate([self.independent_at(X, V) for X, V in self._with_errors()])
 
     @cached_property
     def trace(self) -> float:
         if self.known_trace is not None:
             return self.known_trace
-        return float(sum(np.sum(self.variance_at(X)) for X in self._blocks()))
+        return float(np.sum(self.variance()))
 
     def draw(self, normals: Array, device: str = "cpu") -> Array:
-        function = self.function(normals, device)
-        return np.concatenate([function.at(X) for X in self._blocks()])
+        function = self.function(normals[: self.sources], device)
+        drawn = np.concatenate([function.at(X) for X in self._blocks()])
+        if self.records is not None:
+            drawn = drawn + np.sqrt(self._independent) * normals[self.sources :]
+        return drawn
 
     def function(self, normals: Array, device: str = "cpu") -> RandomFunction:
-        """The random function that follows from ``normals_needed`` standard normals."""
+        """The random function that follows from as many standard normals as it has ``sources``."""
         weights = self.by_prior(self.mixing @ normals)
         return RandomFunction(self.priors, self.centres, tuple(weights), device)
 
@@ -343,14 +397,25 @@ class FunctionalNoise(Noise):
         yield b"functional"
         blocks = [own.covariance(z) for own, z in zip(self.priors, self.centres, strict=True)]
         yield from _bytes_of(*self.centres, *blocks, self.mixing, sensitive, np.asarray(prior.noise))
+        if self.records is not None:
+            yield from _bytes_of(np.array([self.records.multiple]))
         for part in inputs.parts():
-            yield np.ascontiguousarray(part.inputs(), dtype=np.float64).tobytes()
+            rows = np.ascontiguousarray(part.inputs(), dtype=np.float64)
+            yield rows.tobytes()
+            if self.records is not None:
+                yield self.records.region.contains(rows).tobytes()
 
     def none_at(self, inputs: Inputs) -> Noise:
-        return replace(self, mixing=np.zeros_like(self.mixing), inputs=inputs, known_trace=0.0)
+        return replace(self, mixing=np.zeros_like(self.mixing), inputs=inputs, known_trace=0.0, records=None)
 
     def _blocks(self) -> Iterator[Array]:
         return (part.inputs() for part in self.inputs.parts())
+
+    def _with_errors(self) -> Iterator[tuple[Array, Array]]:
+        """The rows some at a time, each with its V."""
+        errors = self.priors[0].noise
+        for part in self.inputs.parts():
+            yield part.inputs(), np.asarray(errors if isinstance(errors, float) else errors[part.places])
 
 
 def no_noise(rows: int) -> Noise:

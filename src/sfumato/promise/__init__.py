@@ -29,7 +29,7 @@ from .findings import (
     worse_than_found,
 )
 from .insiders import Insiders, as_insiders
-from .readers import FunctionAndRecords, Past, Reader, Records, RowsHeld, SensitiveValues
+from .readers import FunctionAndRecords, Past, Reader, Records, RowsHeld, SensitiveValues, records_at
 from .tolerance import (
     FloorTolerance,
     FractionTolerance,

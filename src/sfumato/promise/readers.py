@@ -245,6 +245,12 @@ class Records:
         return Records(self.places[kept], self.own[kept], self.rows[rows], shown, self.seen[:, kept])
 
 
+def records_at(places: Array, own: Array) -> Records:
+    """Records of a data set that is not at hand, to who has seen nothing."""
+    nothing = np.zeros(0, dtype=np.intp)
+    return Records(places, own, nothing, nothing, np.zeros((0, len(places))))
+
+
 @dataclass(frozen=True, eq=False)
 class FunctionAndRecords(SensitiveValues):
     """f(s) at inputs s, and then ``records``.

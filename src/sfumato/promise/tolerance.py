@@ -71,6 +71,13 @@ class Tolerance(ABC):
         """The standard deviation that every reader keeps at each sensitive input (0: no promise there)."""
         return np.sqrt(np.maximum(unknown.variance(S) - self.budget(unknown, S), 0.0))
 
+    def shares(self, unknown: Uncertain, S: Array) -> tuple[Array, Array] | None:
+        """What may be learnt of the function's part of each value, and of its own, as shares of them.
+
+        None where the tolerance is not made of such shares.
+        """
+        return None
+
     def applies_to(self, S: Array) -> Mask:
         """Where anything is promised: everywhere, but for promises that are made about another region."""
         return np.ones(len(S), dtype=np.bool_)
@@ -151,6 +158,9 @@ class FractionTolerance(Tolerance):
         """α, of f too where a value is a record."""
         return self.fractions(unknown, S)
 
+    def shares(self, unknown: Uncertain, S: Array) -> tuple[Array, Array]:
+        return self.fractions_of_function(unknown, S), self.fractions(unknown, S)
+
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         return self.alpha * unknown.covariance(S)
 
@@ -221,6 +231,9 @@ class FloorTolerance(Tolerance):
     def fractions_of_function(self, unknown: Uncertain, S: Array) -> Array:
         """α(s) of f there, where a value is a record."""
         return np.maximum(1.0 - self.values(S) ** 2 / (_before(unknown, S) - _own(unknown, S)), 0.0)
+
+    def shares(self, unknown: Uncertain, S: Array) -> tuple[Array, Array]:
+        return self.fractions_of_function(unknown, S), self.fractions(unknown, S)
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         own, root = _own(unknown, S), np.sqrt(self.fractions_of_function(unknown, S))

@@ -36,6 +36,7 @@ from .sums import (
     MOST_CENTRES,
     Centres,
     Features,
+    RecordSums,
     Summary,
     VirtualRows,
     choose_centres,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -53,7 +53,7 @@ from .insiders import InsidersKnown, insiders_known
 from .knowledge import ExactKnowledge, Knowledge, KnowledgeFromSums
 from .optimality import Optimality, compressed_optimality, optimality
 from .privacy_loss import PrivacyLoss, gaussian_epsilon
-from .records import RecordsKnown
+from .records import RecordsFromSums, RecordsKnown
 from .region import CLOSENESS, Effort, Pieces, Proof, Prover, Reason, pieces_of
 from .roundoff import TOLERANCE
 from .search import inputs_to_look_at, worse_inputs
@@ -339,7 +339,7 @@ def certify(
     """Check the promise of ``design`` from its published objects alone."""
     if design.noise.compressed:
         summary = summary_of(design, engine or Here(), device, done or (lambda rows: None))
-        return examine_sums(design, summary, effort=effort).certificate()
+        return examine_sums(design, summary, effort=effort, engine=engine).certificate()
     return examine(design, device, effort=effort).certificate()
 
 
@@ -384,21 +384,38 @@ def _insiders(design: Design, knowledge: Sequence[ExactKnowledge]) -> InsidersKn
 
 
 def examine_sums(
-    design: Design, summary: Summary, needed: Sequence[Pieces] | None = None, effort: Effort | None = None
+    design: Design,
+    summary: Summary,
+    needed: Sequence[Pieces] | None = None,
+    effort: Effort | None = None,
+    engine: Engine | None = None,
 ) -> Examination:
-    """The same for noise that is a random function, from sums over any number of rows (sums.py)."""
+    """The same for noise that is a random function, from sums over any number of rows (sums.py).
+
+    What readers know of single records takes another pass over the rows. A promise about records alone rests on it;
+    else it is made for the certificate only: what a design needs to know of them is among the sums.
+    """
     readers = [Reader(prior) for prior in design.priors]
     knowledge = [KnowledgeFromSums(design, one, summary, place) for place, one in enumerate(readers)]
-    check = _Check.of(design, knowledge, needed, effort)
+
+    @cache
+    def records() -> RecordsFromSums:
+        return RecordsFromSums.of(design, knowledge, engine or Here(), lambda rows: None)
+
+    check = _Check.of(design, knowledge, needed, effort, None if design.protects_function else records())
+    if not design.protects_function:
+        # readers who know f learn this of what is each record's own, and of all combinations
+        check = replace(check, joint_ratio=max(1.0, records().most_of_own))
     if check.is_searched:
         # inputs are looked for around a sample of the rows; none of the others may be forgotten
         check = check.with_points(_worst_of_all_rows(design, check.ratios_at))
 
     def make(check: _Check) -> Certificate:
-        least, cost = compressed_optimality(design, summary, check.joint_ratio)
+        check = replace(check, records=records())
+        least, cost = compressed_optimality(design, summary, check.joint_ratio, records())
         spill = _spill(design, design.noise.variance_at(design.representatives.values))
         on_compression = findings_on_compression(design, summary, cost, check.proved_share == 1.0)
-        findings = (*on_compression, *findings_on_design(design, spill))
+        findings = (*on_compression, *findings_on_design(design, spill), *findings_on_records(design, records()))
         return check.certificate(least, spill, findings, cost)
 
     return check.examination(make)
@@ -470,7 +487,7 @@ class _Check:
     ratios: Array
     proofs: tuple[Proof, ...] = ()
     insisted: bool = False
-    records: RecordsKnown | None = None
+    records: RecordsKnown | RecordsFromSums | None = None
     insiders: InsidersKnown | None = None
 
     @classmethod
@@ -480,7 +497,7 @@ class _Check:
         knowledge: Sequence[Knowledge],
         needed: Sequence[Pieces] | None = None,
         effort: Effort | None = None,
-        records: RecordsKnown | None = None,
+        records: RecordsKnown | RecordsFromSums | None = None,
         insiders: InsidersKnown | None = None,
     ) -> _Check:
         nothing = design.inputs.sample.values[:0]

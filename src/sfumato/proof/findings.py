@@ -31,7 +31,7 @@ from ..promise import (
 from ..text import listed
 from .insiders import InsidersKnown
 from .knowledge import Knowledge
-from .records import RecordsKnown
+from .records import RecordsFromSums, RecordsKnown
 from .region import Reason
 from .roundoff import TOLERANCE
 from .sums import Summary
@@ -55,9 +55,6 @@ LEAST_COSINE, MOST_VARIANCE_RATIO = 0.6, 30.0
 #: The slope of one output and the values of another are taken for the same if they are correlated like this, at no
 #: fewer rows than this.
 LEAST_CORRELATION, FEWEST_ROWS = 0.95, 5
-
-#: Noise below this share of a record's own standard deviation hides nothing of it.
-LITTLE_NOISE = 0.1
 
 #: How many inputs are looked at.
 MOST_INPUTS = 64
@@ -196,6 +193,17 @@ def findings_on_check(
 
 def findings_on_compression(design: Design, summary: Summary, cost: float, proved: bool) -> Iterator[Finding]:
     """What a reader of the certificate of functional noise should know."""
+    noise = design.noise.as_function()
+    if noise.records is not None:
+        yield Finding(
+            "independent-noise",
+            "note",
+            f"Every record in the region also carries noise of its own, of {noise.records.multiple:.4g} times the "
+            "variance of what is a record's own (V). That needs no comparison of records with each other, and costs "
+            f"at most {cost:.2g} of the noise; an exact design blurs them together with f.",
+        )
+    if not design.protects_function:
+        return
     left_out = max(
         summary.residual(place, weighted=False) / float(np.mean(prior.variance(design.representatives.values)))
         for place, prior in enumerate(design.priors)
@@ -205,7 +213,7 @@ def findings_on_compression(design: Design, summary: Summary, cost: float, prove
         "note",
         f"The noise is compressed: a random function around {len(summary)} centres. Readers are given all that these "
         f"leave out of f ({left_out / summary.rows:.1e} of the variance of a row), so standard deviations are lower "
-        f"bounds. That costs at most {cost:.1e} of the noise.",
+        f"bounds." + ("" if noise.records else f" That costs at most {cost:.1e} of the noise."),
     )
     if not proved and len(design.representatives) < summary.rows:
         yield Finding(
@@ -407,7 +415,7 @@ def _is_smooth(prior: Prior) -> bool:
     return any(isinstance(part, RBFKernel) for part in prior.kernel.modules())
 
 
-def promise_in_words(design: Design, points: Array, known: RecordsKnown | None = None) -> str:
+def promise_in_words(design: Design, points: Array, known: RecordsKnown | RecordsFromSums | None = None) -> str:
     """The promise as a sentence; ``points`` are inputs of the region, to say how large its floor is.
 
     ``known`` are the records in the region, where there is more to be said of them than the design does.
@@ -421,7 +429,7 @@ def promise_in_words(design: Design, points: Array, known: RecordsKnown | None =
     if not isinstance(design.tolerance, OutputTolerance):  # that begins with the name of an output
         allowed = allowed[:1].upper() + allowed[1:]
     joint = design.guarantee == "joint"
-    count = len(design.records) if known is None else len(known.places)
+    count = len(design.records) if known is None else known.promised
     records = f"any of the {count:,} records" if count != 1 else "the record"
     if not design.protects_function:
         promise = (
@@ -455,7 +463,7 @@ def record_floors(design: Design) -> Array:
     return np.array([design.tolerance.floor(one, one.places(design.inputs.values[:0])) for one in values])
 
 
-def _record_floor_in_words(design: Design, known: RecordsKnown | None) -> str:
+def _record_floor_in_words(design: Design, known: RecordsKnown | RecordsFromSums | None) -> str:
     floors = record_floors(design) if known is None else known.asked
     low, high = float(np.min(floors)), float(np.max(floors))
     return f"±{low:.6g}" if high - low <= SAME_FLOOR * high else f"±{low:.4g} (up to ±{high:.4g})"
@@ -489,22 +497,20 @@ def findings_on_insiders(design: Design, known: InsidersKnown, searched: bool) -
         )
 
 
-def findings_on_records(design: Design, known: RecordsKnown) -> Iterator[Finding]:
+def findings_on_records(design: Design, known: RecordsKnown | RecordsFromSums) -> Iterator[Finding]:
     """What goes out of the records inside the region."""
-    own = known.own > 0
-    bare = own & (known.noise < LITTLE_NOISE * known.own)
-    if np.any(bare):
-        count, raw = int(np.sum(bare)), known.raw
-        unchanged = f"{raw:,} of them unchanged" if raw else "none of them unchanged"
+    bare = known.bare
+    if bare.count:
+        unchanged = f"{known.raw:,} of them unchanged" if known.raw else "none of them unchanged"
         yield Finding(
             "raw-records",
             "high",
-            f"{count:,} of the {known.count:,} records in the region go out with noise far below their own spread "
-            f"(±{float(np.min(known.noise[bare])):.3g} where that is ±{float(np.min(known.own[bare])):.3g}), "
+            f"{bare.count:,} of the {known.count:,} records in the region go out with noise far below their own spread "
+            f"(±{bare.noise:.3g} where that is ±{bare.own:.3g}), "
             f"{unchanged}: whoever looks one up reads it off.",
             'Use protects="both" or "records" (--protects) where rows are people\'s; --allow-raw-rows publishes them.',
         )
-    if design.protects == "function" and np.any(own):
+    if design.protects == "function" and bare.any_own:
         yield Finding(
             "function-only",
             "note",

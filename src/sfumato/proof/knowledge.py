@@ -22,7 +22,7 @@ from ..data import among
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, solve_lower, squared_norms, units
 from ..noise import ErrorCovariance, FunctionalNoise
 from ..programs import needed_everywhere
-from ..promise import Design, FunctionAndRecords, Reader, Records, SensitiveValues
+from ..promise import Design, FunctionAndRecords, Reader, Records, SensitiveValues, records_at
 from .roundoff import (
     COEFFICIENTS,
     DELTA_TO_SPARE,
@@ -32,7 +32,7 @@ from .roundoff import (
     SOLVED,
     SOLVED_SUMS,
 )
-from .sums import Features, Summary, inverse, noise_coefficients
+from .sums import Features, Summary, inverse, noise_coefficients, record_sums_of
 
 #: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
 SMALLEST_SHARE = 1e-8
@@ -283,7 +283,7 @@ class KnowledgeFromSums(Knowledge):
 
     def __init__(self, design: Design, reader: Reader, summary: Summary, number: int) -> None:
         noise = design.noise.as_function()
-        self.design, self.reader, self.summary = design, reader, summary
+        self.design, self.reader, self.summary, self.number = design, reader, summary, number
         self.features, self.own = summary.features[number], summary.slices[number]
         self.allowance = float(np.max(summary.allowance))
         self.lower: Array | None = None
@@ -298,6 +298,7 @@ class KnowledgeFromSums(Knowledge):
         # subtracted, never added: what round-off may hide when this is factored
         lost = FACTORED_SUMS * UNIT * np.diag(total) + (wrong**2 / share if share > 0 else 0.0)
         total[np.diag_indices_from(total)] -= lost
+        self.coefficients = np.sqrt(1.0 - share) * coefficients
         with contextlib.suppress(np.linalg.LinAlgError):
             self.lower = np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
 
@@ -342,9 +343,27 @@ class KnowledgeFromSums(Knowledge):
         block[self.own] = self.features.shares[:, None] * features
         return np.sqrt(self.features.shares)[:, None] * features, solve_lower(lower, block)
 
+    def record_variances(self, X: Array) -> Array:
+        """A lower bound for the reader's variance of records at ``X`` that carry this noise: of what it adds to them.
+
+        A record is what was published less the noise, ``φᵀcω``, of which the virtual rows tell ``cω`` with u.
+        """
+        if self.lower is None:
+            return np.zeros(len(X))
+        features = np.zeros((len(self.summary), len(X)))
+        for own, some in zip(self.summary.slices, self.summary.features, strict=True):
+            features[own] = some.at(X).T
+        seen = self.coefficients.T @ features
+        variance = np.einsum("ij,ij->j", seen, seen)
+        told = solve_lower(self.lower, self.coefficients @ seen)
+        slack = SOLVED_SUMS * UNIT * len(self.summary) * np.sqrt(variance)
+        left = variance * (1 - SOLVED_SUMS * UNIT) - (np.sqrt(np.einsum("ij,ij->j", told, told)) + slack) ** 2
+        return np.asarray(np.maximum(left, 0.0))
+
     def joint_ratio(self) -> float:
-        nothing = np.zeros(0, dtype=np.intp)
-        promised = promised_values(self.design, self.reader.values(self.design.inputs, nothing))
+        if self.design.protects == "both" and self.design.guarantee == "joint":
+            return self._joint_ratio_with_records()
+        promised = promised_values(self.design, FunctionAndRecords(self.reader, _no_records(self.design)))
         if promised is None or self.lower is None:
             return float("inf")
         sensitive, root, largest, least, uncertain = promised
@@ -354,12 +373,39 @@ class KnowledgeFromSums(Knowledge):
         slack = SOLVED_SUMS * UNIT * len(self.summary) * largest / least
         return float(max(top, 0.0) * (1 + uncertain) + slack)
 
+    def _joint_ratio_with_records(self) -> float:
+        """An upper bound for all combinations of f at the sensitive inputs and of the records (sums.py).
+
+        It is at least 1: of what is each record's own a reader learns no more than they may.
+        """
+        records, sensitive = record_sums_of(self.design), self.design.sensitive
+        inside = len(sensitive) > 0 and bool(np.all(self.design.region.contains(sensitive)))
+        if self.lower is None or records is None or not inside or not np.all(among(sensitive, self.features.centres)):
+            return float("inf")
+        values, shares = self.features.at(sensitive), self.features.shares
+        root = self.summary.promised_root(self.number, values, records)
+        spread = scipy.linalg.svdvals(values * np.sqrt(shares), check_finite=False)
+        if root is None or spread[-1] <= 0:
+            return float("inf")
+        block = np.zeros((len(self.summary), root.shape[1]))
+        block[self.own] = shares[:, None] * root
+        explained, share = solve_lower(self.lower, block), records.shares[self.number]
+        lost = np.sqrt((1.0 - share) * (1.0 - shares))[:, None] * root
+        top = float(scipy.linalg.eigvalsh(explained.T @ explained + lost.T @ lost)[-1])
+        # how far round-off may turn the directions across φ(S)
+        turned = UNIT * np.sqrt(len(shares)) * float(spread[0] / spread[-1])
+        return max(1.0, top + float(2.0 * turned + SOLVED_SUMS * UNIT * len(self.summary)) / share)
+
     def _left_out(self, points: Array, known: Array) -> Array:
         """The covariance that the features do not have; at a centre only what round-off may take."""
         if np.all(among(points, self.features.centres)):
             lost = self.features.at(points) * np.sqrt(1.0 - self.features.shares)
             return np.asarray(lost @ lost.T)
         return self.reader.prior.covariance(points) - known.T @ known
+
+
+def _no_records(design: Design) -> Records:
+    return records_at(design.sensitive[:0], np.zeros(0))
 
 
 def _magnitudes(noise: FunctionalNoise, features: Sequence[Features]) -> Array:

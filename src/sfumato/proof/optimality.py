@@ -25,6 +25,7 @@ from ..noise import Noise
 from ..programs import Demand, insider_root, lower_bound, needed_everywhere, promised_root
 from ..promise import Design, Reader, RowsHeld
 from .knowledge import ExactKnowledge
+from .records import RecordsFromSums
 from .sums import Summary, VirtualRows, noise_coefficients
 
 #: A gap below −1e-6 (a share) is no round-off: the noise is less than is possible, and the promise is not kept.
@@ -148,8 +149,23 @@ def _explaining_root(design: Design, known: ExactKnowledge) -> Array:
     return promised_root(cross, design.tolerance, values, places, design.guarantee == "joint")
 
 
-def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) -> tuple[Optimality, float]:
+def compressed_optimality(
+    design: Design, summary: Summary, joint_ratio: float, records: RecordsFromSums
+) -> tuple[Optimality, float]:
     """The noise of ``design`` beside the least that its promise needs, and how much of it compression costs at most.
+
+    Where records carry noise of their own, the gap bounds the cost: exact designs blur them together with f.
+    """
+    found, least, objective, cost = _of_random_function(design, summary, joint_ratio)
+    if records.variance == 0:
+        return found, cost
+    least, objective = max(least, records.needed), objective + records.cost
+    lower, trace = max(found.lower, records.needed_variance), found.trace + records.variance
+    return Optimality(trace, lower, gap_between(least, objective)), min(1.0, max(0.0, 1.0 - least / objective))
+
+
+def _of_random_function(design: Design, summary: Summary, joint_ratio: float) -> tuple[Optimality, float, float, float]:
+    """The same for the random function alone; in between are the least objective that is possible, and what it is.
 
     A search holds the sensitive inputs tighter than it promises, which is no fault of the features. So for the cost of
     compression the joint promise is taken as tight as it is kept (``joint_ratio``). Where there is no closed form, what
@@ -158,7 +174,7 @@ def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) 
     coefficients = noise_coefficients(design.noise.as_function(), summary.features)
     trace, objective = _total(summary.gram, coefficients), _total(summary.weighted_gram, coefficients)
     if trace == 0:
-        return Optimality(0.0, 0.0, 0.0), 0.0
+        return Optimality(0.0, 0.0, 0.0), 0.0, 0.0, 0.0
     weighted = design.weights is not None
     bound = _Bound(design, summary, coefficients)
     least = bound.at(1.0)
@@ -173,7 +189,7 @@ def compressed_optimality(design: Design, summary: Summary, joint_ratio: float) 
         cost = min(1.0, max(0.0, 1.0 - least / objective))
     else:
         cost = max(0.0, 1.0 - bound.at(joint_ratio) / objective)
-    return Optimality(trace, lower, gap_between(least, objective)), cost
+    return Optimality(trace, lower, gap_between(least, objective)), least, objective, cost
 
 
 def _total(gram: Array, coefficients: Array) -> float:

@@ -7,22 +7,49 @@ the region, and how well the best reader knows the one that is known best.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 
 import numpy as np
 import scipy.linalg
 
 from ..arrays import UNIT, Array, Index
+from ..data import Done, Engine, Part
 from ..noise import IndependentNoise, Noise
-from ..promise import Composition, Design, FunctionAndRecords, Records
-from .knowledge import ExactKnowledge
+from ..promise import Composition, Design, FunctionAndRecords, Records, records_at
+from .knowledge import ExactKnowledge, KnowledgeFromSums
 
 #: A record whose noise is below this share of its standard deviation goes out unchanged.
 UNCHANGED = 1e-6
 
+#: Noise below this share of a record's own spread blurs nothing that people would call theirs.
+LITTLE_NOISE = 0.1
+
+#: So many of the records of compressed rows that come closest to a floor are kept, to name the worst.
+MOST_KEPT = 64
+
 #: A direction lies in the range of Σ where no more of it lies outside than this much round-off for each row.
 OUTSIDE_RANGE = 64 * UNIT
+
+
+@dataclass(frozen=True)
+class Bare:
+    """Records with noise far below their own spread: how many, the least noise and the least spread."""
+
+    count: int
+    noise: float
+    own: float
+    any_own: bool
+
+    @classmethod
+    def of(cls, noise: Array, own: Array) -> Bare:
+        bare = (own > 0) & (noise < LITTLE_NOISE * own)
+        least, spread = (float(np.min(values[bare], initial=np.inf)) for values in (noise, own))
+        return cls(int(np.sum(bare)), least, spread, bool(np.any(own > 0)))
+
+    def joined(self, other: Bare) -> Bare:
+        any_own = self.any_own or other.any_own
+        return Bare(self.count + other.count, min(self.noise, other.noise), min(self.own, other.own), any_own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +130,16 @@ class RecordsKnown:
     def count(self) -> int:
         return len(self.noise)
 
+    @property
+    def promised(self) -> int:
+        """How many a promise is about."""
+        return len(self.places)
+
+    @property
+    def bare(self) -> Bare:
+        """Those with noise far below their own spread."""
+        return Bare.of(self.noise, self.own)
+
     @cached_property
     def sensitivity(self) -> float:
         """By how many standard deviations of the noises a unit in one of these records moves what is published."""
@@ -111,8 +148,7 @@ class RecordsKnown:
     @cached_property
     def raw(self) -> int:
         """How many go out unchanged."""
-        spread = np.sqrt(np.maximum(self.own**2, np.finfo(float).tiny))
-        return int(np.sum(self.noise <= UNCHANGED * spread))
+        return unchanged(self.noise, self.own)
 
     @property
     def ratio(self) -> float:
@@ -125,6 +161,12 @@ class RecordsKnown:
     @property
     def most_learnt(self) -> float:
         return float(np.max(self.learnt)) if len(self.learnt) else float("nan")
+
+
+def unchanged(noise: Array, own: Array) -> int:
+    """How many records go out unchanged."""
+    spread = np.sqrt(np.maximum(own**2, np.finfo(float).tiny))
+    return int(np.sum(noise <= UNCHANGED * spread))
 
 
 def record_sensitivity(noise: Noise, rows: Index) -> float:
@@ -147,3 +189,166 @@ def record_sensitivity(noise: Noise, rows: Index) -> float:
     if noise.shift > 0:
         return float(np.sqrt(np.max(told + left / noise.shift)))
     return float(np.sqrt(np.max(told))) if np.all(left <= OUTSIDE_RANGE * len(vectors)) else float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class RecordsFromSums:
+    """The same for any number of records with functional noise, which are looked at part by part.
+
+    ``most_learnt`` is an upper bound: readers are given more than they see (sums.py). ``places``, ``ratios``,
+    ``deviations`` and ``floors`` are those of the promised records that come closest to their floors;
+    ``lowest_floor`` and ``highest_floor`` are those of all. ``most_of_own`` is the largest share that is learnt of what
+    is a promised record's own, over the share that may be. ``variance`` is that of the independent noise on all of them
+    together, ``cost`` with weights, and ``needed`` what any noise has to cost that promises each by itself.
+    """
+
+    count: int
+    raw: int
+    bare: Bare
+    least_noise: float
+    least_independent: float
+    most_learnt: float
+    most_of_own: float
+    lowest_floor: float
+    highest_floor: float
+    variance: float
+    cost: float
+    needed: float
+    needed_variance: float
+    places: Array
+    ratios: Array
+    deviations: Array
+    floors: Array
+
+    @classmethod
+    def of(cls, design: Design, knowledge: Sequence[KnowledgeFromSums], engine: Engine, done: Done) -> RecordsFromSums:
+        """One pass over the rows."""
+        columns = {f"noise_{i}": prior.noise for i, prior in enumerate(design.priors) if np.ndim(prior.noise)}
+        if design.weights is not None:
+            columns["weights"] = design.weights
+        found = engine.each(RecordsOfPart(design, tuple(knowledge)), design.inputs.parts(columns), done)
+        known = reduce(cls.joined, found)
+        return known if known.count else replace(known, least_noise=np.nan, most_learnt=np.nan)
+
+    def joined(self, other: RecordsFromSums) -> RecordsFromSums:
+        ratios = np.concatenate([self.ratios, other.ratios])
+        worst = np.argsort(ratios, kind="stable")[:MOST_KEPT]
+        return RecordsFromSums(
+            self.count + other.count,
+            self.raw + other.raw,
+            self.bare.joined(other.bare),
+            min(self.least_noise, other.least_noise),
+            min(self.least_independent, other.least_independent),
+            max(self.most_learnt, other.most_learnt),
+            max(self.most_of_own, other.most_of_own),
+            min(self.lowest_floor, other.lowest_floor),
+            max(self.highest_floor, other.highest_floor),
+            self.variance + other.variance,
+            self.cost + other.cost,
+            self.needed + other.needed,
+            self.needed_variance + other.needed_variance,
+            np.vstack([self.places, other.places])[worst],
+            ratios[worst],
+            np.concatenate([self.deviations, other.deviations])[worst],
+            np.concatenate([self.floors, other.floors])[worst],
+        )
+
+    @property
+    def promised(self) -> int:
+        return self.count if np.isfinite(self.lowest_floor) else 0
+
+    @property
+    def asked(self) -> Array:
+        return np.array([self.lowest_floor, self.highest_floor])
+
+    @property
+    def ratio(self) -> float:
+        return float(np.min(self.ratios)) if len(self.ratios) else float("nan")
+
+    @property
+    def sensitivity(self) -> float:
+        """An upper bound: what readers would see who know the random function."""
+        if not self.count:
+            return 0.0
+        return 1.0 / float(np.sqrt(self.least_independent)) if self.least_independent > 0 else float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class RecordsOfPart:
+    """The work on a part: what readers know of its records inside the region."""
+
+    design: Design
+    knowledge: tuple[KnowledgeFromSums, ...]
+
+    def __call__(self, part: Part) -> RecordsFromSums:
+        design, noise = self.design, self.design.noise.as_function()
+        X = part.inputs()
+        inside = design.region.contains(X)
+        X, priors = X[inside], design.priors
+        errors = [
+            np.full(len(X), p.noise) if isinstance(p.noise, float) else part.column(f"noise_{i}")[inside]
+            for i, p in enumerate(priors)
+        ]
+        weights = np.ones(len(X)) if design.weights is None else part.column("weights")[inside]
+        independent = noise.independent_at(X, errors[0])
+        deviation = np.sqrt(noise.function_variance_at(X) + independent)
+        own = np.sqrt(np.min(errors, axis=0)) if len(X) else np.zeros(0)
+        learnt, needed, of_own, low, high = np.zeros(len(X)), np.zeros(len(X)), -np.inf, np.inf, -np.inf
+        promised = design.protects != "function"
+        ratios, deviations, floors = (np.full(len(X) if promised else 0, np.inf) for _ in range(3))
+        for one, V in zip(self.knowledge, errors, strict=True):
+            if not len(X):
+                break
+            values = FunctionAndRecords(one.reader, records_at(X, V))
+            left, variance = self._left(one, X, V, independent), values.variance(X)
+            learnt = np.maximum(learnt, 1.0 - left / variance)
+            if not promised:
+                continue
+            asked, budget = design.tolerance.floor(values, X), design.tolerance.budget(values, X)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(asked > 0, np.sqrt(left) / asked, np.inf)
+                needed = np.maximum(needed, np.where(budget > 0, variance**2 / budget - variance, 0.0))
+            closer = ratio < ratios
+            deviations, floors = np.where(closer, np.sqrt(left), deviations), np.where(closer, asked, floors)
+            ratios = np.minimum(ratios, ratio)
+            of_own = max(of_own, self._of_own(values, X, V, independent))
+            low, high = min(low, float(np.min(asked))), max(high, float(np.max(asked)))
+        worst = np.argsort(ratios, kind="stable")[:MOST_KEPT]
+        return RecordsFromSums(
+            len(X),
+            unchanged(deviation, own),
+            Bare.of(deviation, own),
+            float(np.min(deviation, initial=np.inf)),
+            float(np.min(independent, initial=np.inf)),
+            float(np.max(learnt, initial=0.0)),
+            of_own,
+            low,
+            high,
+            float(np.sum(independent)),
+            float(np.sum(weights * independent)),
+            float(np.sum(weights * needed)),
+            float(np.sum(needed)),
+            X[worst] if promised else X[:0],
+            ratios[worst],
+            deviations[worst],
+            floors[worst],
+        )
+
+    def _left(self, one: KnowledgeFromSums, X: Array, V: Array, independent: Array) -> Array:
+        """A lower bound for the reader's variance of each record."""
+        if self.design.protects == "function":
+            return one.record_variances(X)
+        # to who knows f
+        known = V * independent / (V + independent)
+        if self.design.protects == "records":
+            return np.asarray(known)
+        share = np.minimum(V / np.maximum(independent, np.finfo(float).tiny), 1.0)
+        return np.asarray(np.maximum(known, one.deviations(X) ** 2 + (1.0 - share) * V))
+
+    def _of_own(self, values: FunctionAndRecords, X: Array, V: Array, independent: Array) -> float:
+        """The largest share that is learnt of a record's own part, over the share that may be."""
+        shares = self.design.tolerance.shares(values, X)
+        if shares is None or np.any(shares[0] < 1.0):
+            # nothing is promised about what is a record's own by itself
+            return float("inf") if self.design.protects == "records" else -np.inf
+        return float(np.max(V / (V + independent) / shares[1]))

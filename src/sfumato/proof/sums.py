@@ -7,6 +7,14 @@ are, and every variance here is a lower bound of the true one. Round-off counts 
 information that the rows have is raised by what it may have taken from it, and the prior variance of u is lowered.
 
 Centres are few, and chosen such that little of f is left out, at the rows and in the region.
+
+**Records.** Where records are promised too, those inside the region carry independent noise of variance D > V. Readers
+are given more than they see: e + Z₁ with Var Z₁ = D − V, and f(X) + Z + Z₂ with Var Z₂ = V in place of the errors. Of e
+they learn the share V/D; what is left of their share a of it, ``s = (a − V/D) V``, is to spare. A combination of f(S)
+and records, ``cᵀu + bᵀg + bᵀe`` with ``c = Φ_Sᵀα + Φ_Rᵀb``, then keeps what it must if what is told of cᵀu is at most
+``α|c|² + bᵀDiag(s)b`` less ``(1 − α) bᵀG_RR b``, G = K − ΦΦᵀ. Of all b with the same Φ_Rᵀb the least bᵀDiag(s)b
+is what p values tell with the information ``Φ_RᵀDiag(s)⁻¹Φ_R``: one more sum. G_RR is bounded by a multiple of Diag(s),
+the sum of the norms of its diagonal blocks.
 """
 
 from __future__ import annotations
@@ -26,10 +34,10 @@ from ..errors import InputError
 from ..linalg import block_pivots, solve_lower
 from ..machine import free_memory
 from ..models import Prior, kernel_diagonal, kernel_matrix
-from ..noise import FunctionalNoise
-from ..promise import Design, Reader
+from ..noise import FunctionalNoise, RecordNoise
+from ..promise import Design, FunctionAndRecords, Reader, Tolerance, records_at
 from ..regions import Region
-from .roundoff import FEATURE, GRAM, SUMMED
+from .roundoff import FEATURE, GRAM, KERNEL_VALUES, SUMMED
 
 #: How many rows, and how many inputs of the region, centres are taken from.
 MOST_ROWS, MOST_PROBES = 4096, 1024
@@ -203,29 +211,80 @@ NOT_A_COVARIANCE = 1e-4
 GRAM_BLOCKS = 4
 
 
+#: So many records are compared with each other, to bound what the features leave out of their combinations.
+RECORDS_AT_ONCE = 512
+
+#: Records are promised jointly where the share of f that may be learnt differs by no more than this between them.
+SAME_SHARE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class RecordSums:
+    """The work on the records of a part: what is needed to promise them together with f.
+
+    ``noise`` is what they carry each by itself, ``tolerance`` how much of them may be learnt, and ``shares`` how much
+    of f, for each prior.
+    """
+
+    noise: RecordNoise
+    tolerance: Tolerance
+    shares: tuple[float, ...]
+
+    @classmethod
+    def of(cls, noise: RecordNoise, tolerance: Tolerance, priors: Sequence[Prior], places: Array) -> RecordSums | None:
+        """With the shares that the tolerance has at ``places``; None where these are not the same everywhere."""
+        found = []
+        for prior in priors:
+            shares = tolerance.shares(prior, places)
+            if shares is None or not len(places) or np.ptp(shares[0]) > SAME_SHARE:
+                return None
+            found.append(float(np.min(shares[0])))
+        return cls(noise, tolerance, tuple(found))
+
+    def to_spare(self, number: int, prior: Prior, X: Array, own: Array, first: Array) -> Array:
+        """s for records at ``X`` with the variance ``own`` of their own (``first``: the first prior's).
+
+        Not positive where a record is not promised what it should be.
+        """
+        values = FunctionAndRecords(Reader(prior), records_at(X, own))
+        shares = self.tolerance.shares(values, X)
+        assert shares is not None
+        independent = self.noise.multiple * first
+        kept = np.where(np.abs(shares[0] - self.shares[number]) <= SAME_SHARE, shares[1], 0.0)
+        return np.asarray((kept - own / np.maximum(independent, np.finfo(float).tiny)) * own)
+
+
 @dataclass(frozen=True, eq=False)
 class Gram:
     """The work on a part of the rows: sums of ``s_i φ_i φ_iᵀ`` for several scales s, and of what is left out.
 
-    ``noisy`` are the numbers of priors whose V is given for each row, in columns ``noise_<number>`` of the part;
+    Where V is given for each row, the part has it in columns ``noise_<number>``;
     ``weighted`` says that the part has a column ``weights``, ``observed`` that it has one with ``outputs``: then
-    ``ΦᵀV⁻¹(outputs − mean)`` is summed too, for the first prior.
+    ``ΦᵀV⁻¹(outputs − mean)`` is summed too, for the first prior. ``noises`` has V of each prior, None where it is given
+    for each row. ``records`` asks for what their promise needs. With ``blurred`` that noise counts as a part of the
+    first prior's V, and so do ``rounding`` errors of this variance.
     """
 
     features: tuple[Features, ...]
-    noisy: tuple[int, ...]
+    noises: tuple[float | None, ...]
     weighted: bool
     observed: bool
     device: str = "cpu"
+    records: RecordSums | None = None
+    blurred: RecordNoise | None = None
+    rounding: float = 0.0
+
+    @property
+    def noisy(self) -> tuple[int, ...]:
+        """The priors whose V is not one number."""
+        return tuple(i for i, noise in enumerate(self.noises) if noise is None or (i == 0 and self.blurred is not None))
 
     def __call__(self, part: Part) -> Totals:
         size = sum(len(features) for features in self.features)
         rows = _rows_at_once(size, self.device)
-        X = torch.from_numpy(np.array(part.inputs()))
-        columns = {name: torch.from_numpy(np.array(part.column(name))) for name in self._columns()}
-        if self.observed:
-            columns["outputs"] -= torch.from_numpy(self.features[0].prior.mean_at(X.numpy()))
-        totals: dict[str, torch.Tensor] = {}
+        places = np.array(part.inputs())
+        known, totals = self._known(part, places)
+        X, columns = torch.from_numpy(places), {name: torch.from_numpy(values) for name, values in known.items()}
         for start in range(0, part.rows, rows):
             here = X[start : start + rows].to(self.device)
             more = {name: values[start : start + rows].to(self.device) for name, values in columns.items()}
@@ -236,9 +295,36 @@ class Gram:
                 found[name] = np.tril(found[name]) + np.tril(found[name], -1).T
         return found | {"rows": np.array(float(part.rows))}
 
-    def _columns(self) -> list[str]:
+    def _known(self, part: Part, X: Array) -> tuple[dict[str, Array], dict[str, torch.Tensor]]:
+        """What is known of each row by name, and the totals that sums begin with."""
         more = [name for name, given in (("weights", self.weighted), ("outputs", self.observed)) if given]
-        return [f"noise_{number}" for number in self.noisy] + more
+        names = [f"noise_{number}" for number, noise in enumerate(self.noises) if noise is None] + more
+        columns, totals = {name: np.array(part.column(name)) for name in names}, dict[str, torch.Tensor]()
+        if self.observed:
+            columns["outputs"] -= self.features[0].prior.mean_at(X)
+        if self.records is not None:
+            inside = self.records.noise.region.contains(X)
+            first = self._errors(0, columns, len(X))[inside]
+            short = np.zeros(len(first), dtype=np.bool_)
+            for number in range(len(self.noises)):
+                own = self._errors(number, columns, len(X))[inside]
+                spare = self.records.to_spare(number, self.features[number].prior, X[inside], own, first)
+                short |= ~(spare > 0)
+                columns[f"spare_{number}"] = np.zeros(len(X))
+                columns[f"spare_{number}"][inside] = np.where(spare > 0, spare, 0.0)
+                size = len(self.features[number])
+                totals[f"record_gram_{number}"] = torch.zeros(size, size, dtype=torch.float64, device=self.device)
+                totals[f"record_left_out_{number}"] = torch.zeros((), dtype=torch.float64, device=self.device)
+            totals["records_short"] = torch.tensor(float(np.sum(short)), device=self.device)
+        if self.blurred is not None:
+            errors = self._errors(0, columns, len(X))
+            columns["noise_0"] = errors + self.rounding + self.blurred.at(X, errors)
+        return columns, totals
+
+    def _errors(self, number: int, columns: dict[str, Array], rows: int) -> Array:
+        """V of each row for a prior."""
+        noise = self.noises[number]
+        return columns[f"noise_{number}"] if noise is None else np.full(rows, noise)
 
     def _add(self, totals: dict[str, torch.Tensor], X: torch.Tensor, columns: dict[str, torch.Tensor]) -> None:
         weights = columns.get("weights")
@@ -256,6 +342,33 @@ class Gram:
             if name not in totals:
                 totals[name] = torch.zeros(together.shape[1], together.shape[1], dtype=X.dtype, device=X.device)
             _add_gram(totals[name], together, together if scale is None else together * scale[:, None])
+        if self.records is not None:
+            for number, features in enumerate(self.features[: len(self.noises)]):
+                self._add_records(totals, number, features, X, blocks[number], columns[f"spare_{number}"])
+
+    def _add_records(
+        self,
+        totals: dict[str, torch.Tensor],
+        number: int,
+        features: Features,
+        X: torch.Tensor,
+        block: torch.Tensor,
+        spare: torch.Tensor,
+    ) -> None:
+        """Add ``φφᵀ/s`` of the records, and the norms of what the features leave out of some of them at a time."""
+        kept = spare > 0
+        X, block, root = X[kept], block[kept], spare[kept].sqrt()
+        scaled = block / root[:, None]
+        _add_gram(totals[f"record_gram_{number}"], scaled, scaled)
+        for start in range(0, len(X), RECORDS_AT_ONCE):
+            some = slice(start, start + RECORDS_AT_ONCE)
+            with torch.no_grad():
+                own = kernel_matrix(features.prior.kernel_on(str(X.device)), X[some], X[some])
+            rest = (own / root[some] / root[some][:, None]) - scaled[some] @ scaled[some].T
+            # |λ|² is at most the largest sum of |entries| of a row of the square
+            norm = (rest @ rest).abs().sum(dim=1).max().sqrt()
+            lost = KERNEL_VALUES * UNIT * len(rest) * (own.diagonal() / root[some] ** 2).max()
+            totals[f"record_left_out_{number}"] += norm + lost
 
     def _scales(self, columns: dict[str, torch.Tensor]) -> dict[str, torch.Tensor | None]:
         weights = columns.get("weights")
@@ -359,6 +472,30 @@ class Summary:
         noise = self.noises[number]
         return self.totals[f"precision_{number}"] if noise is None else self.gram / noise
 
+    def promised_root(self, number: int, values: Array, records: RecordSums) -> Array | None:
+        """B such that a promise about f(S) and all records says ``Bᵀ(told + (1 − α)(I − Diag(shares)))B ⪯ 1``.
+
+        ``told`` is what a release explains of u, and ``values`` has φ(S) in its rows: S are centres, of which the
+        features leave out nothing. None where some record is not promised what it should be, or where the features
+        leave out more of the records than there is to spare.
+        """
+        share = records.shares[number]
+        left = 1.0 - (1.0 - share) * float(self.totals[f"record_left_out_{number}"])
+        if left <= 0 or share <= 0 or float(self.totals["records_short"]) > 0:
+            return None
+        gram, own = self.totals[f"record_gram_{number}"], self.slices[number]
+        # as in ``information``: never less than the records tell
+        level = float(np.trace(gram)) / max(float(np.trace(self.gram[own, own])), np.finfo(float).tiny)
+        told = share / left * (gram + np.diag(level * self.allowance[own]))
+        root = np.sqrt(self.features[number].shares)
+        # once f(S) is known, u is free in the directions across φ(S) only; there records tell of it
+        basis, _ = scipy.linalg.qr((values * root).T, mode="full", check_finite=False)
+        across = basis[:, len(values) :]
+        eigenvalues, vectors = np.linalg.eigh(across.T @ (root[:, None] * told * root) @ across)
+        eigenvalues = np.maximum(eigenvalues, 0.0)
+        seen = (across @ vectors) * np.sqrt(eigenvalues / (1.0 + eigenvalues))
+        return np.asarray(np.hstack([basis[:, : len(values)], seen]) / root[:, None] / np.sqrt(share))
+
     def information(self, number: int) -> Array:
         """``ΦᵀV⁻¹Φ`` for the prior with this number, from the safe side: never less than the rows tell."""
         precise = self.precision(number)
@@ -381,17 +518,30 @@ def summarise(
     device: str | None,
     done: Done,
     outputs: Array | None = None,
+    records: RecordSums | None = None,
+    blurred: RecordNoise | None = None,
+    rounding: float = 0.0,
 ) -> Summary:
-    """One pass over the rows; ``outputs`` are published values, for ``projection``."""
+    """One pass over the rows; ``outputs`` are published values, for ``projection``; the rest is as in ``Gram``."""
     columns = {f"noise_{i}": prior.noise for i, prior in enumerate(priors) if not isinstance(prior.noise, float)}
     if weights is not None:
         columns["weights"] = weights
     if outputs is not None:
         columns["outputs"] = outputs
-    noisy = tuple(i for i, prior in enumerate(priors) if not isinstance(prior.noise, float))
-    work = Gram(tuple(features), noisy, weights is not None, outputs is not None, device or "cpu")
-    totals = engine.total(work, inputs.parts(columns), done)
     noises = tuple(prior.noise if isinstance(prior.noise, float) else None for prior in priors)
+    work = Gram(
+        tuple(features),
+        noises,
+        weights is not None,
+        outputs is not None,
+        device or "cpu",
+        records,
+        blurred,
+        rounding,
+    )
+    totals = engine.total(work, inputs.parts(columns), done)
+    if blurred is not None:
+        noises = (None, *noises[1:])
     return Summary(tuple(features), noises, totals)
 
 
@@ -476,7 +626,16 @@ def summary_of(design: Design, engine: Engine, device: str | None, done: Done) -
     if any(mine is not its for mine, its in zip(design.priors, noise.priors, strict=True)):
         # the noise is made of other functions than those that readers think f is made of
         features += [Features.around(prior, centres) for prior, centres in zip(noise.priors, noise.centres)]
-    return summarise(design.priors, features, design.inputs, design.weights, engine, device, done)
+    records = record_sums_of(design)
+    return summarise(design.priors, features, design.inputs, design.weights, engine, device, done, records=records)
+
+
+def record_sums_of(design: Design) -> RecordSums | None:
+    """What the joint promise of ``design`` about records needs; None where there is none, or it cannot be checked."""
+    noise = design.noise.as_function()
+    if design.protects != "both" or design.guarantee != "joint" or noise.records is None:
+        return None
+    return RecordSums.of(noise.records, design.tolerance, design.priors, design.sensitive)
 
 
 def noise_coefficients(noise: FunctionalNoise, features: Sequence[Features]) -> Array:

@@ -14,7 +14,7 @@ from ..arrays import Array
 from ..data import LARGEST_NUMBER, ONE_OUTPUT, Inputs, MemoryInputs, Outputs
 from ..errors import FormatError
 from ..models import OutputsKernel, Prior, build_kernel, build_mean, describe_kernel, describe_mean
-from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise, of_prior
+from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise, RecordNoise, of_prior
 from ..promise import (
     Binding,
     Cover,
@@ -43,7 +43,7 @@ SMALLEST_WEIGHT = 1e-100
 #: The entries of the tree of a design.
 DESIGN_KEYS = (
     *("columns", "cover", "designed_for", "guarantee", "insiders", "others", "output_names"),
-    *("prior", "promised", "protects", "region", "shift", "structure", "tolerance"),
+    *("prior", "promised", "protects", "record_noise", "region", "shift", "structure", "tolerance"),
 )
 
 #: What the tree of each kind of tolerance has in it.
@@ -86,6 +86,7 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
             tensors[of_prior("noise_variance", place)] = prior.noise
     if design.insiders is not None and design.insiders.members is not None:
         tensors["insider_members"] = design.insiders.members
+    own = design.noise.as_function().records if design.noise.compressed else None
     tree = {
         "columns": None if design.inputs.columns is None else list(design.inputs.columns),
         "cover": design.cover,
@@ -97,6 +98,7 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
         "prior": describe_prior(design.prior),
         "promised": design.promised,
         "protects": design.protects,
+        "record_noise": own.multiple if own is not None else None,
         "region": design.region.to_tree(),
         "shift": design.noise.shift,
         "structure": design.structure,
@@ -220,7 +222,7 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
         tolerance=build_tolerance(manifest["tolerance"], tensors, region),
         cover=manifest["cover"],
         sensitive=tensors["sensitive"],
-        noise=_noise(manifest, tensors, priors, inputs),
+        noise=_noise(manifest, tensors, priors, inputs, region),
         weights=tensors.get("weights"),
         guarantee=manifest["guarantee"],
         structure=manifest["structure"],
@@ -276,7 +278,13 @@ def build_prior(tree: dict[str, Any], tensors: Tensors, place: int, dimension: i
     return Prior(build_kernel(tree["kernel"], dimension), build_mean(tree["mean"], dimension), noise)
 
 
-def _noise(manifest: dict[str, Any], tensors: Tensors, priors: tuple[Prior, ...], inputs: Inputs) -> Noise:
+def _noise(
+    manifest: dict[str, Any], tensors: Tensors, priors: tuple[Prior, ...], inputs: Inputs, region: Region
+) -> Noise:
+    multiple = manifest["record_noise"]
+    own = None if multiple is None else RecordNoise(region, size(multiple, "noise on records"))
+    if own is not None and (own.multiple == 0 or "noise_mixing" not in tensors):
+        raise FormatError("the file has noise on records by themselves that does not belong to its noise.")
     shift = size(manifest["shift"], "shift")
     if "noise_mixing" in tensors:
         if shift != 0:
@@ -284,7 +292,7 @@ def _noise(manifest: dict[str, Any], tensors: Tensors, priors: tuple[Prior, ...]
                 "the file's noise is a function of the inputs, and has a shift that does not belong to it."
             )
         centres = tuple(tensors[of_prior("noise_centres", place)] for place in range(len(priors)))
-        return FunctionalNoise(priors, centres, tensors["noise_mixing"], inputs)
+        return FunctionalNoise(priors, centres, tensors["noise_mixing"], inputs, records=own)
     if manifest["structure"] == "full":
         return CorrelatedNoise(tensors["noise_factor"], shift)
     variances = tensors["noise_diagonal"]

@@ -274,6 +274,7 @@ def _from_version_6(manifest: dict[str, Any]) -> dict[str, Any]:
         "protects": "function",
         "insiders": None,
         "designed_for": [],
+        "record_noise": None,
         "certificate": certificate | unsaid,
     }
 

@@ -32,7 +32,7 @@ from ..arrays import Array
 from ..data import Engine, Part, StoredColumn, StoredInputs
 from ..errors import GuaranteeError, InputError
 from ..files import TEMPORARY_NAME, create_private, replacing, sync_folder
-from ..noise import RandomFunction, SecretKey, round_outputs
+from ..noise import RandomFunction, RecordNoise, SecretKey, round_outputs
 from ..progress import progress as show_progress
 from ..promise import Design
 from ..proof import Certificate
@@ -54,8 +54,8 @@ from .release import resolution_for, why_not
 #: Is told what a person should know.
 Note = Callable[[str], None]
 
-#: Under which name the parts have what is released.
-_OUTPUTS = "outputs"
+#: Under which names the parts have what is released, and V where it differs from row to row.
+_OUTPUTS, _ERRORS = "outputs", "errors"
 
 #: Only its owner can read or write a key.
 _MODE = 0o600
@@ -206,7 +206,9 @@ class FolderWriter:
 
     def _write_rows(self, run: FolderRun, contents: Contents, message: bytes) -> list[RowFile]:
         """Write the row files that are not there yet."""
-        parts, noise = self._parts(), contents.design.noise.as_function()
+        noise, errors = contents.design.noise.as_function(), contents.design.prior.noise
+        known = {} if isinstance(errors, float) else {_ERRORS: errors}
+        parts = self.rows.parts({_OUTPUTS: self.y} | known)
         written = run.written(parts)
         if written:
             self.note(f"continuing an interrupted run: {len(written)} of {len(parts)} parts are written already.")
@@ -214,12 +216,16 @@ class FolderWriter:
         to_do = [parts[number] for number in missing]
         assert run.key is not None
         assert isinstance(contents.resolution, float)
+        seeds = {part.start: run.key.seed_for(message + part.start.to_bytes(8, "little")) for part in to_do}
         work = Blur(
-            noise.function(run.key.normals(message, noise.normals_needed), self.device),
+            noise.function(run.key.normals(message, noise.sources), self.device),
             contents.resolution,
             (*self.rows.names, released_name(self.output_name, self.rows.names)),
             (run.place / ROW_FOLDER).absolute(),
             {parts[number].start: file_name(number) for number in missing},
+            noise.records,
+            errors if isinstance(errors, float) else None,
+            seeds if noise.records is not None else {},
         )
         with show_progress(self.progress) as step:
             step.stage("adding the noise")
@@ -241,7 +247,8 @@ def _digest(part: Part) -> bytes:
 class Blur:
     """The work on a part: its outputs with noise, rounded, in a row file; ``files`` are their names by first row.
 
-    It holds the noise, as secret as the values; not the key.
+    ``records`` is noise on each record by itself, which each part draws from its own of the ``seeds``; ``errors`` is V,
+    None where the part has it for each row. It holds the noise, as secret as the values; not the key.
     """
 
     function: RandomFunction
@@ -249,10 +256,18 @@ class Blur:
     names: tuple[str, ...]
     folder: Path
     files: Mapping[int, str]
+    records: RecordNoise | None
+    errors: float | None
+    seeds: Mapping[int, bytes]
 
     def __call__(self, part: Part) -> RowFile:
         X = part.inputs()
-        released = round_outputs(part.column(_OUTPUTS) + self.function.at(X), self.resolution)
+        drawn = self.function.at(X)
+        if self.records is not None:
+            errors = part.column(_ERRORS) if self.errors is None else np.asarray(self.errors)
+            own = SecretKey(self.seeds[part.start]).normals(b"records", len(X))
+            drawn = drawn + np.sqrt(self.records.at(X, errors)) * own
+        released = round_outputs(part.column(_OUTPUTS) + drawn, self.resolution)
         return write_rows(self.folder / self.files[part.start], self.names, np.column_stack([X, released]))
 
     def __repr__(self) -> str:

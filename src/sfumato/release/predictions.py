@@ -111,7 +111,19 @@ class CompressedPosterior:
         added = chosen.places[~among(chosen.places, first)]
         own = Features.around(rounded, np.vstack([first, added]))
         others = [Features.around(other, places) for other, places in zip(noise.priors[1:], rest, strict=True)]
-        summary = summarise([rounded], [own, *others], design.inputs, None, engine, device, done, outputs)
+        counted, step = (prior, resolution**2 / 12) if noise.records else (rounded, 0.0)
+        summary = summarise(
+            [counted],
+            [own, *others],
+            design.inputs,
+            None,
+            engine,
+            device,
+            done,
+            outputs,
+            blurred=noise.records,
+            rounding=step,
+        )
         # the noise written with these centres, of which those that are new have no part in it
         mixing = np.insert(noise.mixing, [len(first)] * len(added), 0.0, axis=0)
         widened = replace(noise, centres=(own.centres, *rest), mixing=mixing)
