@@ -36,6 +36,7 @@ POINTS = np.array([[0.31], [0.42], [0.58], [0.66]])
 
 
 def compress(prior, X, region, **options):
+    """Designs that protect the function; those that protect records have tests of their own."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sf.GuaranteeWarning)
         return sf.protect(
@@ -425,6 +426,7 @@ STEADY = {
     "points": (SMOOTH, LINE, sf.Points(POINTS), {}),
     "grid in a square": (FLAT, GRID, sf.Box([0.25, 0.25], [0.75, 0.75]), {}),
     "grid in a disc": (FLAT, GRID, sf.Ball([0.5, 0.5], 0.25), {}),
+    "records": (SMOOTH, LINE, sf.Box(0.4, 0.6), {"protects": "both"}),
     "grid with points": (FLAT, GRID, sf.Points([[0.4, 0.4], [0.4, 0.6], [0.6, 0.4], [0.6, 0.6]]), {}),
     "weights": (SMOOTH, LINE, sf.Box(0.4, 0.6), {"weights": np.linspace(0.2, 3.0, 200)}),
     "V for each row": (sf.Prior(kernel=rbf(0.3), noise=np.linspace(0.01, 0.1, 200)), LINE, sf.Box(0.4, 0.6), {}),
@@ -441,8 +443,8 @@ def drawn_twice(monkeypatch, prior, X, region, options):
     """The noise at the same normals, from the sums and from sums that differ in their last digits."""
     summarise = sfumato.design.compression.summarise
 
-    def off_by_an_ulp(*arguments):
-        summary, rng, totals = summarise(*arguments), np.random.default_rng(7), {}
+    def off_by_an_ulp(*arguments, **more):
+        summary, rng, totals = summarise(*arguments, **more), np.random.default_rng(7), {}
         for name, total in summary.totals.items():
             error = rng.uniform(-1e-15, 1e-15, total.shape)
             totals[name] = total * (1 + (error + error.T) / 2) if name != "rows" else total

@@ -112,7 +112,7 @@ CASES = {
     "weighted": (sf.Box(0.4, 0.6), {"alpha": 0.3, "weights": np.linspace(0.2, 4.0, 150)}),
     "robust": (sf.Points([[0.3], [0.6]]), {"alpha": 0.3, "priors": [sf.Prior(kernel=matern(0.4), noise=0.02)]}),
     "floor": (sf.Box(0.4, 0.6), {"floor": 0.7}),
-    "varying floor": (sf.Box(0.4, 0.6), {"floor": lambda s: 0.6 + 0.1 * np.sin(9 * s[:, 0])}),
+    "varying floor": (sf.Box(0.4, 0.6), {"floor": lambda s: 0.6 + 0.1 * np.sin(9 * s[:, 0]), "protects": "function"}),
 }
 MECHANISMS = {}
 

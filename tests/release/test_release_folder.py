@@ -60,9 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Design, Certificate]
     kernel = gpytorch.kernels.RBFKernel()
     kernel.lengthscale = 0.5
     prior = sf.Prior(kernel, noise=0.01)
-    mechanism = sf.protect(
-        prior, read_rows(path), REGION, 0.3, protects="function", method="compressed", progress=False
-    )
+    mechanism = sf.protect(prior, read_rows(path), REGION, 0.3, protects="both", method="compressed", progress=False)
     assert mechanism.certificate.holds
     return mechanism.design, mechanism.certificate
 
@@ -140,15 +138,21 @@ class TestWriting:
         assert np.std(job.noise()) > 0.1
         assert job.said == []
 
-    def test_the_noise_is_one_function_over_all_parts(self, job: Job) -> None:
-        """What the first half of the rows says about the function foretells the second."""
+    def test_the_noise_is_one_function_over_all_parts_and_one_draw_for_each_record(self, job: Job) -> None:
+        """What the first half of the rows outside says about the function foretells the second, and all but the
+        records' own noise inside."""
         job.write()
-        noise = job.made[0].noise
+        noise, X = job.made[0].noise, values()[:, :2]
         assert isinstance(noise, FunctionalNoise)
-        factor, drawn = noise.factor_at(values()[:, :2]), job.noise()
-        half = COUNT // 2
-        sources, *_ = np.linalg.lstsq(factor[:half], drawn[:half], rcond=1e-9)
-        np.testing.assert_allclose(factor[half:] @ sources, drawn[half:], atol=1e-3 * np.std(drawn))
+        factor, drawn, inside = noise.factor_at(X), job.noise(), np.all(X <= 0.4, axis=1)
+        outside = np.flatnonzero(~inside)
+        first, second = np.array_split(outside, 2)
+        sources, *_ = np.linalg.lstsq(factor[first], drawn[first], rcond=1e-9)
+        np.testing.assert_allclose(factor[second] @ sources, drawn[second], atol=1e-3 * np.std(drawn))
+        own = (drawn - factor @ sources)[inside]
+        assert np.std(own) == pytest.approx(np.sqrt(1.25 / 0.3 * 0.01), rel=0.35)
+        assert abs(np.corrcoef(own[:-1], own[1:])[0, 1]) < 0.5
+        assert len(np.unique(np.round(own, 9))) == len(own)
 
     def test_outputs_are_rounded_to_the_resolution(self, job: Job) -> None:
         job.write(resolution=0.25)

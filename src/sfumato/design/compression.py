@@ -333,11 +333,8 @@ class Compression:
                 f'protects is "records", but no row of the data has {place}; give a region with rows in it, or '
                 'protects="function".'
             )
-        if multiple == 0:
-            # what a record would carry, if there were one
-            somewhere = whole.region.probes(1, whole.inputs.sample)[:1]
-            multiple = self._multiple(somewhere, [np.full(1, np.mean(prior.noise)) for prior in whole.priors])
-        return RecordNoise(whole.region, multiple)
+        # where there are no records, there is none to carry it
+        return RecordNoise(whole.region, multiple or JOINTLY)
 
     def _multiple(self, places: Array, errors: list[Array]) -> float:
         """The noise that each of the records at ``places`` needs, in multiples of the first prior's V: the most."""
@@ -366,6 +363,8 @@ class Compression:
             return None
         points = whole.region.points
         places = whole.region.probes(256, whole.inputs.sample) if points is None else points
+        if not len(places):
+            return None
         sums = RecordSums.of(self.record_noise, whole.tolerance, whole.priors, places)
         if sums is None:
             raise InputError(
@@ -553,8 +552,8 @@ def check_compressible(problem: Problem) -> None:
         raise InputError(f'method is "compressed", which knows no insiders; {remedy}.')
     if problem.protects != "function" and not _has_shares(problem.tolerance):
         raise InputError(
-            f'protects is "{problem.protects}"; with method="compressed" give alpha or one floor for all inputs, or '
-            f"{remedy}."
+            f'protects is "{problem.protects}"; with method="compressed" give alpha or one floor for all inputs, use '
+            f'protects="function", or {remedy}.'
         )
     if problem.inputs.outputs.numbered:
         raise InputError(f'method is "compressed", which is for one output; with a JointPrior {remedy}.')
