@@ -50,10 +50,14 @@ def records_inside(priors: Sequence[Prior], region: Region, inputs: Inputs) -> I
 
     Where V is below ``LEAST_OWN`` of the variance of f a record counts as f there, which is promised too.
     """
-    inside = region.contains(inputs.values)
-    for prior in priors:
-        inside = inside & (prior.noise_variance(len(inputs)) > LEAST_OWN * prior.variance(inputs))
-    return np.flatnonzero(inside)
+    found = []
+    for part in inputs.parts():
+        rows = part.inputs()
+        inside = region.contains(rows)
+        for prior in priors:
+            inside = inside & (prior.noise_variance(len(inputs))[part.places] > LEAST_OWN * prior.variance(rows))
+        found.append(part.start + np.flatnonzero(inside))
+    return np.concatenate(found)
 
 
 class Binding(NamedTuple):
