@@ -448,8 +448,8 @@ def promise_in_words(design: Design, points: Array, known: RecordsKnown | Record
         promise += f", nor any weighted average of them{several} better than allowed"
     else:
         promise += _AVERAGES_KNOWN
-    own = design.prior.noise if known is None else known.own
-    if design.protects == "function" and np.any(np.asarray(own) > 0):
+    own = bool(np.any(np.asarray(design.prior.noise) > 0)) if known is None else known.bare.any_own
+    if design.protects == "function" and own:
         promise += f". f(s) is {NOT_ANY_RECORD}"
     return f"{promise}. {allowed}"
 

@@ -248,6 +248,8 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     of_priors = design.witness[: len(priors)] if design.witness and design.guarantee == "pointwise" else ()
     if any(part.shape[1] != columns for part in of_priors):
         raise FormatError("the file's witness is about other sensitive values than its promise.")
+    if design.noise.compressed and design.insiders is not None:
+        raise FormatError("the file promises something to insiders with noise for which nobody can check it.")
     if design.cover == "everywhere" and design.guarantee == "pointwise":
         raise FormatError("the file promises single values everywhere, which nobody can check.")
     if design.cover == "rows" and len(design.rows_inside()) == 0:
