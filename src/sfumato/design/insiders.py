@@ -34,7 +34,7 @@ from ..promise import (
 from ..proof import Examination, groups_told
 from ..regions import Everywhere
 from .problem import BackEnd, Exposure, Problem, Solution, Solver
-from .sensitive import Say
+from .sensitive import Say, independent_points
 
 #: Up to this many rows the noise for insiders is the least.
 ROWS_FOR_THE_LEAST = 48
@@ -42,8 +42,20 @@ ROWS_FOR_THE_LEAST = 48
 #: At most this many groups are added at a time.
 ADDED_AT_ONCE = 16
 
-#: A design is tightened by this much more than what was seen to be too much, at most this often.
-MORE, MOST_TIGHTENINGS = 2e-3, 8
+#: A design is tightened by this much more than what was seen to be too much.
+MORE = 2e-3
+
+#: Where some input is learnt by more than this share too well it becomes a sensitive one, with at most so many others.
+MUCH, PLACES_AT_ONCE = 0.02, 6
+
+#: An input becomes a sensitive one if the others leave at least this share of what may be learnt of it.
+APART = 1e-7
+
+#: Where more than this must be tightened, round-off is what insiders seem to learn.
+TIGHTEST = 0.3
+
+#: A design is made at most this often.
+MOST_DESIGNS = 12
 
 #: A group that learns more than it may by no more than this share is not added: tightening costs less.
 CLOSE = 1e-6
@@ -69,6 +81,19 @@ class ForInsiders:
         solution, binding = self._solution(tightening)
         made = self.back_end.published(self.cover, self.sensitive, solution)
         return replace(made, insiders=self.insiders, designed_for=binding)
+
+    @property
+    def is_joint(self) -> bool:
+        return self.back_end.problem.joint
+
+    def grown(self, points: Array) -> ForInsiders:
+        """With those of ``points`` among the sensitive inputs that these do not determine."""
+        sensitive = self.sensitive
+        for point in points:
+            both = np.vstack([sensitive, point])
+            if len(independent_points(self.solver, both, APART)) == len(both):
+                sensitive = both
+        return replace(self, sensitive=sensitive)
 
     @cached_property
     def solver(self) -> Solver:
@@ -198,16 +223,26 @@ def check_insiders(problem: Problem) -> None:
 def settled(
     made: ForInsiders, tightening: float, examine: Callable[[Design], Examination]
 ) -> tuple[Design, Examination]:
-    """The loosest design of ``made`` that was found to hold, from ``tightening`` on."""
-    for _ in range(MOST_TIGHTENINGS):
+    """The loosest design of ``made`` that was found to hold, from ``tightening`` on.
+
+    Inputs of which insiders learn well more than they may become sensitive ones; what is left is tightened.
+    """
+    first = tightening
+    for _ in range(MOST_DESIGNS):
         design = made.design(tightening)
         seen = examine(design)
         if seen.holds:
             break
-        if not np.isfinite(seen.worst):
+        assert seen.insiders is not None
+        over = max(seen.most, float(np.max(seen.learnt, initial=0.0)), seen.joint_ratio if made.is_joint else 0.0)
+        if not np.isfinite(over) or tightening < TIGHTEST * first:
             raise InputError(
                 "insiders is given, but what they learn cannot be computed in float64: the rows that they hold "
                 "determine others. Give the prior the variance of the errors in the data (noise), or fewer rows."
             )
-        tightening *= (1.0 - MORE) / max(seen.worst, 1.0)
+        grown = made.grown(seen.insiders.short[:PLACES_AT_ONCE])
+        if len(grown.sensitive) > len(made.sensitive) and over > 1.0 + MUCH:
+            made = grown
+        else:
+            tightening *= (1.0 - MORE) / max(over, 1.0)
     return design, seen

@@ -129,16 +129,17 @@ def noise_for_insiders(
         return InsiderNoise(weighting.backward(_factor(safe if held else least)))
     safe, bare = SAFER * safe, A - needed + least
     multipliers = () if start is None else start.multipliers
-    found, total = (least if multipliers else safe), float(np.trace(safe))
+    if [len(z) for z in multipliers] != [one.plus.shape[1] for one in held]:
+        multipliers = ()
+    warm, found, total = bool(multipliers), safe, float(np.trace(safe))
     for number in range(ROUNDS):
-        # the first look is at the safe noise, whose N is well-conditioned
-        lower = _lower(bare + (found - least) if number else bare + (safe - least))
+        lower = _lower(bare + (found - least))
         sides = [one.at(lower) for one in held]
         if not multipliers:
             lengths = sum(float(np.sum(part**2)) for _, part in sides)
             level = 0.5 * float(np.sum((bare + safe - least) ** 2)) / lengths
             multipliers = tuple(np.tile(level * np.eye(part.shape[2]), (part.shape[1], 1, 1)) for _, part in sides)
-        if number or start is None:
+        if number or not warm:
             multipliers = tuple(_raised(z, learnt) for z, (learnt, _) in zip(multipliers, sides, strict=True))
         square = sum((_outer(part, z) for z, (_, part) in zip(multipliers, sides, strict=True)), np.zeros_like(A))
         found = least + _positive(_root(square) - bare)

@@ -306,7 +306,8 @@ class Examination:
     ``short`` are inputs of the region where it does, with ``learnt``: what readers learn there as a share of what they
     may; ``most`` is the most that they were seen to learn anywhere. ``open`` are the parts of the region, for each
     reader, that are not proved, ``close`` those that are not far from the floor, and ``is_searched`` says that some of
-    it cannot be. The certificate, with lower bounds on the noise, is made when it is asked for.
+    it cannot be. ``insiders`` is what these learn. The certificate, with lower bounds on the noise, is made when it is
+    asked for.
     """
 
     holds: bool
@@ -318,6 +319,7 @@ class Examination:
     open: tuple[Pieces, ...] | None
     close: tuple[Pieces, ...] | None
     is_searched: bool
+    insiders: InsidersKnown | None
     make: Callable[[], Certificate]
 
     @property
@@ -613,6 +615,7 @@ class _Check:
             tuple(proof.open for proof in self.proofs) or None,
             tuple(proof.close for proof in self.proofs) or None,
             not self.is_finite and self.reasons != ("short",) and self.proved_share < 1.0,
+            self.insiders,
             lambda: make(self._with_worst_named()),
         )
 

@@ -163,12 +163,22 @@ class InsidersKnown:
     """What every group learns, as a share of what it may: the most of readers with any prior.
 
     ``ratios`` is about the sensitive inputs and records, and ``between`` the same at inputs that were looked at between
-    them. ``determined`` is how many sensitive values some group knew before.
+    them: at ``places``, each group where it learns most. ``determined`` is how many sensitive values some group knew
+    before.
     """
 
     ratios: Array
     between: Array
     determined: int
+    places: Array
+
+    @property
+    def short(self) -> Array:
+        """Inputs between the sensitive ones of which some group learns more than it may, the worst first."""
+        order = np.argsort(-self.between, kind="stable")
+        over = order[self.between[order] > 1.0]
+        _, first = np.unique(self.places[over], axis=0, return_index=True)
+        return np.asarray(self.places[over][np.sort(first)])
 
     @property
     def ratio(self) -> float:
@@ -208,6 +218,7 @@ def insiders_known(
     """
     groups = design.insiders.groups if design.insiders is not None else ()
     ratios, between, determined = np.zeros(len(groups)), np.zeros(len(groups)), 0
+    places = np.zeros((len(groups), design.inputs.dimension))
     for known in knowledge:
         if known.is_singular:
             ratios[:] = np.inf
@@ -218,14 +229,16 @@ def insiders_known(
             told, before = view.most_told(groups, each)
             ratios, determined = np.maximum(ratios, told), max(determined, before)
         if also is not None and len(also):
-            between = np.maximum(between, _one_by_one(design, known, also, groups))
-    return InsidersKnown(ratios, between, determined)
+            told, where = _one_by_one(design, known, also, groups)
+            places[told > between] = also[where[told > between]]
+            between = np.maximum(between, told)
+    return InsidersKnown(ratios, between, determined, places)
 
 
-def _one_by_one(design: Design, known: ExactKnowledge, points: Array, groups: Sequence[Index]) -> Array:
-    """The most that each group learns of f at any of ``points``, each by itself."""
+def _one_by_one(design: Design, known: ExactKnowledge, points: Array, groups: Sequence[Index]) -> tuple[Array, Index]:
+    """The most that each group learns of f at any of ``points``, each by itself, and of which."""
     view = InsidersOfReader(design, known, points, design.records[:0], joint=False)
-    ratios = np.zeros(len(groups))
+    ratios, where = np.zeros(len(groups)), np.zeros(len(groups), dtype=np.intp)
     variance, outsider = np.diag(view.covariance), np.diag(view.outsider)
     for place, rows in enumerate(groups):
         given, (seen, left, slack) = view.cross[rows], view.noise_known(rows)
@@ -235,8 +248,9 @@ def _one_by_one(design: Design, known: ExactKnowledge, points: Array, groups: Se
         if kept.size:
             values = Given(np.diag(before[kept]), view.before[kept], view.own[kept])
             budget = design.tolerance.budget(values, points[kept])
-            ratios[place] = np.max(((before - after)[kept] + slack * variance[kept]) / budget)
-    return ratios
+            told = ((before - after)[kept] + slack * variance[kept]) / budget
+            ratios[place], where[place] = np.max(told), kept[int(np.argmax(told))]
+    return ratios, where
 
 
 def groups_told(design: Design) -> Array:
