@@ -413,6 +413,7 @@ STANDS_ON = {
     "certificate",
     "findings",
     "grids",
+    "insiders",
     "knowledge",
     "optimality",
     "privacy_loss",
@@ -423,7 +424,7 @@ STANDS_ON = {
     "sums",
 }
 ROOMS_BELOW = {"programs", "promise", "noise", "models", "regions", "data", "linalg"}
-OF_PROGRAMS = {"Demand", "lower_bound", "needed_everywhere", "promised_root"}
+OF_PROGRAMS = {"Demand", "insider_root", "lower_bound", "needed_everywhere", "promised_root"}
 
 
 def test_what_the_certificate_stands_on_is_listed():
