@@ -98,3 +98,36 @@ def test_certify_tells_epsilon(protect: Run, people: Path) -> None:
     assert f"(ε = {expected:.3g}" in done(run("certify", file, "--dp-range", 2, "--delta", 1e-5)).stdout
     refused(run("certify", file, "--delta", 1e-5), "--delta belongs to --dp-range")
     refused(run("certify", file, "--dp-range", -1), "range is -1")
+
+
+def test_insiders_are_rows_or_labels_of_a_column(protect: Run, people: Path) -> None:
+    asked = ["--alpha", 0.3, "--protects", "records"]
+    labels = pd.read_csv(people)["house"]
+    trace = answer(protect(*asked, "--json"))["certificate"]["trace"]
+    for word, groups in (("rows", len(labels)), ("house", labels.nunique())):
+        page = people.parent / "p.html"
+        found = answer(protect(*asked, "--insiders", word, "--report", page, "--json"))["certificate"]
+        assert found["trace"] > trace
+        assert found["insider_ratio"] <= 1 + 1e-9
+        release = sf.load(people.parent / "people.sfumato")
+        assert release.design.insiders is not None
+        assert len(release.design.insiders) == groups
+        assert "house" not in page.read_text(encoding="utf-8")  # labels are published nowhere
+        shown = done(run("certify", people.parent / "people.sfumato")).stdout
+        assert f"group {found['insider_group']}" in shown
+    held = [set(labels[rows]) for rows in release.design.insiders.groups]
+    assert all(len(one) == 1 for one in held)  # a row without a label is held by nobody
+    refused(protect(*asked, "--insiders", "wage"), "--insiders 'wage' is also an --output")
+    refused(protect(*asked, "--insiders", "family"), "no column 'family'")
+
+
+def test_whoever_holds_a_row_of_several_outputs_holds_all_of_them(people: Path) -> None:
+    table = pd.read_csv(people).iloc[::4]
+    table.assign(tax=table["wage"] / 3 + np.cos(table["age"])).to_csv(people, index=False)
+    out = people.parent / "two.sfumato"
+    asked = ["--inputs", "age", "--output", "wage", "--output", "tax", "--region", "age >= 60", "--alpha", 0.5]
+    fixed = ["--lengthscale", 12, "--noise", 1, "--kernel", "matern52", "--protects", "records", "--insiders", "rows"]
+    run("protect", people, *asked, *fixed, "--fit-outside", "--out", out)
+    insiders = sf.load(out).design.insiders
+    assert insiders is not None
+    assert [rows.tolist() for rows in insiders.groups] == [[row, row + len(table)] for row in range(len(table))]

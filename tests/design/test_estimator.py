@@ -116,6 +116,7 @@ def test_it_promises_what_protect_promises():
     [
         ({"guarantee": "pointwise"}, "guarantee", "pointwise"),
         ({"protects": "records"}, "protects", "records"),
+        ({"protects": "records", "insiders": [[15, 16]]}, "insider_group", 0),
         ({"structure": "diagonal"}, "structure", "diagonal"),
         ({"alpha": None, "floor": 0.2}, "holds", True),
         ({"cover": "greedy"}, "cover", "greedy"),

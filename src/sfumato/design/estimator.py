@@ -149,7 +149,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             DEFAULT_ALPHA if self.region is self.alpha is self.floor is None else self.alpha,
             floor=self.floor,
             protects=self.protects,
-            **({} if self.insiders is None else {"insiders": in_row_order(self.insiders, labels, "insiders")}),
+            insiders=in_row_order(self.insiders, labels, "insiders"),
             guarantee=self.guarantee,
             structure=self.structure,
             cover=self.cover,

@@ -219,6 +219,11 @@ class Certificate:
             return "none: the promise does not hold, or could not be checked"
         if self.evidence == "proved":
             return "proved: it is kept at every input for which it was made, and not only at those looked at"
+        if self.proved_share == 1.0 and np.isfinite(self.insider_ratio):
+            return (
+                "proved for readers who hold no rows; for insiders searched: no input was found that falls short "
+                "between the sensitive ones"
+            )
         return (
             f"searched: {share_in_words(self.proved_share)} of the region is proved; elsewhere no input was found "
             "that falls short"
@@ -259,7 +264,8 @@ class Certificate:
         unchanged = f"{self.raw_records:,} go out unchanged" if self.raw_records else "none goes out unchanged"
         rows = [("records in the region", f"{self.records:,}, {unchanged}; least noise ±{self.record_noise:.4g}")]
         if np.isfinite(self.record_learnt):
-            rows.append(("best-known record", f"readers learn {self.record_learnt:.4g} of its variance"))
+            counts = ", with what they learn of the function" if self.protects == "records" else ""
+            rows.append(("best-known record", f"readers learn {self.record_learnt:.4g} of its variance{counts}"))
         if np.isfinite(self.record_ratio):
             rows.append(("record ratio", f"{self.record_ratio:.9g} (at least 1)"))
         return rows

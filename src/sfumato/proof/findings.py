@@ -333,15 +333,23 @@ def _ends_of_data(design: Design) -> list[str]:
 def _to_answer(design: Design) -> Iterator[Finding]:
     """Questions that only the owner can answer."""
     rows, rank = design.inputs, design.noise.rank
-    if design.structure != "diagonal" and 0 < rank < len(rows):
+    if design.insiders is not None:
         yield Finding(
             "rows-held-by-others",
             "low",
-            f"Does anybody hold the true values of {rank:,} of these rows? The noise has {rank:,} independent "
-            f"source{'s' * (rank > 1)} for {len(rows):,} rows. Who knows as many true values as there are sources can "
-            "compute the noise, and take it off everywhere.",
-            "Take rows that others hold out of the data, choose a larger floor, or use independent noise "
-            '(structure="diagonal"), which costs more.',
+            f"Could people pool what they hold? The promise is kept to {design.insiders.in_words}. Those who put the "
+            "rows of several together may learn more.",
+            "Give those who may do so one label (insiders, --insiders).",
+        )
+    elif design.structure != "diagonal" and 0 < rank < len(rows):
+        yield Finding(
+            "rows-held-by-others",
+            "low",
+            f"Does anybody hold true values of these rows, such as their own? The noise has {rank:,} independent "
+            f"source{'s' * (rank > 1)} for {len(rows):,} rows: each true value that somebody knows takes some of it "
+            "off the others, and as many as there are sources take off all of it.",
+            'Use insiders="rows" or labels (--insiders) where people hold rows. Take rows that others hold out of the '
+            'data, or use independent noise (structure="diagonal"), which costs more.',
         )
     yield Finding(
         "only-release",
@@ -436,7 +444,7 @@ def promise_in_words(design: Design, points: Array, known: RecordsKnown | Record
             f"{who} can know {records} in the region ({where}) better than {_record_floor_in_words(design, known)}"
         )
         average = ", nor any weighted average of them better than allowed" if joint else _AVERAGES_KNOWN
-        return f"{promise}{average}. {allowed}"
+        return f"{promise}{average}{_to_insiders(design)}. {allowed}"
     at_rows = design.cover == "rows" and design.region.points is None
     place = f"at any {'row of the data' if at_rows else 's'} in the region ({where})"
     promise = f"{who} can know f(s) better than {_floor_in_words(design, points)} {place}"
@@ -451,7 +459,13 @@ def promise_in_words(design: Design, points: Array, known: RecordsKnown | Record
     own = bool(np.any(np.asarray(design.prior.noise) > 0)) if known is None else known.bare.any_own
     if design.protects == "function" and own:
         promise += f". f(s) is {NOT_ANY_RECORD}"
-    return f"{promise}. {allowed}"
+    return f"{promise}{_to_insiders(design)}. {allowed}"
+
+
+def _to_insiders(design: Design) -> str:
+    if design.insiders is None:
+        return ""
+    return f". {design.insiders.in_words.capitalize()} learns no larger share of what they did not know"
 
 
 _AVERAGES_KNOWN = "; a weighted average of several of them may be known better"

@@ -399,7 +399,10 @@ class Facts:
         )
         if self.design.insiders is None:
             return f"{said} Readers who hold true values of some rows, such as their own, are not counted in."
-        return f"{said} Also {self.design.insiders.in_words}: of what these did not know."
+        return (
+            f"{said} Also {self.design.insiders.in_words}, such as their own: of what these people did not know, the "
+            "release tells them no larger share."
+        )
 
     def _known(self, floor: Floor) -> str:
         cover = self.design.cover

@@ -75,7 +75,7 @@ class RecordFacts:
             "Insiders",
             f"{share(found.insider_ratio)} of what they may",
             f"The most that {insiders.in_words} learns, as a share of what the promise allows (at most 100 %). "
-            f"It is group {found.insider_group + 1:,} of {len(insiders):,}.",
+            f"It is group {found.insider_group} of {len(insiders):,}, counted from 0.",
         )
 
     @property
