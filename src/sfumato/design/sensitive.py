@@ -53,16 +53,17 @@ CLOSE, MOST_STEPS, OVERSTEP = 2e-3, 15, 1.2
 ALMOST_THE_SAME = 0.9
 
 
-def independent_subset(delta: Array, threshold: float) -> list[int]:
+def independent_subset(delta: Array, threshold: float, beside: Array | None = None) -> list[int]:
     """Which sensitive values to keep, in their own order, so that Δ restricted to them can be inverted.
 
     A value is left to the others when its tolerance given theirs is below ``threshold`` times its own. Few and well
     apart is best: a value that the others determine almost fully adds little protection, but noise to Δ⁻¹ and, under a
-    smooth kernel, to rows far away.
+    smooth kernel, to rows far away. ``beside`` is what something else leaves of Δ, if it takes any of it.
     """
     scale = np.sqrt(np.diag(delta))
-    normalised = delta / np.outer(scale, scale)
-    pivots = pivoted_cholesky(np.ones(delta.shape[0]), lambda i: normalised[:, i], threshold, delta.shape[0])
+    normalised = (delta if beside is None else beside) / np.outer(scale, scale)
+    left = np.ones(len(delta)) if beside is None else np.diag(normalised).copy()
+    pivots = pivoted_cholesky(left, lambda i: normalised[:, i], threshold, delta.shape[0])
     return sorted(int(i) for i in pivots.order)
 
 
@@ -73,7 +74,9 @@ def independent_points(solver: Solver, points: Array, threshold: float) -> Array
         own = np.flatnonzero(tolerance.applies_to(points))
         if not own.size:
             continue
-        kept = own[independent_subset(tolerance.matrix(exposure.unknown, points[own]), threshold)]
+        delta = tolerance.matrix(exposure.unknown, points[own])
+        beside = tolerance.beside_records(exposure.unknown, points[own])
+        kept = own[independent_subset(delta, threshold, beside)]
         points = points[np.sort(np.concatenate([kept, np.setdiff1d(np.arange(len(points)), own)]))]
     return points
 

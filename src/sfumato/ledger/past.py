@@ -179,16 +179,29 @@ def most_used(known: Array, whole: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RemainingTolerance(Tolerance):
-    """``share`` of what their past has left a reader of a tolerance; of f only in ``region`` (None: nowhere)."""
+    """``share`` of what their past has left a reader of a tolerance; of f only in ``region`` (None: nowhere).
+
+    ``records`` are promised beside f.
+    """
 
     tolerance: Tolerance
     region: Region | None
     share: float
+    records: Records
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         values = _with_past(unknown)
         known = values.known(S)
         return self.share * (self.tolerance.matrix(values.before, S) - known.T @ known)
+
+    def beside_records(self, unknown: Uncertain, S: Array) -> Array | None:
+        if not len(self.records):
+            return None
+        values, count = FunctionAndRecords(_with_past(unknown).reader, self.records), len(S)
+        delta = self.matrix(values, values.places(S))
+        lower = np.asarray(np.linalg.cholesky(delta[count:, count:]), dtype=np.float64)
+        taken = solve_lower(lower, delta[count:, :count])
+        return delta[:count, :count] - taken.T @ taken
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
         whole, used = self._whole_and_used(unknown, S)
@@ -264,11 +277,12 @@ class Commitment:
         """To a reader who has seen what is ``revealed``, when ``following`` may use ``share`` of what is left."""
         past, design = EarlierReleases.of(promise.prior, promise.layout, revealed, following), promise.design
         reader = Reader(replace(promise.prior, noise=past.errors), past)
-        left = RemainingTolerance(design.tolerance, design.region if design.protects_function else None, share)
         inputs = promise.layout.inputs_of(past.rows)
         own = following.design.records if len(revealed) in promise.by else following.design.records[:0]
         new = np.flatnonzero(np.isin(promise.layout.rows_of(following)[1], own))
         records = past.records(past.published.composition.promised(revealed, promise.by), new)
+        region = design.region if design.protects_function else None
+        left = RemainingTolerance(design.tolerance, region, share, records)
         exposure = RowsExposure(reader, inputs, left, design.guarantee == "joint", records=records)
         return cls(promise, exposure, left, FunctionAndRecords(reader, records))
 

@@ -155,6 +155,8 @@ class Reader:
 class SensitiveValues(ABC):
     """Values that must stay uncertain, as one reader sees them: linear functionals of what is unknown, one an input."""
 
+    reader: Reader
+
     @abstractmethod
     def covariance(self, S: Array) -> Array:
         """Cov(values at S|past)."""

@@ -78,6 +78,10 @@ class Tolerance(ABC):
         """
         return None
 
+    def beside_records(self, unknown: Uncertain, S: Array) -> Array | None:
+        """Δ at ``S``, less what promises about records take of it; None: nothing, as long as none of it was used up."""
+        return None
+
     def applies_to(self, S: Array) -> Mask:
         """Where anything is promised: everywhere, but for promises that are made about another region."""
         return np.ones(len(S), dtype=np.bool_)
