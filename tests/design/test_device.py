@@ -259,7 +259,7 @@ def test_a_compressed_design_is_the_same_on_every_device(device):
     prior, X = data(rows=1500)
     y, made = np.sin(5.0 * X[:, 0]), []
     for where in ("cpu", device):
-        mechanism = sf.protect(prior, X, REGION, alpha=0.3, protects="function", method="compressed", device=where)
+        mechanism = sf.protect(prior, X, REGION, alpha=0.3, method="compressed", device=where)
         release = mechanism.release(y, unsafe_seed=3, resolution=1e-12)
         assert release.certify(device=where).holds
         made.append((mechanism, release))

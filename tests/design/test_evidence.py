@@ -44,7 +44,7 @@ def quietly(*given: Any, **how: Any) -> sf.Mechanism:
         {"guarantee": "pointwise"},
         {"structure": "diagonal"},
         {"cover": "rows"},
-        {"method": "compressed", "protects": "function"},
+        {"method": "compressed"},
     ],
     ids=["joint", "pointwise", "diagonal", "rows", "compressed"],
 )

@@ -68,7 +68,7 @@ def test_a_promise_about_the_function_is_none_about_records(tmp_path: Path) -> N
 KINDS: dict[str, dict[str, Any]] = {
     "pointwise": {"guarantee": "pointwise"},
     "diagonal": {"structure": "diagonal"},
-    "compressed": {"method": "compressed", "protects": "function"},
+    "compressed": {"method": "compressed"},
     "function": {"protects": "function"},
     "records": {"protects": "records"},
     "two priors": {"priors": [sf.Prior(rbf(0.7), noise=0.01)]},
