@@ -362,4 +362,5 @@ def test_a_dask_frame_is_protected_where_it_is(client: Any) -> None:
     there = sf.protect(prior, frame, region, alpha=0.3, engine=client)
     here = sf.protect(prior, table, region, alpha=0.3, method="compressed")
     assert there.certificate.holds
-    assert there.noise.trace == pytest.approx(here.noise.trace, rel=1e-9)
+    # beside records the function's noise is made for exact data, where the order of the sums shows
+    assert there.noise.trace == pytest.approx(here.noise.trace, rel=1e-6)
