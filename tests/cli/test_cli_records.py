@@ -100,23 +100,17 @@ def test_certify_tells_epsilon(protect: Run, people: Path) -> None:
     refused(run("certify", file, "--dp-range", -1), "range is -1")
 
 
-def test_insiders_are_rows_or_labels_of_a_column(protect: Run, people: Path) -> None:
-    asked = ["--alpha", 0.3, "--protects", "records"]
-    labels = pd.read_csv(people)["house"]
-    trace = answer(protect(*asked, "--json"))["certificate"]["trace"]
-    for word, groups in (("rows", len(labels)), ("house", labels.nunique())):
-        page = people.parent / "p.html"
-        found = answer(protect(*asked, "--insiders", word, "--report", page, "--json"))["certificate"]
-        assert found["trace"] > trace
-        assert found["insider_ratio"] <= 1 + 1e-9
-        release = sf.load(people.parent / "people.sfumato")
-        assert release.design.insiders is not None
-        assert len(release.design.insiders) == groups
-        assert "house" not in page.read_text(encoding="utf-8")  # labels are published nowhere
-        shown = done(run("certify", people.parent / "people.sfumato")).stdout
-        assert f"group {found['insider_group']}" in shown
-    held = [set(labels[rows]) for rows in release.design.insiders.groups]
-    assert all(len(one) == 1 for one in held)  # a row without a label is held by nobody
+def test_insiders_are_the_labels_of_a_column(protect: Run, people: Path) -> None:
+    asked, page = ["--alpha", 0.3, "--protects", "records"], people.parent / "p.html"
+    found = answer(protect(*asked, "--insiders", "house", "--report", page, "--json"))["certificate"]
+    assert found["insider_ratio"] <= 1 + 1e-9
+    insiders, labels = sf.load(people.parent / "people.sfumato").design.insiders, pd.read_csv(people)["house"]
+    assert insiders is not None
+    assert len(insiders) == labels.nunique()
+    assert all(labels[rows].nunique(dropna=False) == 1 for rows in insiders.groups)  # no label, no group
+    assert "house" not in page.read_text(encoding="utf-8")  # labels are published nowhere
+    shown = done(run("certify", people.parent / "people.sfumato")).stdout
+    assert f"group {found['insider_group']}" in shown
     refused(protect(*asked, "--insiders", "wage"), "--insiders 'wage' is also an --output")
     refused(protect(*asked, "--insiders", "family"), "no column 'family'")
 
