@@ -32,6 +32,7 @@ from ..promise import (
 from ..proof import (
     LEAST_SHARE,
     MOST_CENTRES,
+    STEPS_OF_SPARE,
     Centres,
     Certificate,
     Effort,
@@ -395,7 +396,7 @@ class Compression:
         return max((1.0 - share) * float(summary.totals[f"record_left_out_{number}"]) for number, share in shares)
 
     def _check_records(self, taken: float, centres: int) -> None:
-        if taken >= 1.0:
+        if taken > 1.0 - 1.0 / STEPS_OF_SPARE:
             raise GuaranteeError(
                 f'nothing was designed: method="compressed" has {centres} centres, which leave out {taken:.2g} times '
                 "as much of combinations of records as there is room for. The prior is too rough, or has too many "

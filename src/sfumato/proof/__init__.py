@@ -34,6 +34,7 @@ from .search import inputs_to_look_at
 from .sums import (
     LEAST_SHARE,
     MOST_CENTRES,
+    STEPS_OF_SPARE,
     Centres,
     Features,
     RecordSums,

@@ -214,6 +214,10 @@ GRAM_BLOCKS = 4
 #: So many records are compared with each other, to bound what the features leave out of their combinations.
 RECORDS_AT_ONCE = 512
 
+#: What is to spare counts in so many steps: blocks of records differ with the parts that rows come in, and the noise
+#: must not.
+STEPS_OF_SPARE = 16
+
 #: Records are promised jointly where the share of f that may be learnt differs by no more than this between them.
 SAME_SHARE = 1e-9
 
@@ -481,6 +485,7 @@ class Summary:
         """
         share = records.shares[number]
         left = 1.0 - (1.0 - share) * float(self.totals[f"record_left_out_{number}"])
+        left = np.floor(STEPS_OF_SPARE * left) / STEPS_OF_SPARE
         if left <= 0 or share <= 0 or float(self.totals["records_short"]) > 0:
             return None
         gram, own = self.totals[f"record_gram_{number}"], self.slices[number]
