@@ -621,7 +621,7 @@ def test_readers_who_know_more_outputs_are_not_forgotten(ledger):
     one = sf.JointPrior.of(prior, {"r": sf.Value()})
     ledger.protect(both, GRID, {"r": REGION}, alpha=0.3, released=["v"], share=1.0).release({"v": np.cos(GRID)})
     with pytest.raises(sf.BudgetError):
-        ledger.protect(one, GRID, {"r": REGION}, alpha=0.3, share=1.0)
+        ledger.protect(one, GRID, {"r": REGION}, alpha=0.3, share=1.0, cover="rows")
     plain = sf.Ledger(str(ledger.path) + "2")
     plain.protect(both, GRID, {"r": REGION}, alpha=0.5, share=0.3).release({"r": np.sin(GRID), "v": np.cos(GRID)})
     with warnings.catch_warnings():

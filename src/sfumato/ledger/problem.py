@@ -131,15 +131,19 @@ class NextRelease:
         return tuple(one for each in made for one in each)
 
     @cached_property
-    def exposures(self) -> tuple[Exposure, ...]:
-        """The rows as all readers see them to whom something was promised, those with another layout last."""
-        others: list[Exposure] = []
+    def elsewhere(self) -> tuple[Commitment, ...]:
+        """What binds it to readers who lay out inputs otherwise, where they see all of its rows."""
+        found: list[Commitment] = []
         for promise in self._only_watched:
             if len(promise.layout.rows_of(self.following)[1]) == len(self.following.design.inputs):
-                bound = commitments(promise, self.revealed, self.following, self.share)
                 points = _probes(promise, self.following)
-                others += [OtherReader(one) for one in bound if one.most_told(points) > NOTHING]
-        return (*(one.exposure for one in self.commitments), *others)
+                bound = commitments(promise, self.revealed, self.following, self.share)
+                found += [one for one in bound if one.most_told(points) > NOTHING]
+        return tuple(found)
+
+    @property
+    def exposures(self) -> tuple[Exposure, ...]:
+        return (*(one.exposure for one in self.commitments), *map(OtherReader, self.elsewhere))
 
     @property
     def _only_watched(self) -> list[Promise]:
@@ -165,7 +169,7 @@ class NextRelease:
 
     def check_budget(self) -> None:
         """Raise ``BudgetError`` where the past has left nothing of a promise that this release would tell of."""
-        for one in self.commitments:
+        for one in (*self.commitments, *self.elsewhere):
             one.check_left(_probes(one.promise, self.following))
 
     def left_in_words(self) -> str:
