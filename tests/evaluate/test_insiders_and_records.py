@@ -9,10 +9,11 @@ import pytest
 
 import sfumato as sf
 from kernels import matern
+from sfumato.evaluate.audits import adversaries
 from sfumato.evaluate.insiders import worst_group, worst_rows
 from sfumato.evaluate.records_told import RecordsTold, exact_differences, rows_that_unmask
 from sfumato.evaluate.statistical_attacks import bayes, holds_rows
-from sfumato.evaluate.target import Target, target_for
+from sfumato.evaluate.target import Target, judge, target_for
 
 #: Three people with equal inputs, and nine others.
 X = np.array([0.0, 0.3, 0.7, 1.0, 1.2, 1.5, 1.5, 1.5, 1.8, 2.2, 2.6, 3.0])
@@ -122,3 +123,15 @@ def test_an_audit_says_what_is_told_about_records() -> None:
     assert "no difference is exact" in str(made)
     with pytest.raises(sf.InputError, match="promises records, not f"):
         sf.audit(only.release, only.y, sensitive=[1.5])
+
+
+@pytest.mark.parametrize(("insiders", "name"), [("rows", "holds 1 row"), ([[3, 4], [5, 9]], "holds the worst group")])
+def test_insiders_whom_the_promise_is_made_to_are_covered_and_learn_no_more(insiders: Any, name: str) -> None:
+    target = target_of("records", insiders=insiders)
+    outcomes = {one.name: judge(one, one.attack()) for one in adversaries(target) if one.name.startswith("holds")}
+    assert [each for each, outcome in outcomes.items() if outcome.covered] == [name]
+    assert 1 - 1e-6 <= outcomes[name].ratio < 1.1
+    assert outcomes[name].severity == "none"
+    outsiders = target_of("records")
+    (same,) = [one for one in adversaries(outsiders) if one.name == "holds 1 row"]
+    assert judge(same, same.attack()).ratio < 0.9
