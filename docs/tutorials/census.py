@@ -49,12 +49,8 @@ for protects, (hidden, useful) in known.items():
 home = people["puma"] * 100 + people.groupby("puma").cumcount() // 2
 mechanism = sf.protect(prior, X, region, alpha=0.1, protects="records", insiders=home)
 promise = mechanism.certificate
-print(
-    f"kept: {promise.holds}, to {home.nunique()} households too: at most {promise.insider_ratio:.2f} of what they may learn"
-)
-print(
-    f"noise {promise.trace:.1f}, {promise.raw_records} go out unchanged, {promise.spill:.2f} of the noise lies outside"
-)
+print(f"kept: {promise.holds}; {home.nunique()} households learn {promise.insider_ratio:.2f} of what they may at most")
+print(f"noise {promise.trace:.1f}, {promise.raw_records} go out unchanged, {promise.spill:.2f} of it lies outside")
 mechanism.release(wage, output_name="log_wage").save(out / "wages.sfumato")
 
 reader = sf.load(out / "wages.sfumato")  # from here on only what is public
