@@ -38,6 +38,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.compressed --region
 	$(BIN)/python -m benchmarks.on_dask
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.records
 
 # Tutorials are run to see that they work; their pages show the pictures that are in the repository.
 docs: $(DOCS_INSTALLED)
