@@ -516,13 +516,16 @@ def findings_on_records(design: Design, known: RecordsKnown | RecordsFromSums) -
     bare = known.bare
     if bare.count:
         unchanged = f"{known.raw:,} of them unchanged" if known.raw else "none of them unchanged"
+        remedy = "Choose a larger floor, or a smaller alpha."
+        if design.protects == "function":
+            remedy = 'Use protects="both" or "records" (--protects) where rows are people\'s.'
         yield Finding(
             "raw-records",
             "high",
             f"{bare.count:,} of the {known.count:,} records in the region go out with noise far below their own spread "
             f"(±{bare.noise:.3g} where that is ±{bare.own:.3g}), "
             f"{unchanged}: whoever looks one up reads it off.",
-            'Use protects="both" or "records" (--protects) where rows are people\'s; --allow-raw-rows publishes them.',
+            f"{remedy} --allow-raw-rows publishes them all the same.",
         )
     if design.protects == "function" and bare.any_own:
         yield Finding(
