@@ -23,6 +23,9 @@ from ..promise import Design, Reader
 from .knowledge import ExactKnowledge
 from .roundoff import SOLVED
 
+#: Ratios of groups are told apart to this share; the larger is given.
+ALIKE = 1e-4
+
 #: Of a value that an insider's own rows determine to this share of its variance nothing can be promised to them.
 DETERMINED = 1e-8
 
@@ -149,11 +152,12 @@ class InsidersOfReader:
     def most_told(self, groups: Sequence[Index], each: bool) -> tuple[Array, int]:
         """The ratio of each group, and how many values a group knew before, at most.
 
-        Unless ``each`` is asked for, groups that learn less than another one before them have its ratio.
+        Unless ``each`` is asked for, groups that learn less than another one before them, or hardly more, have a ratio
+        just above its (``ALIKE``).
         """
         ratios, determined = np.zeros(len(groups)), 0
         for place, rows in enumerate(groups):
-            told = self.told(rows, 0.0 if each else float(np.max(ratios)))
+            told = self.told(rows, 0.0 if each else _level(float(np.max(ratios))))
             ratios[place], determined = told.ratio, max(determined, told.determined)
         return ratios, determined
 
@@ -189,6 +193,12 @@ class InsidersKnown:
         return (
             int(np.argmax(np.maximum(self.ratios, self.between))) if len(self.ratios) else -1
         )  # the first that has it
+
+
+def _level(ratio: float) -> float:
+    """What other groups are compared with once one has this ratio: a little more, unless that would break a promise."""
+    above = ratio * (1.0 + ALIKE)
+    return above if above <= 1.0 else ratio
 
 
 def _largest(learnt: Array, allowed: Array, unless: float) -> float:
