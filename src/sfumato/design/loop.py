@@ -280,8 +280,7 @@ class _Loop:
         """The joint promise: tighten, or add what falls well short, until all is proved and little is to spare."""
         cover, sensitive = candidates.stand_ins(self.cover)
         program, solution = self.solver.program(sensitive), None
-        of_function = self.solver.program(sensitive, with_records=False)
-        t = min(loosest, max(candidates.tightening(of_function), FIRST_TIGHTEST))
+        t = min(loosest, max(candidates.tightening(program), FIRST_TIGHTEST))
         for _ in range(MOST_DESIGNS):
             solution = program.solve(t, solution)
             attempt = self._attempt(cover, sensitive, solution, t)

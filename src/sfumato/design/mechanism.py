@@ -29,6 +29,7 @@ from .compression import Compression, check_compressible
 from .evidence import AskedEvidence, as_asked
 from .loop import certified_design
 from .plan import Method, Plan, decide
+from .record_privacy import asked_privacy, with_record_privacy
 from .sensitive import AskedCover
 from .units import dense_rows
 
@@ -203,6 +204,7 @@ def protect(
     evidence: AskedEvidence = "best",
     priors: Sequence[Prior | JointPrior] = (),
     weights: Any = None,
+    dp: tuple[float, ...] | None = None,
     method: Method = "auto",
     accuracy: float | None = None,
     device: str | None = None,
@@ -255,6 +257,9 @@ def protect(
     ``structure="diagonal"`` blurs every row by itself, which needs more noise. ``weights`` (one positive number a row,
     or a positive definite matrix C) asks for the least Tr CΣ.
 
+    ``dp=(epsilon, range)``, or with a delta (1e-6), adds independent noise on the records inside the region until each
+    of them, in a ``range`` of values, is (ε, δ)-differentially private (``certificate.dp``).
+
     Several outputs that are related are one process with a ``JointPrior``. ``released`` then names the outputs
     that are published (left out: all that are functions of the inputs), at the inputs ``X`` or, with a dict, each at
     its own; ``region`` (and ``alpha``, ``floor``) may be a dict that says for each sensitive output where it is
@@ -283,6 +288,7 @@ def protect(
     """
     check_choice("cover", cover, get_args(AskedCover))
     asked = asked_work(method, accuracy, device, engine, evidence)
+    privacy = asked_privacy(dp)
     work = as_engine(engine)
     X = rows_of_dask(X, list(X.columns), engine=work) if is_dask_frame(X) else X
     problem = asked_problem(
@@ -308,6 +314,8 @@ def protect(
             plan = decide(size, asked, lambda: check_compressible(problem), lambda: compression().guess())
             step.announce(str(plan), plan.seconds)
             if plan.method == "compressed":
+                if privacy is not None:
+                    raise InputError('dp is given, but method is "compressed"; leave it out, or give fewer rows.')
                 design, certificate = compression().design()
             else:
                 rows = dense_rows(replace(problem, plan=plan))
@@ -320,6 +328,9 @@ def protect(
                         step.stage,
                         insist=evidence == "proved",
                     )
+                    if privacy is not None:
+                        design = with_record_privacy(design, *privacy)
+                        certificate = examine(design, plan.device, None, effort).certificate()
                     insist = partial(examine, design, plan.device, None, replace(effort, insist=True))
                     certificate = as_asked(evidence, certificate, insist, step.stage)
         except np.linalg.LinAlgError as error:

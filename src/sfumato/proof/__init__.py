@@ -27,7 +27,8 @@ from .findings import (
 from .insiders import groups_told
 from .knowledge import Knowledge
 from .optimality import objective
-from .records import UNCHANGED
+from .privacy_loss import gaussian_mu
+from .records import UNCHANGED, record_sensitivity
 from .region import Effort, Looked, Pieces, Proof, Prover, pieces_of
 from .roundoff import FACTORED, TOLERANCE
 from .search import inputs_to_look_at
