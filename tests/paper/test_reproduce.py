@@ -26,9 +26,9 @@ def test_every_study_writes_its_tables_and_figures(made):
     folder, said = made
     names = {path.name for path in folder.iterdir()}
     assert {Path(path).name for path in said["files"]} == names
-    for stem in ("satellite-paper", "zero-mean-paper", "census-paper"):
+    for stem in ("satellite-paper", "zero-mean-paper", "census-paper", "insiders"):
         assert {f"{stem}.csv", f"{stem}.md", f"{stem}.tex"} <= names
-        assert any(name.startswith(stem) and name.endswith(".png") for name in names)
+        assert stem == "insiders" or any(name.startswith(stem) and name.endswith(".png") for name in names)
     assert "example-figure1.png" in names
     assert not [name for name in names if name.startswith(".")]
 
@@ -42,7 +42,7 @@ def test_every_table_has_errors_inside_and_outside_and_what_the_certificate_says
     assert (aware["joint_ratio"] <= 1 + 1e-9).all()
     assert (aware["rmse_inside"] > aware["rmse_outside"]).all()
     assert len(said["lines"]) == sum(
-        len(pd.read_csv(path)) for path in folder.glob("*.csv") if path.name != "joint.csv"
+        len(pd.read_csv(path)) for path in folder.glob("*.csv") if path.name not in ("joint.csv", "insiders.csv")
     )
     assert r"\toprule" in (folder / "satellite-paper.tex").read_text()
     assert (folder / "satellite-paper.md").read_text().count("|") > 100

@@ -19,6 +19,7 @@ REPRODUCE_EXAMPLES = (
     "sfumato reproduce example --out figures",
     "sfumato reproduce satellite --settings paper --out figures",
     "sfumato reproduce joint --out figures",
+    "sfumato reproduce insiders --out figures",
     "sfumato reproduce all --census csv_ptx.zip --out figures",
 )
 DATA_EXAMPLES = ("sfumato data census csv_ptx.zip --out census",)
@@ -26,7 +27,8 @@ DATA_EXAMPLES = ("sfumato data census csv_ptx.zip --out census",)
 
 def reproduce(
     what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="example, satellite, zero-mean, joint, census, or all of them.")
+        str,
+        typer.Argument(metavar="WHAT", help="example, satellite, zero-mean, joint, census, insiders, or all of them."),
     ],
     out: OutFolder = Path("reproduced"),
     settings: Annotated[

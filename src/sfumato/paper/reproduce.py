@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -15,22 +16,23 @@ from .census_data import WHERE, CensusSplit, paper_split, read_pums, wooldridge_
 from .census_figures import draw_all as draw_census
 from .census_study import CensusResult, census_study, quick_census_study
 from .example import draw_figure_1, example
+from .insiders import Kept, as_table, insiders_study, readable
 from .satellite_figures import draw_all as draw_satellite
 from .satellite_figures import draw_privacy_aware, draw_zero_mean
 from .satellite_joint import Both, draw_joint, joint_table, satellite_joint
 from .satellite_study import StudyResult, satellite_study
-from .study import ALPHAS, Line, Settings, write_tables
+from .study import ALPHAS, Line, Settings, write_forms, write_tables
 
-STUDIES = ("example", "satellite", "zero-mean", "joint", "census")
+STUDIES = ("example", "satellite", "zero-mean", "joint", "census", "insiders")
 SEEDS, QUICK_SEEDS = 200, 20
-QUICK_ALPHAS = (0.5,)
+QUICK_ALPHAS, QUICK_ROWS = (0.5,), 50
 
 #: About how many minutes each study takes on two cores, for one kind of settings.
-MINUTES = {"example": 0.05, "satellite": 0.8, "zero-mean": 0.8, "joint": 0.2, "census": 2.5}
-QUICK_MINUTES = {"example": 0.05, "satellite": 0.4, "zero-mean": 0.4, "joint": 0.1, "census": 0.3}
+MINUTES = {"example": 0.05, "satellite": 0.8, "zero-mean": 0.8, "joint": 0.2, "census": 2.5, "insiders": 0.4}
+QUICK_MINUTES = {"example": 0.05, "satellite": 0.4, "zero-mean": 0.4, "joint": 0.1, "census": 0.3, "insiders": 0.1}
 
 #: These do not depend on the settings: what the paper leaves out has none.
-ONCE = ("example", "joint")
+ONCE = ("example", "joint", "insiders")
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,13 @@ def reproduce(
             _satellite(made, satellite_study(kind, seeds, progress=step))
         if "zero-mean" in studies:
             _satellite(made, satellite_study(kind, seeds, progress=step, mean="zero"))
-    if "census" in studies:
+    if "census" in studies or "insiders" in studies:
         data, note = census_rows(census)
         made.notes.extend([note] if note else [])
+    if "insiders" in studies:
+        few: dict[str, Any] = {"alphas": QUICK_ALPHAS, "rows": QUICK_ROWS} if quick else {}
+        _insiders(made, data, insiders_study(data, **few, step=step))
+    if "census" in studies:
         for kind in settings:
             found = quick_census_study(data, kind, step) if quick else census_study(data, kind, seeds, progress=step)
             step.stage("census: figures")
@@ -143,6 +149,15 @@ def _census(made: Reproduction, found: CensusResult) -> None:
         if one.cover
     )
     made.pictures(stem, draw_census(found))
+
+
+def _insiders(made: Reproduction, data: CensusSplit, found: Sequence[Kept]) -> None:
+    title = (
+        "The share of the variance that is left of the value of each kind that is known best: to readers without rows, "
+        "to the owner of the other row that tells most, of what that owner did not know. Settings of the paper's text. "
+        f"All rows of the satellite; a few rows of {data.source}, because noise for insiders takes longer at all"
+    )
+    made.files.extend(write_forms(as_table(found), readable(found), made.folder, "insiders", title))
 
 
 def census_rows(path: Path | None) -> tuple[CensusSplit, str]:

@@ -147,14 +147,18 @@ def promise_kept(certificates: Sequence[Certificate]) -> str:
 
 
 def write_tables(lines: Sequence[Line], folder: Path, stem: str, title: str) -> list[Path]:
-    """Write ``stem``.csv, .md and .tex; nobody ever sees half a file."""
+    """Write the lines as ``stem``.csv, .md and .tex."""
     table = pd.DataFrame([astuple(line) for line in lines], columns=[field.name for field in fields(Line)])
-    paths = [folder / f"{stem}.{ending}" for ending in ("csv", "md", "tex")]
-    write_table(table, paths[0])
     heads = ["method", "level", "cover", "RMSE", "inside S", "outside S"]
     heads += ["promise", "floor ratio", "joint ratio", "time (s)"]
-    rows = [heads, *(_readable(line) for line in lines)]
-    for path, text in zip(paths[1:], (_markdown(rows, title), _latex(rows, title)), strict=True):
+    return write_forms(table, [heads, *(_readable(line) for line in lines)], folder, stem, title)
+
+
+def write_forms(table: pd.DataFrame, readable: list[list[str]], folder: Path, stem: str, title: str) -> list[Path]:
+    """Write ``table`` as ``stem``.csv and what people read, heads first, as .md and .tex; nobody sees half a file."""
+    paths = [folder / f"{stem}.{ending}" for ending in ("csv", "md", "tex")]
+    write_table(table, paths[0])
+    for path, text in zip(paths[1:], (_markdown(readable, title), _latex(readable, title)), strict=True):
         with replacing(path) as file:
             file.write(text.encode())
     return paths
