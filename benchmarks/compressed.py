@@ -59,7 +59,7 @@ def measure_one(options: Options) -> dict[str, Any]:
 
     def design(inputs: Any, region: sf.Region) -> sf.Mechanism:
         how: dict[str, Any] = {"method": "compressed", "device": options.device, "progress": False}
-        return sf.protect(of, inputs, region, alpha=ALPHA, **how)
+        return sf.protect(of, inputs, region, alpha=ALPHA, protects="function", **how)
 
     design(rows(5000, dimension), points)  # to warm up
     seconds, made = timed(lambda: design(X, points))

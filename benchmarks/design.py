@@ -29,7 +29,7 @@ def measure(options: Options) -> dict[str, Any]:
     B = prior.covariance(X) - 0.5
 
     def design() -> sf.Mechanism:
-        return sf.protect(prior, X, region, alpha=0.5, cover="rows", progress=False)
+        return sf.protect(prior, X, region, alpha=0.5, protects="function", cover="rows", progress=False)
 
     times, made = in_turn({"eigh": lambda: np.linalg.eigh(B), "rows": design}, options.repeat)
     seconds = medians(times)

@@ -31,7 +31,8 @@ def measure(options: Options) -> dict[str, Any]:
     points, X = sf.Points(sensitive(of)), generated(options.rows, 2, 1 << 17)
 
     def mixing(engine: Any) -> np.ndarray:
-        made = sf.protect(of, X, points, alpha=ALPHA, method="compressed", engine=engine, progress=False)
+        how: dict[str, Any] = {"protects": "function", "method": "compressed", "progress": False}
+        made = sf.protect(of, X, points, alpha=ALPHA, engine=engine, **how)
         assert isinstance(made.noise, FunctionalNoise)
         return made.noise.mixing
 

@@ -101,7 +101,7 @@ def measure(options: Options) -> dict[str, Any]:
         designing, last = Watched(), Watched()
         with mock.patch.object(Prover, "prove", designing.prove(Prover.prove)):
             how = (case.prior, case.X, case.region, case.alpha)
-            taken, mechanism = timed(lambda how=how: sf.protect(*how, progress=False))
+            taken, mechanism = timed(lambda how=how: sf.protect(*how, protects="function", progress=False))
         with mock.patch.object(Prover, "prove", last.prove(Prover.prove)):
             certify(mechanism.design)
         matrix = np.asarray(case.prior.covariance(case.X))
