@@ -12,18 +12,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 
 from ..arrays import UNIT, Array, Index
 from ..errors import InputError
 from ..linalg import as_array
 from ..noise import CorrelatedNoise
-from ..programs import HeldRows, InsiderNoise, insider_root, noise_for_insiders
+from ..programs import HeldRows, InsiderNoise, insider_root, noise_for_insiders, promised_root
 from ..promise import (
-    Binding,
     Cover,
     Design,
     FunctionAndRecords,
+    Insider,
     Insiders,
     KernelTolerance,
     MatrixTolerance,
@@ -99,7 +98,7 @@ class ForInsiders:
     def solver(self) -> Solver:
         return Solver(self.back_end)
 
-    def _solution(self, t: float) -> tuple[Solution, tuple[Binding, ...]]:
+    def _solution(self, t: float) -> tuple[Solution, tuple[Insider, ...]]:
         problem = self.solver.problem
         if problem.structure == "diagonal" or len(problem.inputs) <= ROWS_FOR_THE_LEAST:
             return self._least(t)
@@ -115,9 +114,9 @@ class ForInsiders:
 
     # ---------------------------------------------------------------- few rows
 
-    def _least(self, t: float) -> tuple[Solution, tuple[Binding, ...]]:
+    def _least(self, t: float) -> tuple[Solution, tuple[Insider, ...]]:
         """The least noise, by groups that are added until none learns too much."""
-        program, binding, roots = self.solver.program(self.sensitive), list[Binding](), list[tuple[int, Array]]()
+        program, binding, roots = self.solver.program(self.sensitive), list[Insider](), list[tuple[int, Array]]()
         solution = program.solve(t)
         while more := self._learning_too_much(solution, t, binding):
             binding += more
@@ -126,15 +125,15 @@ class ForInsiders:
             solution = program.solve(t, solution, say=self.say, also=roots)
         return solution, tuple(binding)
 
-    def _learning_too_much(self, solution: Solution, t: float, binding: list[Binding]) -> list[Binding]:
+    def _learning_too_much(self, solution: Solution, t: float, binding: list[Insider]) -> list[Insider]:
         made = replace(self.back_end.published(self.cover, self.sensitive, solution), insiders=self.insiders)
         told = groups_told(made)
-        ratios = {Binding(prior, group): told[prior, group] for prior, group in np.ndindex(told.shape)}
+        ratios = {Insider(prior, group): told[prior, group] for prior, group in np.ndindex(told.shape)}
         # the noise was made for t·Δ, and round-off is counted against it
         over = [one for one, ratio in ratios.items() if ratio > t * (1.0 + CLOSE) and one not in binding]
         return sorted(over, key=lambda one: -ratios[one])[:ADDED_AT_ONCE]
 
-    def _root(self, one: Binding, t: float) -> Array:
+    def _root(self, one: Insider, t: float) -> Array:
         problem, prior = self.solver.problem, self.solver.exposures[one.prior].reader.prior
         reader = Reader(prior, RowsHeld(prior, problem.inputs, self.insiders.groups[one.group]))
         return insider_root(reader, problem.inputs, problem.tolerance, self.sensitive, problem.records, t)
@@ -155,8 +154,7 @@ class ForInsiders:
         """U of the joint promise to outsiders, whichever is asked for: insiders are promised jointly."""
         values, places = self._values(exposure)
         cross = as_array(values.with_data(self.solver.problem.inputs, places))
-        lower = scipy.linalg.cholesky(t * self.solver.problem.tolerance.matrix(values, places), lower=True)
-        return np.asarray(scipy.linalg.solve_triangular(lower, cross.T, lower=True).T)
+        return np.asarray(promised_root(cross, self.solver.problem.tolerance, values, places, True) / np.sqrt(t))
 
     def _values(self, exposure: Exposure) -> tuple[FunctionAndRecords, Array]:
         values = exposure.reader.values(self.solver.problem.inputs, self.solver.problem.records)
@@ -199,10 +197,10 @@ class ForInsiders:
             rows = np.array(groups)
             own, told = A[rows[:, :, None], rows[:, None, :]], needed[rows[:, :, None], rows[:, None, :]]
             left = np.linalg.eigvalsh(own / (1.0 - kept) - told)[:, 0]
-            rows = rows[left > KNOWN * np.trace(own, axis1=1, axis2=2) / size]
-            if len(rows):
-                own, told = A[rows[:, :, None], rows[:, None, :]], needed[rows[:, :, None], rows[:, None, :]]
-                found.append(HeldRows.of(A[:, rows], needed[:, rows], own, told, kept))
+            binds = left > KNOWN * np.trace(own, axis1=1, axis2=2) / size
+            if np.any(binds):
+                rows = rows[binds]
+                found.append(HeldRows.of(A[:, rows], needed[:, rows], own[binds], told[binds], kept))
         return found
 
 

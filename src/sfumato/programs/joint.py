@@ -17,7 +17,7 @@ import scipy.linalg
 from ..arrays import Array, Index
 from ..data import Inputs
 from ..linalg import Weighting, as_array, positive_part_factor
-from ..promise import Reader, RowsHeld, Tolerance, Uncertain
+from ..promise import DETERMINED, Reader, RowsHeld, Tolerance, Uncertain
 
 
 def explaining_root(cross: Array, delta: Array) -> Array:
@@ -50,16 +50,12 @@ def insider_root(
     others, count = np.setdiff1d(records, held), len(sensitive)
     values = reader.values(inputs, others)
     places = values.places(sensitive)
-    known = values.variance(places) <= KNOWN * values.variance_before(places)
+    known = values.variance(places) <= DETERMINED * values.variance_before(places)
     values = reader.values(inputs, others[~known[count:]])
     places = values.places(sensitive[~known[:count]])
     cross = as_array(values.with_data(inputs, places))
     root = promised_root(cross, tolerance, values, places, True) / np.sqrt(tightening) if len(places) else cross
     return np.hstack([root, past.about_data().T])
-
-
-#: A value whose variance is known to this share is left out of the promise to those who know it.
-KNOWN = 1e-8
 
 
 def promised_root(cross: Array, tolerance: Tolerance, unknown: Uncertain, sensitive: Array, joint: bool) -> Array:

@@ -13,7 +13,7 @@ from .composition import (
     interpretations,
     same_measurement,
 )
-from .design import Binding, Cover, Design, Guarantee, Protects, Structure, WithDesign, records_inside, rows_in_reach
+from .design import Cover, Design, Guarantee, Insider, Protects, Structure, WithDesign, records_inside, rows_in_reach
 from .findings import (
     ALARMING,
     NOT_ANY_RECORD,
@@ -28,7 +28,7 @@ from .findings import (
     warn_of,
     worse_than_found,
 )
-from .insiders import Insiders, as_insiders
+from .insiders import DETERMINED, Insiders, as_insiders
 from .readers import FunctionAndRecords, Past, Reader, Records, RowsHeld, SensitiveValues, records_at
 from .tolerance import (
     FloorTolerance,

@@ -60,7 +60,7 @@ def records_inside(priors: Sequence[Prior], region: Region, inputs: Inputs) -> I
     return np.concatenate(found)
 
 
-class Binding(NamedTuple):
+class Insider(NamedTuple):
     """An insider whom the noise was designed for: with which prior, who holds which group."""
 
     prior: int
@@ -102,7 +102,7 @@ class Design:
     promised: int | None = None
     protects: Protects = "function"
     insiders: Insiders | None = None
-    designed_for: tuple[Binding, ...] = ()
+    designed_for: tuple[Insider, ...] = ()
 
     def __post_init__(self) -> None:
         if self.promised is None:

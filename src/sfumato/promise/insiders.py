@@ -18,6 +18,9 @@ import pandas as pd
 from ..arrays import Array, Index
 from ..errors import InputError
 
+#: Of a value that an insider's own rows determine to this share of its variance nothing can be promised to them.
+DETERMINED = 1e-8
+
 
 @dataclass(frozen=True, eq=False)
 class Insiders:

@@ -19,15 +19,12 @@ import torch
 
 from ..arrays import UNIT, Array, Index
 from ..linalg import as_array, as_tensor
-from ..promise import Design, Reader
+from ..promise import DETERMINED, Design, Reader
 from .knowledge import ExactKnowledge
 from .roundoff import SOLVED
 
 #: Ratios of groups are told apart to this share; the larger is given.
 ALIKE = 1e-4
-
-#: Of a value that an insider's own rows determine to this share of its variance nothing can be promised to them.
-DETERMINED = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +50,14 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """What one group learns, as a share of what it may; ``determined`` values were known to it before."""
+    """What one group learns, as a share of what it may; ``determined`` values were known to it before.
+
+    ``place`` says of which value, where each is promised by itself.
+    """
 
     ratio: float
     determined: int
+    place: int = 0
 
 
 class InsidersOfReader:
@@ -101,29 +102,32 @@ class InsidersOfReader:
 
     def told(self, rows: Index, unless: float = 0.0) -> Told:
         """What whoever holds these rows learns; where that is surely no more than ``unless``, that."""
-        held = self.covariance_of(rows)
-        given = self.cross[rows].T
-        before = self.covariance - given @ np.linalg.solve(held, given.T)
+        given, variance = self.cross[rows], np.diag(self.covariance)
+        shown = np.linalg.solve(self.covariance_of(rows), given)
         seen, left, slack = self.noise_known(rows)
-        after = self.outsider - seen @ left @ seen.T
+        before = variance - np.sum(given * shown, axis=0)
         mine = np.isin(self.records, rows)
-        kept = np.diag(before) > DETERMINED * np.diag(self.covariance)
+        kept = before > DETERMINED * variance
         kept[len(kept) - len(mine) :] &= ~mine
         index = np.flatnonzero(kept)
         determined = len(kept) - int(np.sum(mine)) - len(index)
         if not len(index):
             return Told(0.0, determined)
-        both = np.ix_(index, index)
-        values = Given(before[both], self.before[index], self.own[index])
-        learnt = before[both] - after[both]
-        # an error of e in each entry, in units of standard deviations, is at most γ·e·diag of the variances
-        learnt[np.diag_indices_from(learnt)] += (len(index) if self.joint else 1) * slack * self.before[index]
         if not np.isfinite(slack):
-            return Told(float("inf"), determined)
+            return Told(float("inf"), determined, int(index[0]))
+        tolerance, places, error = self.design.tolerance, self.places[index], slack * self.before[index]
         if not self.joint:
-            budget = self.design.tolerance.budget(values, self.places[index])
-            return Told(float(np.max(np.diag(learnt) / budget)), determined)
-        return Told(_largest(learnt, self.design.tolerance.matrix(values, self.places[index]), unless), determined)
+            after = np.diag(self.outsider) - np.einsum("pi,ij,pj->p", seen, left, seen)
+            values = Given(np.diag(before[index]), self.before[index], self.own[index])
+            ratios = ((before - after)[index] + error) / tolerance.budget(values, places)
+            return Told(float(np.max(ratios)), determined, int(index[np.argmax(ratios)]))
+        both = np.ix_(index, index)
+        whole = self.covariance[both] - given[:, index].T @ shown[:, index]
+        learnt = whole - self.outsider[both] + seen[index] @ left @ seen[index].T
+        # an error of e in each entry, in units of standard deviations, is at most γ·e·diag of the variances
+        learnt[np.diag_indices_from(learnt)] += len(index) * error
+        values = Given(whole, self.before[index], self.own[index])
+        return Told(_largest(learnt, tolerance.matrix(values, places), unless), determined)
 
     def covariance_of(self, rows: Index) -> Array:
         own = self.known.reader.prior.covariance(self.design.inputs.values[rows])
@@ -149,17 +153,17 @@ class InsidersOfReader:
         inverse = (scale[:, None] * vectors / values) @ (vectors.T * scale)
         return seen, inverse, 4.0 * self.error * (1.0 + 1.0 / np.sqrt(values[0]))
 
-    def most_told(self, groups: Sequence[Index], each: bool) -> tuple[Array, int]:
-        """The ratio of each group, and how many values a group knew before, at most.
+    def each_told(self, groups: Sequence[Index], each: bool) -> list[Told]:
+        """What each group learns.
 
         Unless ``each`` is asked for, groups that learn less than another one before them, or hardly more, have a ratio
         just above its (``ALIKE``).
         """
-        ratios, determined = np.zeros(len(groups)), 0
-        for place, rows in enumerate(groups):
-            told = self.told(rows, 0.0 if each else _level(float(np.max(ratios))))
-            ratios[place], determined = told.ratio, max(determined, told.determined)
-        return ratios, determined
+        found, most = list[Told](), 0.0
+        for rows in groups:
+            found.append(self.told(rows, 0.0 if each else _level(most)))
+            most = max(most, found[-1].ratio)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +194,8 @@ class InsidersKnown:
 
     @property
     def worst_group(self) -> int:
-        return (
-            int(np.argmax(np.maximum(self.ratios, self.between))) if len(self.ratios) else -1
-        )  # the first that has it
+        """The first that learns most."""
+        return int(np.argmax(np.maximum(self.ratios, self.between))) if len(self.ratios) else -1
 
 
 def _level(ratio: float) -> float:
@@ -235,32 +238,15 @@ def insiders_known(
             continue
         if len(design.sensitive) + len(design.records):
             joint = design.guarantee == "joint"
-            view = InsidersOfReader(design, known, design.sensitive, design.records, joint)
-            told, before = view.most_told(groups, each)
-            ratios, determined = np.maximum(ratios, told), max(determined, before)
+            told = InsidersOfReader(design, known, design.sensitive, design.records, joint).each_told(groups, each)
+            ratios = np.maximum(ratios, [one.ratio for one in told])
+            determined = max([determined, *(one.determined for one in told)])
         if also is not None and len(also):
-            told, where = _one_by_one(design, known, also, groups)
-            places[told > between] = also[where[told > between]]
-            between = np.maximum(between, told)
+            told = InsidersOfReader(design, known, also, design.records[:0], joint=False).each_told(groups, each)
+            learnt = np.array([one.ratio for one in told])
+            more = np.flatnonzero(learnt > between)
+            between[more], places[more] = learnt[more], also[[told[group].place for group in more]]
     return InsidersKnown(ratios, between, determined, places)
-
-
-def _one_by_one(design: Design, known: ExactKnowledge, points: Array, groups: Sequence[Index]) -> tuple[Array, Index]:
-    """The most that each group learns of f at any of ``points``, each by itself, and of which."""
-    view = InsidersOfReader(design, known, points, design.records[:0], joint=False)
-    ratios, where = np.zeros(len(groups)), np.zeros(len(groups), dtype=np.intp)
-    variance, outsider = np.diag(view.covariance), np.diag(view.outsider)
-    for place, rows in enumerate(groups):
-        given, (seen, left, slack) = view.cross[rows], view.noise_known(rows)
-        before = variance - np.sum(given * np.linalg.solve(view.covariance_of(rows), given), axis=0)
-        after = outsider - np.einsum("pi,ij,pj->p", seen, left, seen)
-        kept = np.flatnonzero(before > DETERMINED * variance)
-        if kept.size:
-            values = Given(np.diag(before[kept]), view.before[kept], view.own[kept])
-            budget = design.tolerance.budget(values, points[kept])
-            told = ((before - after)[kept] + slack * variance[kept]) / budget
-            ratios[place], where[place] = np.max(told), kept[int(np.argmax(told))]
-    return ratios, where
 
 
 def groups_told(design: Design) -> Array:

@@ -16,12 +16,12 @@ from ..errors import FormatError
 from ..models import OutputsKernel, Prior, build_kernel, build_mean, describe_kernel, describe_mean
 from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise, RecordNoise, of_prior
 from ..promise import (
-    Binding,
     Cover,
     Design,
     FloorTolerance,
     FractionTolerance,
     Guarantee,
+    Insider,
     Insiders,
     KernelTolerance,
     MatrixTolerance,
@@ -212,7 +212,7 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     trees = (manifest["prior"], *manifest["others"])
     priors = tuple(build_prior(tree, tensors, place, inputs.dimension) for place, tree in enumerate(trees))
     region = region_from_tree(manifest["region"]).bind(inputs.sample)
-    designed_for = tuple(_binding(one) for one in manifest["designed_for"])
+    designed_for = tuple(_insider(one) for one in manifest["designed_for"])
     count = len(priors) + len(designed_for)
     witness = [tensors[of_prior("witness", place)] for place in range(count)] if "witness" in tensors else None
     design = Design(
@@ -259,9 +259,9 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     return design
 
 
-def _binding(entry: Any) -> Binding:
+def _insider(entry: Any) -> Insider:
     prior, group = check.items(entry, "an insider", 2, 2)
-    return Binding(check.whole(prior, "its prior", 0, MOST_PRIORS), check.whole(group, "its group", 0, MOST_SENSITIVE))
+    return Insider(check.whole(prior, "its prior", 0, MOST_PRIORS), check.whole(group, "its group", 0, MOST_SENSITIVE))
 
 
 def _insiders(kind: Any, members: Array | None, rows: int) -> Insiders | None:
