@@ -166,3 +166,82 @@ def test_a_named_point_that_is_left_out_certifies_nothing(tmp_path: Path) -> Non
         found = certified(tmp_path / "one", manifest | {"promised": promised}, one)
         assert not found.holds
         assert "sensitive-inputs-missing" in high(found)
+
+
+GROUPS = [[0, 1], [5], [7, 12]]
+
+
+@pytest.fixture(scope="module")
+def for_insiders(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Manifest and arrays of a release that promises records to whoever holds one of three groups of rows."""
+    x, points = np.linspace(0.0, 3.0, 16), sf.Points([[1.0], [1.4], [1.7]])
+    how = {"alpha": 0.3, "protects": "both", "insiders": GROUPS, "progress": False}
+    mechanism = sf.protect(sf.Prior(rbf(0.5), noise=0.3), x, points, **how)
+    path = tmp_path_factory.mktemp("insiders") / "groups.sfumato"
+    mechanism.release(np.zeros(16)).save(path)
+    return read_container(path, lambda version, manifest, shapes: manifest)
+
+
+def without_witness(tensors: dict[str, Any], *others: str) -> dict[str, Any]:
+    return {name: array for name, array in tensors.items() if not name.startswith("witness") and name not in others}
+
+
+@pytest.mark.parametrize("row", [5, 7, 0])
+def test_less_noise_on_a_record_or_on_a_row_that_is_held_is_found_out(
+    tmp_path: Path, for_insiders: Any, row: int
+) -> None:
+    manifest, tensors = for_insiders
+    assert certified(tmp_path / "same", manifest, tensors).verdict == "publish"
+    factor = np.array(tensors["noise_factor"])
+    factor[row] *= 0.9
+    found = certified(tmp_path / "less", manifest, tensors | {"noise_factor": factor})
+    assert not found.holds
+    assert found.insider_ratio > 1
+    assert high(found) >= {"does-not-hold", "insiders-learn-more", "claims-more-than-proved"}
+
+
+def test_a_promise_to_fewer_people_or_of_less_is_another_one_and_is_said(tmp_path: Path, for_insiders: Any) -> None:
+    manifest, tensors = for_insiders
+    same = certified(tmp_path / "same", manifest, tensors).promise
+    assert "any one of 3 groups" in same
+    of_less = {**manifest, "protects": "function"}
+    found = certified(tmp_path / "function", of_less, tensors)
+    assert "records" not in found.promise
+    assert "not any single record" in found.promise
+    assert high(found) == {"claims-another-promise"}
+    no_one = {**manifest, "insiders": None, "designed_for": []}
+    found = certified(tmp_path / "nobody", no_one, without_witness(tensors, "insider_members"))
+    assert "holds" not in found.promise
+    assert np.isnan(found.insider_ratio)
+    assert high(found) == {"claims-another-promise"}
+    fewer = without_witness(tensors) | {"insider_members": tensors["insider_members"][:2]}
+    assert "any one of 1 groups" in certified(tmp_path / "fewer", {**manifest, "designed_for": []}, fewer).promise
+    more = certified(
+        tmp_path / "rows",
+        {**manifest, "insiders": "rows", "designed_for": []},
+        without_witness(tensors, "insider_members"),
+    )
+    assert not more.holds
+    assert "insiders-learn-more" in high(more)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [((0, 1), 99.0), ((0, 1), 0.5), ((0, 1), 1.0), ((0, 0), 7.0), ((2, 0), 0.0), ((0, 0), -1.0)]
+)
+def test_groups_of_insiders_that_are_none_are_refused(
+    tmp_path: Path, for_insiders: Any, place: tuple[int, int], value: float
+) -> None:
+    manifest, tensors = for_insiders
+    members = np.array(tensors["insider_members"])
+    members[place] = value
+    with pytest.raises(sf.FormatError, match="insiders"):
+        certified(tmp_path / "members", manifest, tensors | {"insider_members": members})
+
+
+def test_a_witness_for_insiders_who_are_promised_nothing_is_refused(tmp_path: Path, for_insiders: Any) -> None:
+    manifest, tensors = for_insiders
+    assert len(manifest["designed_for"]) > 0
+    fewer = tensors | {"insider_members": tensors["insider_members"][:2]}
+    moved = {**manifest, "designed_for": [[0, 2] for _ in manifest["designed_for"]]}
+    with pytest.raises(sf.FormatError, match="promises nothing"):
+        certified(tmp_path / "witness", moved, fewer)

@@ -216,6 +216,16 @@ def check_insiders(problem: Problem) -> None:
         )
     if isinstance(problem.region, Everywhere):
         raise InputError("insiders is given, but region is sf.Everywhere(); bound it, for example with sf.Box.")
+    for prior in problem.priors:
+        for number, rows in enumerate(problem.insiders.groups):
+            try:
+                _ = RowsHeld(prior, problem.inputs, rows).lower
+            except np.linalg.LinAlgError:
+                raise InputError(
+                    f"insiders has {len(rows)} rows in group {number} of which some determine others under the prior "
+                    "(equal inputs and noise 0, for example); leave these out of the group, or give the prior the "
+                    "variance of the errors in the data (noise)."
+                ) from None
 
 
 def settled(

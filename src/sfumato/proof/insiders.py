@@ -5,12 +5,16 @@ An insider holds ``y_H`` and reads ``W = y + Z``, so they know the noise ``Z_H``
 ``Cov(z) − EᵀE − v D⁻¹ vᵀ`` with ``v = Cov(z, y_H|W) = Eᵀ s_H`` and ``D = Cov(y_H|W) = Σ_HH − s_Hᵀ s_H``. Before the
 release they were left with ``Q = Cov(z) − Cov(z, y_H) A_HH⁻¹ Cov(y_H, z)``; of that a tolerance lets them learn Δ_H.
 No matrix but L has more than γ or |H| rows on either side, and nothing cancels where the noise on held rows is small.
+
+Where the noise on some held rows tells that on others of them (rows with equal inputs, more rows than Σ has
+directions), D is singular. There groups are conditioned on from scratch: ``Z_H`` is projected out of the factor of Σ,
+and ``y_H`` out of A.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,12 +23,16 @@ import torch
 
 from ..arrays import UNIT, Array, Index
 from ..linalg import as_array, as_tensor
+from ..noise import finest_resolution
 from ..promise import DETERMINED, Design, Reader
 from .knowledge import ExactKnowledge
 from .roundoff import SOLVED
 
 #: Ratios of groups are told apart to this share; the larger is given.
 ALIKE = 1e-4
+
+#: Round-off of more than this share of a variance makes it worth while to condition on a group from scratch.
+IN_THE_WAY = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +110,10 @@ class InsidersOfReader:
 
     def told(self, rows: Index, unless: float = 0.0) -> Told:
         """What whoever holds these rows learns; where that is surely no more than ``unless``, that."""
-        given, variance = self.cross[rows], np.diag(self.covariance)
-        shown = np.linalg.solve(self.covariance_of(rows), given)
-        seen, left, slack = self.noise_known(rows)
+        given, variance, held = self.cross[rows], np.diag(self.covariance), self.factor_of(rows)
+        if held is None:
+            return Told(float("inf"), 0)
+        shown = scipy.linalg.cho_solve(held, given, check_finite=False)
         before = variance - np.sum(given * shown, axis=0)
         mine = np.isin(self.records, rows)
         kept = before > DETERMINED * variance
@@ -113,33 +122,46 @@ class InsidersOfReader:
         determined = len(kept) - int(np.sum(mine)) - len(index)
         if not len(index):
             return Told(0.0, determined)
+        more, slack = self.noise_known(rows)
+        scratch = slack > IN_THE_WAY
+        if scratch:
+            more, slack = self.from_scratch(rows, held)
         if not np.isfinite(slack):
             return Told(float("inf"), determined, int(index[0]))
         tolerance, places, error = self.design.tolerance, self.places[index], slack * self.before[index]
         if not self.joint:
-            after = np.diag(self.outsider) - np.einsum("pi,ij,pj->p", seen, left, seen)
             values = Given(np.diag(before[index]), self.before[index], self.own[index])
-            ratios = ((before - after)[index] + error) / tolerance.budget(values, places)
+            learnt = np.sum(more**2, axis=0) if scratch else before - np.diag(self.outsider) + np.sum(more**2, axis=0)
+            ratios = (learnt[index] + error) / tolerance.budget(values, places)
             return Told(float(np.max(ratios)), determined, int(index[np.argmax(ratios)]))
         both = np.ix_(index, index)
         whole = self.covariance[both] - given[:, index].T @ shown[:, index]
-        learnt = whole - self.outsider[both] + seen[index] @ left @ seen[index].T
+        learnt = more[:, index].T @ more[:, index]
+        if not scratch:
+            learnt += whole - self.outsider[both]
         # an error of e in each entry, in units of standard deviations, is at most γ·e·diag of the variances
         learnt[np.diag_indices_from(learnt)] += len(index) * error
         values = Given(whole, self.before[index], self.own[index])
         return Told(_largest(learnt, tolerance.matrix(values, places), unless), determined)
 
-    def covariance_of(self, rows: Index) -> Array:
+    def factor_of(self, rows: Index) -> tuple[Array, bool] | None:
+        """The Cholesky factor of Cov(y_H); None where some of these rows determine others."""
         own = self.known.reader.prior.covariance(self.design.inputs.values[rows])
         own[np.diag_indices_from(own)] += self._prior_of_rows[1][rows]
-        return own
+        try:
+            return scipy.linalg.cho_factor(own, lower=True, check_finite=False)  # type: ignore[no-any-return]
+        except np.linalg.LinAlgError:
+            return None
 
-    def noise_known(self, rows: Index) -> tuple[Array, Array, float]:
-        """Cov(z, y_H|W), Cov(y_H|W)⁻¹ and the round-off; held rows without noise tell nothing that W does not."""
-        noise, nothing = self.design.noise, np.zeros((len(self.places), 0))
+    def noise_known(self, rows: Index) -> tuple[Array, float]:
+        """E with EᵀE what the noise on these rows tells beyond W, and the round-off, large where D is nearly singular.
+
+        Held rows without noise tell nothing that W does not.
+        """
+        noise, nothing = self.design.noise, np.zeros((0, len(self.places)))
         noisy = rows[self._noise_variance[rows] > 0.0]
         if not noisy.size:
-            return nothing, np.zeros((0, 0)), 4.0 * self.error
+            return nothing, 4.0 * self.error
         factor, white = noise.factor[noisy], self._noise[0][:, noisy]
         seen, gram = self._noise[1][:, noisy], white.T @ white
         total = factor @ factor.T + noise.shift * np.eye(len(noisy))
@@ -148,21 +170,57 @@ class InsidersOfReader:
         left = (left + left.T) / 2.0 - 4.0 * self.error * np.diag(np.diag(total))
         values, vectors = scipy.linalg.eigh(left / np.sqrt(np.outer(np.diag(total), np.diag(total))))
         if values[0] <= 4.0 * self.error:
-            return nothing, np.zeros((0, 0)), float("inf")
-        scale = 1.0 / np.sqrt(np.diag(total))
-        inverse = (scale[:, None] * vectors / values) @ (vectors.T * scale)
-        return seen, inverse, 4.0 * self.error * (1.0 + 1.0 / np.sqrt(values[0]))
+            return nothing, float("inf")
+        root = vectors / np.sqrt(np.diag(total))[:, None] / np.sqrt(values)
+        return root.T @ seen.T, 4.0 * self.error * (1.0 + 1.0 / np.sqrt(values[0]))
+
+    def from_scratch(self, rows: Index, held: tuple[Array, bool]) -> tuple[Array, float]:
+        """E with EᵀE what W tells beyond these rows, and the round-off (infinite: M_H is singular).
+
+        ``held`` is the factor of Cov(y_H).
+        """
+        noise, data = self.design.noise, self._data
+        others = np.setdiff1d(np.arange(len(data)), rows)
+        if not others.size:
+            return np.zeros((0, len(self.places))), self.error
+        factor = np.hstack([noise.factor, np.sqrt(noise.shift) * np.eye(len(data))])
+        spread = np.sqrt(np.diag(data)[rows])
+        _, values, known = scipy.linalg.svd(factor[rows] / spread[:, None], full_matrices=False)
+        # W is rounded: nobody sees less in it than half of the finest step
+        known = known[values > finest_resolution(0.5, 0.0)]
+        factor = factor[others] - (factor[others] @ known.T) @ known
+        through = scipy.linalg.cho_solve(held, np.hstack([data[np.ix_(rows, others)], self.cross[rows]]))
+        told = np.hstack([data[np.ix_(others, others)], self.cross[others]]) - data[np.ix_(others, rows)] @ through
+        total = told[:, : len(others)] + factor @ factor.T
+        values, vectors = scipy.linalg.eigh((total + total.T) / 2.0)
+        # what round-off may have left too much when y_H was taken out of A is taken off
+        weight = 1.0 + float(np.linalg.norm(through, 2))
+        lost = SOLVED * UNIT * len(data) * float(np.max(np.diag(data)) * weight**2 + values[-1])
+        if values[0] <= 2.0 * lost:
+            return np.zeros((0, len(self.places))), float("inf")
+        explained = (vectors / np.sqrt(values - lost)).T @ told[:, len(others) :]
+        return explained, 4.0 * SOLVED * UNIT * weight * float(np.sqrt(len(data) * values[-1] / values[0]))
+
+    @cached_property
+    def _data(self) -> Array:
+        """A."""
+        return as_array(self.known.reader.data_covariance(self.design.inputs))
 
     def each_told(self, groups: Sequence[Index], each: bool) -> list[Told]:
         """What each group learns.
 
-        Unless ``each`` is asked for, groups that learn less than another one before them, or hardly more, have a ratio
-        just above its (``ALIKE``).
+        Unless ``each`` is asked for, groups that learn hardly more than another one before them have its ratio, and
+        the largest is given with what that may leave out (``ALIKE``).
         """
-        found, most = list[Told](), 0.0
-        for rows in groups:
-            found.append(self.told(rows, 0.0 if each else _level(most)))
-            most = max(most, found[-1].ratio)
+        found, worst, level = list[Told](), 0, 0.0
+        for place, rows in enumerate(groups):
+            found.append(self.told(rows, 0.0 if each else level))
+            if found[-1].ratio > level:
+                worst, level = place, found[-1].ratio if each else _level(found[-1].ratio)
+            elif not each:
+                found[-1] = replace(found[-1], ratio=min(found[-1].ratio, found[worst].ratio))
+        if found and not each:
+            found[worst] = replace(found[worst], ratio=level)
         return found
 
 

@@ -233,6 +233,9 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
         insiders=_insiders(manifest["insiders"], tensors.get("insider_members"), len(inputs)),
         designed_for=designed_for,
     )
+    groups = len(design.insiders) if design.insiders is not None else 0
+    if any(one.prior >= len(priors) or one.group >= groups for one in designed_for):
+        raise FormatError("the file's witness is about insiders to whom it promises nothing.")
     for prior in priors:
         counted = prior.kernel.count if isinstance(prior.kernel, OutputsKernel) else None
         if counted != (len(outputs) if outputs.numbered else None):
@@ -269,7 +272,9 @@ def _insiders(kind: Any, members: Array | None, rows: int) -> Insiders | None:
         check.wrong("the file's insiders", kind, '"rows", "groups" or nothing')
     if members is not None:
         whole = np.all(members == np.floor(members)) and np.all(members >= 0) and np.all(members[:, 1] < rows)
-        if not whole or np.any(members[:, 0] >= max(len(members), 1)):
+        numbers = np.unique(members[:, 0])
+        each_once = len(np.unique(members, axis=0)) == len(members)
+        if not whole or not each_once or not np.array_equal(numbers, np.arange(len(numbers))):
             raise FormatError("the file's groups of insiders have rows or numbers that are none.")
     return None if kind is None else Insiders(rows, members)
 

@@ -90,6 +90,20 @@ def _false_claims(claimed: Certificate, found: Certificate) -> Iterator[Finding]
             f"from the same release it is about {found.sensitive}.",
             _ASK,
         )
+    of_less = claimed.protects != found.protects != "both"
+    if of_less or (np.isfinite(claimed.insider_ratio) and np.isnan(found.insider_ratio)):
+        yield Finding(
+            "claims-another-promise",
+            "high",
+            "The release says that its certificate is about "
+            f"{_promised(claimed)}; computed again from the same release it is about {_promised(found)}.",
+            _ASK,
+        )
+
+
+def _promised(one: Certificate) -> str:
+    what = {"both": "f and records", "function": "f", "records": "records"}.get(one.protects, "something else")
+    return what if np.isnan(one.insider_ratio) else f"{what}, to insiders too"
 
 
 @dataclass(frozen=True, eq=False)
