@@ -36,7 +36,10 @@ from .problem import BackEnd, Exposure, Problem, Solution, Solver
 from .sensitive import Say, independent_points
 
 #: Up to this many rows the noise for insiders is the least.
-ROWS_FOR_THE_LEAST = 48
+ROWS_FOR_THE_LEAST = 40
+
+#: How far above the least a noise may be, as a share, while groups are still added.
+COARSE = 1e-2
 
 #: At most this many groups are added at a time.
 ADDED_AT_ONCE = 16
@@ -74,6 +77,7 @@ class ForInsiders:
     sensitive: Array
     say: Say
     _before: dict[int, InsiderNoise] = field(default_factory=dict)
+    _binding: list[Insider] = field(default_factory=list)
 
     def design(self, tightening: float) -> Design:
         """The design with Δ tightened so much."""
@@ -115,15 +119,19 @@ class ForInsiders:
     # ---------------------------------------------------------------- few rows
 
     def _least(self, t: float) -> tuple[Solution, tuple[Insider, ...]]:
-        """The least noise, by groups that are added until none learns too much."""
-        program, binding, roots = self.solver.program(self.sensitive), list[Insider](), list[tuple[int, Array]]()
-        solution = program.solve(t)
-        while more := self._learning_too_much(solution, t, binding):
+        """The least noise, by groups that are added until none learns too much; only the last solution is accurate."""
+        program, binding = self.solver.program(self.sensitive), self._binding
+        roots = [(one.prior, self._root(one, t)) for one in binding]
+        solution, accuracy = program.solve(t, also=roots, accuracy=COARSE), COARSE
+        while True:
+            more = self._learning_too_much(solution, t, binding)
+            if not more and accuracy == 0.0:
+                return solution, tuple(binding)
+            accuracy = COARSE if more and accuracy else 0.0
             binding += more
             roots += [(one.prior, self._root(one, t)) for one in more]
             self.say(f"noise for insiders, {len(binding)} groups")
-            solution = program.solve(t, solution, say=self.say, also=roots)
-        return solution, tuple(binding)
+            solution = program.solve(t, solution, accuracy, self.say, roots)
 
     def _learning_too_much(self, solution: Solution, t: float, binding: list[Insider]) -> list[Insider]:
         made = replace(self.back_end.published(self.cover, self.sensitive, solution), insiders=self.insiders)
