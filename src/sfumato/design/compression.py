@@ -27,6 +27,8 @@ from ..promise import (
     RecordTolerance,
     SensitiveValues,
     Tolerance,
+    noise_columns,
+    noise_of_part,
     records_at,
 )
 from ..proof import (
@@ -317,13 +319,12 @@ class Compression:
         if whole.protects == "function":
             return None
         multiple = 0.0
-        columns = {f"noise_{i}": prior.noise for i, prior in enumerate(whole.priors) if np.ndim(prior.noise)}
+        columns = noise_columns(whole.priors)
         for part in whole.inputs.parts(columns):
             rows = part.inputs()
             inside = whole.region.contains(rows)
-            errors = [part.column(f"noise_{i}") if np.ndim(p.noise) else p.noise for i, p in enumerate(whole.priors)]
             if np.any(inside):
-                own = [np.broadcast_to(error, len(rows))[inside] for error in errors]
+                own = [errors[inside] for errors in noise_of_part(whole.priors, part)]
                 multiple = max(multiple, self._multiple(rows[inside], own))
             if multiple > 0 and not columns and isinstance(whole.tolerance, FractionTolerance):
                 # it is the same for all records

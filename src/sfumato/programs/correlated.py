@@ -65,9 +65,13 @@ class View:
         return float(learnt[number]), self.root[:, number], number
 
 
+#: Noise is scaled by at most this factor to meet its demands.
+MOST_SCALED = 2.0
+
+
 @one_thread()
-def scaled_to_meet(views: Sequence[View], spreads: Sequence[Array], most: float = 2.0) -> float | None:
-    """The least c ≤ ``most`` such that c·Σ meets all demands, with c − 1 to within a few percent; None if none does.
+def scaled_to_meet(views: Sequence[View], spreads: Sequence[Array]) -> float | None:
+    """The least c ≤ ``MOST_SCALED`` such that c·Σ meets all demands, c − 1 to within a few percent; None if none does.
 
     With ``GᵀG = E diag(g) Eᵀ`` and ``X = Eᵀ GᵀW`` what is learnt is ``WᵀW − Xᵀ diag(c / (1 + c g)) X``.
     """
@@ -89,7 +93,7 @@ def scaled_to_meet(views: Sequence[View], spreads: Sequence[Array], most: float 
     low, high = 1e-16, 1e-12
     while not meets(1.0 + high):
         low, high = high, 8.0 * high
-        if 1.0 + high > most:
+        if 1.0 + high > MOST_SCALED:
             return None
     while high > 1.05 * low:
         middle = float(np.sqrt(low * high))

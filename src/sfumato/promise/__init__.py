@@ -29,7 +29,17 @@ from .findings import (
     worse_than_found,
 )
 from .insiders import DETERMINED, Insiders, as_insiders
-from .readers import FunctionAndRecords, Past, Reader, Records, RowsHeld, SensitiveValues, records_at
+from .readers import (
+    FunctionAndRecords,
+    Past,
+    Reader,
+    Records,
+    RowsHeld,
+    SensitiveValues,
+    noise_columns,
+    noise_of_part,
+    records_at,
+)
 from .tolerance import (
     FloorTolerance,
     FractionTolerance,

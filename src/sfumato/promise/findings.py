@@ -114,8 +114,8 @@ def verdict_in_words(holds: bool, findings: Iterable[Finding], proved: bool, abo
     }[verdict(holds, found)]
 
 
-def warn_of(findings: Iterable[Finding], stacklevel: int = 2) -> None:
+def warn_of(findings: Iterable[Finding]) -> None:
     """A ``FindingWarning``, which is a ``GuaranteeWarning``, for each alarming finding."""
     for one in findings:
         if one.severity in ALARMING:
-            warnings.warn(str(one), FindingWarning, stacklevel=stacklevel + 1)
+            warnings.warn(str(one), FindingWarning, stacklevel=3)

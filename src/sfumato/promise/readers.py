@@ -9,7 +9,7 @@ device, in float64: where they are n × n, they are made where they are used.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from ..arrays import Array, Index
-from ..data import Inputs
+from ..data import Inputs, Part
 from ..linalg import as_tensor, solve_lower
 from ..models import Prior, kernel_matrix, require_features
 
@@ -298,6 +298,19 @@ class FunctionAndRecords(SensitiveValues):
         cross[rows, columns] += as_tensor(records.own[records.shown], device)
         known = reader.past.about_data()
         return cross - as_tensor(known.T @ self.known(S), device) if len(known) else cross
+
+
+def noise_columns(priors: Sequence[Prior]) -> dict[str, Array]:
+    """V of the priors that have one for each row, by the names that parts of the data know it by."""
+    return {f"noise_{i}": prior.noise for i, prior in enumerate(priors) if not isinstance(prior.noise, float)}
+
+
+def noise_of_part(priors: Sequence[Prior], part: Part) -> list[Array]:
+    """V of each row of a part that has ``noise_columns``, for each prior."""
+    return [
+        np.full(part.rows, prior.noise) if isinstance(prior.noise, float) else part.column(f"noise_{i}")
+        for i, prior in enumerate(priors)
+    ]
 
 
 def _blocks(rows: int) -> Iterator[tuple[int, int]]:

@@ -48,6 +48,12 @@ def _before(unknown: Uncertain, S: Array) -> Array:
     return unknown.variance_before(S) if isinstance(unknown, WithRecords) else unknown.variance(S)
 
 
+def _matrix_of(shares: tuple[Array, Array], unknown: Uncertain, S: Array) -> Array:
+    """Δ where these ``shares`` may be learnt of the function's part of each value, and of its own."""
+    own, root = _own(unknown, S), np.sqrt(shares[0])
+    return np.asarray(root[:, None] * (unknown.covariance(S) - np.diag(own)) * root + np.diag(shares[1] * own))
+
+
 class Tolerance(ABC):
     """What may be learnt: Δ at any finite set of sensitive inputs.
 
@@ -154,16 +160,9 @@ class FractionTolerance(Tolerance):
     def known_between(self) -> bool:
         return True
 
-    def fractions(self, unknown: Uncertain, S: Array) -> Array:
-        """α at each row of ``S``."""
-        return np.full(len(S), self.alpha)
-
-    def fractions_of_function(self, unknown: Uncertain, S: Array) -> Array:
-        """α, of f too where a value is a record."""
-        return self.fractions(unknown, S)
-
     def shares(self, unknown: Uncertain, S: Array) -> tuple[Array, Array]:
-        return self.fractions_of_function(unknown, S), self.fractions(unknown, S)
+        everywhere = np.full(len(S), self.alpha)
+        return everywhere, everywhere
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
         return self.alpha * unknown.covariance(S)
@@ -224,28 +223,19 @@ class FloorTolerance(Tolerance):
             )
         return values
 
-    def fractions(self, unknown: Uncertain, S: Array) -> Array:
-        """α(s) at each row of ``S``."""
-        return np.maximum(1.0 - self.values(S) ** 2 / _before(unknown, S), 0.0)
-
     @property
     def known_between(self) -> bool:
         return not callable(self.value)
 
-    def fractions_of_function(self, unknown: Uncertain, S: Array) -> Array:
-        """α(s) of f there, where a value is a record."""
-        return np.maximum(1.0 - self.values(S) ** 2 / (_before(unknown, S) - _own(unknown, S)), 0.0)
-
     def shares(self, unknown: Uncertain, S: Array) -> tuple[Array, Array]:
-        return self.fractions_of_function(unknown, S), self.fractions(unknown, S)
+        kept, before = self.values(S) ** 2, _before(unknown, S)
+        return np.maximum(1.0 - kept / (before - _own(unknown, S)), 0.0), np.maximum(1.0 - kept / before, 0.0)
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
-        own, root = _own(unknown, S), np.sqrt(self.fractions_of_function(unknown, S))
-        of_function = root[:, None] * (unknown.covariance(S) - np.diag(own)) * root
-        return np.asarray(of_function + np.diag(own * self.fractions(unknown, S)))
+        return _matrix_of(self.shares(unknown, S), unknown, S)
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
-        return self.fractions(unknown, S) * unknown.variance(S)
+        return self.shares(unknown, S)[1] * unknown.variance(S)
 
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
         _refuse_above(self.values(S), np.sqrt(unknown.variance(S)), S, inputs, "f")
@@ -360,42 +350,36 @@ class OutputTolerance(Tolerance):
     ) -> OutputTolerance:
         """With the least of all fractions at the inputs ``probes`` in common."""
         alone = cls(parts, 1.0)
-        return cls(parts, float(np.min(alone.fractions(unknown, probes))))
+        return cls(parts, float(np.min(alone._alone(unknown, probes)[1])))
 
-    def fractions(self, unknown: Uncertain, S: Array) -> Array:
-        """α(s) at each row of ``S``."""
-        return self._of_each(S, lambda part: part.fractions(unknown, S))
-
-    def fractions_of_function(self, unknown: Uncertain, S: Array) -> Array:
-        """α(s) of f there, where a value is a record."""
-        return self._of_each(S, lambda part: part.fractions_of_function(unknown, S))
-
-    def _of_each(self, S: Array, fractions_of: Callable[[FractionTolerance | FloorTolerance], Array]) -> Array:
-        fractions = np.full(len(S), np.nan)
+    def _alone(self, unknown: Uncertain, S: Array) -> Array:
+        """α(s) of each value, where its output is by itself: of the function's part, and of its own."""
+        found = np.full((2, len(S)), np.nan)
         for number, part in self.parts:
             own = np.flatnonzero(S[:, -1] == number)
             if own.size:
                 # of all values: records are known by their place among them
-                fractions[own] = fractions_of(part)[own]
-        if np.any(np.isnan(fractions)):
-            raise InputError(f"tolerance says nothing about the output {S[np.isnan(fractions)][0, -1]:g}; give it one.")
-        return fractions
+                found[:, own] = np.array(part.shares(unknown, S))[:, own]
+        missing = np.isnan(found[0])
+        if np.any(missing):
+            raise InputError(f"tolerance says nothing about the output {S[missing][0, -1]:g}; give it one.")
+        return found
 
     @property
     def known_between(self) -> bool:
         return all(part.known_between for _, part in self.parts)
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
-        fractions, of_records = self.fractions_of_function(unknown, S), _own(unknown, S)
-        shared = np.sqrt(np.minimum(fractions, self.common))
-        own = np.sqrt(np.maximum(fractions - self.common, 0.0))
+        (of_function, of_own), of_records = self._alone(unknown, S), _own(unknown, S)
+        shared = np.sqrt(np.minimum(of_function, self.common))
+        own = np.sqrt(np.maximum(of_function - self.common, 0.0))
         same = S[:, -1][:, None] == S[:, -1][None, :]
         weights, function = np.outer(shared, shared) + np.outer(own, own) * same, unknown.covariance(S)
         function[np.diag_indices_from(function)] -= of_records
-        return np.asarray(weights * function + np.diag(of_records * self.fractions(unknown, S)))
+        return np.asarray(weights * function + np.diag(of_records * of_own))
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
-        return self.fractions(unknown, S) * unknown.variance(S)
+        return np.asarray(self._alone(unknown, S)[1] * unknown.variance(S))
 
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
         deviations = np.sqrt(unknown.variance(S)) if len(S) else np.zeros(0)
@@ -444,7 +428,6 @@ class RecordTolerance(Tolerance):
     part: FractionTolerance | FloorTolerance | TabulatedFloor | OutputTolerance
 
     def shares(self, unknown: Uncertain, S: Array) -> tuple[Array, Array]:
-        """What may be learnt of the function's part of each value, and of its own, as shares of them."""
         own = _own(unknown, S)
         function = _before(unknown, S) - own
         of_own = np.zeros(len(S))
@@ -468,10 +451,7 @@ class RecordTolerance(Tolerance):
         return [(slice(None), one)]
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
-        own = _own(unknown, S)
-        of_function, of_own = self.shares(unknown, S)
-        root = np.sqrt(of_function)
-        return np.asarray(root[:, None] * (unknown.covariance(S) - np.diag(own)) * root + np.diag(of_own * own))
+        return _matrix_of(self.shares(unknown, S), unknown, S)
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
         own = _own(unknown, S)

@@ -16,7 +16,7 @@ import scipy.linalg
 from ..arrays import UNIT, Array, Index
 from ..data import Done, Engine, Part
 from ..noise import IndependentNoise, Noise
-from ..promise import Composition, Design, FunctionAndRecords, Records, records_at
+from ..promise import Composition, Design, FunctionAndRecords, Records, noise_columns, noise_of_part, records_at
 from .knowledge import ExactKnowledge, KnowledgeFromSums
 
 #: A record whose noise is below this share of its standard deviation goes out unchanged.
@@ -223,7 +223,7 @@ class RecordsFromSums:
     @classmethod
     def of(cls, design: Design, knowledge: Sequence[KnowledgeFromSums], engine: Engine, done: Done) -> RecordsFromSums:
         """One pass over the rows."""
-        columns = {f"noise_{i}": prior.noise for i, prior in enumerate(design.priors) if np.ndim(prior.noise)}
+        columns = noise_columns(design.priors)
         if design.weights is not None:
             columns["weights"] = design.weights
         found = engine.each(RecordsOfPart(design, tuple(knowledge)), design.inputs.parts(columns), done)
@@ -284,11 +284,8 @@ class RecordsOfPart:
         design, noise = self.design, self.design.noise.as_function()
         X = part.inputs()
         inside = design.region.contains(X)
-        X, priors = X[inside], design.priors
-        errors = [
-            np.full(len(X), p.noise) if isinstance(p.noise, float) else part.column(f"noise_{i}")[inside]
-            for i, p in enumerate(priors)
-        ]
+        X = X[inside]
+        errors = [own[inside] for own in noise_of_part(design.priors, part)]
         weights = np.ones(len(X)) if design.weights is None else part.column("weights")[inside]
         independent = noise.independent_at(X, errors[0])
         deviation = np.sqrt(noise.function_variance_at(X) + independent)

@@ -35,7 +35,7 @@ from ..linalg import block_pivots, solve_lower
 from ..machine import free_memory
 from ..models import Prior, kernel_diagonal, kernel_matrix
 from ..noise import FunctionalNoise, RecordNoise
-from ..promise import Design, FunctionAndRecords, Reader, Tolerance, records_at
+from ..promise import Design, FunctionAndRecords, Reader, Tolerance, noise_columns, records_at
 from ..regions import Region
 from .roundoff import FEATURE, GRAM, KERNEL_VALUES, SUMMED
 
@@ -528,7 +528,7 @@ def summarise(
     rounding: float = 0.0,
 ) -> Summary:
     """One pass over the rows; ``outputs`` are published values, for ``projection``; the rest is as in ``Gram``."""
-    columns = {f"noise_{i}": prior.noise for i, prior in enumerate(priors) if not isinstance(prior.noise, float)}
+    columns = noise_columns(priors)
     if weights is not None:
         columns["weights"] = weights
     if outputs is not None:

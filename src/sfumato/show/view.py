@@ -141,9 +141,9 @@ def draw_prior(ax: Axes, at: Array, std: Array) -> None:
     ax.plot(at, std, color="0.45", linewidth=1.0, linestyle=":", label="knows only the prior")
 
 
-def draw_floor(ax: Axes, at: Array, floor: Array, below: str = "no reader gets here") -> None:
+def draw_floor(ax: Axes, at: Array, floor: Array) -> None:
     """The promised floor, and what lies below it."""
-    ax.fill_between(at, 0, floor, color=FLOOR, alpha=0.25, linewidth=0, label=below)
+    ax.fill_between(at, 0, floor, color=FLOOR, alpha=0.25, linewidth=0, label="no reader gets here")
     ax.plot(at, floor, color=FLOOR, linewidth=2.2, linestyle=(0, (2, 1)), label="promised floor", zorder=4)
 
 
