@@ -16,8 +16,9 @@ from insider_oracles import Secret
 from kernels import rbf
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.promise.design import Design
+from sfumato.promise.insiders import as_insiders
 from sfumato.promise.readers import Reader
-from sfumato.proof.insiders import InsidersOfReader, groups_told
+from sfumato.proof.insiders import InsidersOfReader, groups_told, insiders_known
 from sfumato.proof.knowledge import ExactKnowledge
 
 #: Two rows have equal inputs, at a sensitive input.
@@ -69,6 +70,18 @@ def test_every_insider_keeps_what_was_promised_in_50_digits(protects: str, guara
     assert told[made.certificate.insider_group] == pytest.approx(told.max(), abs=2e-4)
     # all groups, not only the worst
     np.testing.assert_allclose(groups_told(made.design)[0], told, atol=1e-6)
+
+
+def test_the_worst_group_is_named_and_its_ratio_does_not_grow_with_the_number_of_groups() -> None:
+    """The quick look at all groups, against each of them; the noise is three times what is needed."""
+    made, groups = protected("both", insiders="rows"), as_insiders([[row] for row in range(len(X))] * 40, len(X))
+    ample = CorrelatedNoise(np.sqrt(3.0) * made.noise.factor, made.noise.shift)
+    design = replace(made.design, noise=ample, insiders=groups)
+    told = groups_told(design)[0]
+    known = insiders_known(design, [ExactKnowledge(design, Reader(design.prior), ample)])
+    assert told.max() < 0.7
+    assert told.max() <= known.ratio <= told.max() * (1 + 2e-4)
+    assert told[known.worst_group] >= told.max() * (1 - 2e-4)
 
 
 # ---------------------------------------------------------------- simulation
