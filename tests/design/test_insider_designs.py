@@ -75,6 +75,19 @@ def test_a_region_costs_no_less_than_its_sensitive_inputs(protects: str) -> None
     assert max(one.ratio([row], made.noise.covariance()) for row in range(len(X))) <= 1 + 1e-7
 
 
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+@pytest.mark.parametrize("protects", ["function", "both", "records"])
+@pytest.mark.parametrize("insiders", ["rows", PAIRS], ids=["rows", "groups"])
+def test_what_is_found_for_many_rows_is_close_to_the_least(
+    monkeypatch: pytest.MonkeyPatch, protects: str, insiders: Any
+) -> None:
+    monkeypatch.setattr("sfumato.design.insiders.ROWS_FOR_THE_LEAST", 0)
+    made = protected(matern(0.6), X, sf.Points(POINTS), 0.05, alpha=0.4, protects=protects, insiders=insiders)
+    least = least_trace(secret(protects), groups_of(insiders))
+    assert made.certificate.holds
+    assert (1 - 1e-6) * least <= made.noise.trace <= 1.1 * least
+
+
 @pytest.mark.parametrize("protects", ["function", "both", "records"])
 def test_many_rows_are_safe_for_every_group_and_cost_less_than_noise_for_everybody(protects: str) -> None:
     x = np.sort(np.r_[np.random.default_rng(7).uniform(0.0, 3.0, 57), [1.5] * 3])

@@ -7,8 +7,8 @@ same values, so ``G_H − G₀`` has a rank of at most twice the rows held: with
 gives itself away: what is needed is noise on all rows. An interior point method for hundreds of such demands takes
 hours. Here multipliers Z_H are raised where φ_H is too large and lowered where it is small, as in optimal design:
 without ``Σ ⪰ B₀⁺`` the least ``Tr N + Σ ⟨Z_H, φ_H⟩`` has ``N² = Σ U_H Z_H U_Hᵀ``, ``U_H = P_H − Q_H(I + Q_HᵀN⁻¹Q_H)⁻¹
-Q_HᵀN⁻¹P_H``. What comes out is a few per cent above the least, and is mixed with noise that is safe for everyone until
-every demand is met.
+Q_HᵀN⁻¹P_H``. What comes out is a few per cent above the least, and nearly safe; noise is added for each demand that is
+not met. With ``C = (I − φ_H⁻¹)⁺`` the noise ``P_H C P_Hᵀ`` makes φ_H just small enough, and that for others only helps.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ ROUNDS, WARM_ROUNDS, ENOUGH = 20, 6, 1e-3
 #: Safe noise that is no more than this share above what outsiders need is taken as it is.
 NEARLY = 0.1
 
-#: The safe noise that is mixed in is this much larger than what is just safe, so that a mixture is strictly safe.
+#: The search starts from this much more than the safe noise, so that N can be factored.
 SAFER = 1.01
 
-#: The share of the safe noise that is looked at first, and how accurately that share is found, as a share of itself.
-FIRST_MIXED, MIXED_TO = 0.02, 0.1
+#: What demands lack at the end is added in two steps, a share of it and the rest: noise for one group helps others.
+STEPS = (0.3, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +119,8 @@ def noise_for_insiders(
 ) -> InsiderNoise:
     """Noise that keeps the promise to outsiders (``root`` Rᵀ = G₀) and to all that ``held`` stands for.
 
-    ``safe`` is a noise that keeps it to everyone; it is taken as it is where outsiders need nearly as much. ``weights``
-    is C where Tr CΣ is to be small.
+    ``safe`` is a noise that keeps it to everyone; it is taken as it is where outsiders need nearly as much, and the
+    search starts from it. ``weights`` is C where Tr CΣ is to be small.
     """
     weighting = Weighting(weights)
     A, safe, root = weighting.both(A), weighting.both(safe), weighting.forward(root)
@@ -157,27 +157,25 @@ def noise_for_insiders(
             say(f"noise for insiders, round {number + 1}: {total:.4g}")
         if abs(before - total) <= ENOUGH * total:
             break
-    return InsiderNoise(weighting.backward(_factor(_mixed(A - needed, found, safe, held))), multipliers)
+    return InsiderNoise(weighting.backward(_factor(_meeting(A - needed, found, best, held))), multipliers)
 
 
-def _mixed(bare: Array, found: Array, safe: Array, held: Sequence[HeldRows]) -> Array:
-    """``found`` with as little of ``safe`` as makes it keep every demand; the demands are convex."""
-
-    def meets(share: float) -> bool:
+def _meeting(bare: Array, found: Array, best: Array, held: Sequence[HeldRows]) -> Array:
+    """``found``, or ``best`` where that cannot be factored, with what meets every demand."""
+    for share in STEPS:
         try:
-            lower = _lower(bare + (1.0 - share) * found + share * safe)
+            lower = _lower(bare + found)
         except np.linalg.LinAlgError:
-            return False
-        return all(float(np.linalg.eigvalsh(one.at(lower)[0]).max()) <= 1.0 for one in held)
+            found = best
+            lower = _lower(bare + found)
+        found = found + sum(_outer(one.plus, share * _lacking(one.at(lower)[0])) for one in held)
+    return found
 
-    low, high = 0.0, 1.0
-    share = FIRST_MIXED
-    while high - low > MIXED_TO * high:
-        low, high = (low, share) if meets(share) else (share, high)
-        # shares are small, as a rule: look near 0 first
-        share = 2.0 * low + FIRST_MIXED if high == 1.0 else (low + high) / 2.0
-        share = min(share, (low + high) / 2.0) if high == 1.0 and share >= 1.0 else share
-    return (1.0 - high) * found + high * safe
+
+def _lacking(learnt: Array) -> Array:
+    """(I − φ⁻¹)⁺ of each group."""
+    values, vectors = np.linalg.eigh(learnt)
+    return np.asarray((vectors * (1.0 - 1.0 / np.maximum(values, 1.0))[:, None, :]) @ vectors.swapaxes(1, 2))
 
 
 def _raised(multiplier: Array, learnt: Array) -> Array:
@@ -210,7 +208,7 @@ def _positive(matrix: Array) -> Array:
 
 
 def _rough_eigh(matrix: Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """In single precision, which is twice as fast: what is found is mixed until it is safe in double precision."""
+    """In single precision, which is twice as fast: what is found is made safe in double precision."""
     values, vectors = scipy.linalg.eigh(matrix.astype(np.float32), driver="evd", check_finite=False)
     return np.maximum(values, 0.0), vectors
 
