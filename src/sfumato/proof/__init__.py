@@ -14,22 +14,15 @@ from .certificate import (
     examine_together,
     knowledge_of,
 )
-from .findings import (
-    SAME_FLOOR,
-    findings_on_design,
-    floor_range,
-    free_columns,
-    learnt_inside,
-    look_alike,
-    one_by_one,
-    record_floors,
-)
+from .findings import findings_on_design, learnt_inside
 from .insiders import groups_told
 from .knowledge import Knowledge
 from .optimality import objective
 from .privacy_loss import gaussian_mu
+from .promise_words import SAME_FLOOR, floor_range, free_columns, record_floors
 from .records import UNCHANGED, record_sensitivity
 from .region import Effort, Looked, Pieces, Proof, Prover, pieces_of
+from .related_outputs import look_alike, one_by_one
 from .roundoff import FACTORED, TOLERANCE
 from .search import inputs_to_look_at
 from .sums import (

@@ -46,13 +46,12 @@ from .findings import (
     findings_on_evidence,
     findings_on_insiders,
     findings_on_records,
-    promise_in_words,
-    share_in_words,
 )
 from .insiders import InsidersKnown, insiders_known
 from .knowledge import ExactKnowledge, Knowledge, KnowledgeFromSums
 from .optimality import Optimality, compressed_optimality, optimality
 from .privacy_loss import PrivacyLoss, gaussian_epsilon
+from .promise_words import promise_in_words, share_in_words
 from .records import RecordsFromSums, RecordsKnown
 from .region import CLOSENESS, Effort, Pieces, Proof, Prover, Reason, pieces_of
 from .roundoff import TOLERANCE
@@ -654,6 +653,7 @@ class _Check:
         worst = int(np.argmin(self.ratios))
         place = points[worst : worst + 1]
         records, of_records = self.records, not design.protects_function
+        assert records is not None
         closest = min(knowledge, key=lambda one: float(one.floor_ratios(place)[0]))
         names, outputs, share = design.inputs.names, design.inputs.outputs, self.proved_share
         certificate = Certificate(
@@ -669,19 +669,19 @@ class _Check:
             floor_ratio=self.floor_ratio,
             promised_ratio=self.promised_ratio,
             worst_input=np.array(points[worst]),
-            worst_std=float(records.deviations[worst] if records and of_records else closest.deviations(place)[0]),
-            worst_floor=float(records.floors[worst] if records and of_records else closest.floors(place)[0]),
+            worst_std=float(records.deviations[worst] if of_records else closest.deviations(place)[0]),
+            worst_floor=float(records.floors[worst] if of_records else closest.floors(place)[0]),
             trace=least.trace,
             trace_lower=least.lower,
             gap=least.gap,
             spill=spill,
             protects=design.protects,
-            records=records.count if records else 0,
-            raw_records=records.raw if records else 0,
-            record_noise=records.least_noise if records else np.nan,
-            record_ratio=records.ratio if records else np.nan,
-            record_learnt=records.most_learnt if records else np.nan,
-            record_sensitivity=records.sensitivity if records else np.nan,
+            records=records.count,
+            raw_records=records.raw,
+            record_noise=records.least_noise,
+            record_ratio=records.ratio,
+            record_learnt=records.most_learnt,
+            record_sensitivity=records.sensitivity,
             insider_ratio=self.insiders.ratio if self.insiders else np.nan,
             insider_group=self.insiders.worst_group if self.insiders else -1,
             compression=cost,

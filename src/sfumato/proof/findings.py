@@ -1,38 +1,32 @@
-"""What a certificate says besides its numbers: the promise as a sentence, and findings on the check and on the design.
+"""Findings: what a certificate says besides its numbers, on the check and on the design.
 
-All that follows from a design is found here, once, for ``protect``, ``certify``, the command line and the report. That
-includes outputs that are protected one by one but look related (MATH.md 8): then neither is protected.
+All that follows from a design is found here, once, for ``protect``, ``certify``, the command line and the report.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 
 import numpy as np
-import torch
 from gpytorch.kernels import RBFKernel
 
 from ..arrays import Array
-from ..data import Inputs
-from ..errors import InputError
-from ..models import OutputsKernel, Prior, kernel_jet
+from ..models import Prior
 from ..promise import (
     NOT_ANY_RECORD,
     Design,
     Finding,
     FloorTolerance,
-    OutputTolerance,
-    Reader,
     RecordTolerance,
-    Revealed,
     TabulatedFloor,
 )
 from ..text import listed
 from .insiders import InsidersKnown
 from .knowledge import Knowledge
+from .promise_words import free_columns, share_in_words
 from .records import RecordsFromSums, RecordsKnown
 from .region import Reason
+from .related_outputs import findings_on_outputs
 from .roundoff import TOLERANCE
 from .sums import Summary
 
@@ -41,23 +35,6 @@ MUCH_SPILL = 0.25
 
 _LEARN_OUTSIDE = "Learn them outside: fit_prior(…, exclude=region), --fit-outside; or take them from elsewhere."
 _PROTECT_AGAIN = 'Protect again: with cover="greedy" or "exchange", with method="eigh", or with a smaller alpha.'
-
-#: A floor that varies by less than this share over the region is told as one number.
-SAME_FLOOR = 1e-6
-
-#: Covariances that differ by at most this share of the largest are the same.
-SAME_COVARIANCE = 1e-6
-
-#: One output looks like the slope of another if their covariances are at least as alike as this (the cosine between
-#: them) and their variances differ by at most this factor.
-LEAST_COSINE, MOST_VARIANCE_RATIO = 0.6, 30.0
-
-#: The slope of one output and the values of another are taken for the same if they are correlated like this, at no
-#: fewer rows than this.
-LEAST_CORRELATION, FEWEST_ROWS = 0.95, 5
-
-#: How many inputs are looked at.
-MOST_INPUTS = 64
 
 
 def finding_on_promise(promised_ratio: float, joint_ratio: float) -> Finding:
@@ -113,17 +90,6 @@ def findings_on_evidence(
         f"was found that falls short, but one that was not looked at may. The reason: {'; '.join(why)}.",
         " ".join([*remedies, *([_INSIST] if "work" in known and not insisted else [])]),
     )
-
-
-def share_in_words(share: float) -> str:
-    """A share that is proved, from below: less than all of it is never called 100 %.
-
-    >>> share_in_words(0.99999), share_in_words(1.0), share_in_words(0.0)
-    ('99.9 %', '100 %', 'none')
-    """
-    if share in (0.0, 1.0):
-        return "100 %" if share == 1.0 else "none"
-    return f"{np.floor(1000.0 * share) / 10.0:.1f} %"
 
 
 def findings_on_check(
@@ -423,66 +389,6 @@ def _is_smooth(prior: Prior) -> bool:
     return any(isinstance(part, RBFKernel) for part in prior.kernel.modules())
 
 
-def promise_in_words(design: Design, points: Array, known: RecordsKnown | RecordsFromSums | None = None) -> str:
-    """The promise as a sentence; ``points`` are inputs of the region, to say how large its floor is.
-
-    ``known`` are the records in the region, where there is more to be said of them than the design does.
-    """
-    where = design.region.in_words(design.inputs.names)
-    free = free_columns(design)
-    if free:
-        where += f"; {', '.join(free)} as observed together in the data"
-    who = "no reader" if len(design.priors) == 1 else f"no reader, with any of the {len(design.priors)} priors,"
-    allowed = design.tolerance.in_words(design.inputs.outputs.names)
-    if not isinstance(design.tolerance, OutputTolerance):  # that begins with the name of an output
-        allowed = allowed[:1].upper() + allowed[1:]
-    joint = design.guarantee == "joint"
-    count = len(design.records) if known is None else known.promised
-    records = f"any of the {count:,} records" if count != 1 else "the record"
-    if not design.protects_function:
-        promise = (
-            f"{who} can know {records} in the region ({where}) better than {_record_floor_in_words(design, known)}"
-        )
-        average = ", nor any weighted average of them better than allowed" if joint else _AVERAGES_KNOWN
-        return f"{promise}{average}{_to_insiders(design)}. {allowed}"
-    at_rows = design.cover == "rows" and design.region.points is None
-    place = f"at any {'row of the data' if at_rows else 's'} in the region ({where})"
-    promise = f"{who} can know f(s) better than {_floor_in_words(design, points)} {place}"
-    if count:
-        promise += f", nor {records} there better than {_record_floor_in_words(design, known)}"
-    if joint:
-        inputs = "at the sensitive input" if design.promised == 1 else f"at the {design.promised} sensitive inputs"
-        several = "" if design.cover == "everywhere" else f" ({inputs})"
-        promise += f", nor any weighted average of them{several} better than allowed"
-    else:
-        promise += _AVERAGES_KNOWN
-    own = bool(np.any(np.asarray(design.prior.noise) > 0)) if known is None else known.bare.any_own
-    if design.protects == "function" and own:
-        promise += f". f(s) is {NOT_ANY_RECORD}"
-    return f"{promise}{_to_insiders(design)}. {allowed}"
-
-
-def _to_insiders(design: Design) -> str:
-    if design.insiders is None:
-        return ""
-    return f". {design.insiders.in_words.capitalize()} learns no larger share of what they did not know"
-
-
-_AVERAGES_KNOWN = "; a weighted average of several of them may be known better"
-
-
-def record_floors(design: Design) -> Array:
-    """How well each record that is promised may be known at best: a row for each prior that readers may hold."""
-    values = [Reader(prior).values(design.inputs, design.records) for prior in design.priors]
-    return np.array([design.tolerance.floor(one, one.places(design.inputs.values[:0])) for one in values])
-
-
-def _record_floor_in_words(design: Design, known: RecordsKnown | RecordsFromSums | None) -> str:
-    floors = record_floors(design) if known is None else known.asked
-    low, high = float(np.min(floors)), float(np.max(floors))
-    return f"±{low:.6g}" if high - low <= SAME_FLOOR * high else f"±{low:.4g} (up to ±{high:.4g})"
-
-
 def findings_on_insiders(design: Design, known: InsidersKnown, searched: bool) -> Iterator[Finding]:
     """What whoever holds rows learns."""
     assert design.insiders is not None
@@ -534,164 +440,3 @@ def findings_on_records(design: Design, known: RecordsKnown | RecordsFromSums) -
             f"The promise is about {NOT_ANY_RECORD}: of the best-known record in the region readers learn "
             f"{100 * known.most_learnt:.4g} % of the variance.",
         )
-
-
-def _floor_in_words(design: Design, points: Array) -> str:
-    outputs = design.inputs.outputs
-    if not outputs.numbered:  # its name need not be said
-        return _range_in_words(design, points)
-    about = [(name, points[outputs.numbers(points) == number]) for number, name in enumerate(outputs)]
-    return ", ".join(f"{_range_in_words(design, own)} ({name})" for name, own in about if len(own))
-
-
-def floor_range(design: Design, points: Array) -> tuple[float, float]:
-    """The least and the largest floor at ``points``, for readers with any of the priors."""
-    floors = np.concatenate([design.tolerance.floor(prior, points) for prior in design.priors])
-    return float(np.min(floors)), float(np.max(floors))
-
-
-def _range_in_words(design: Design, points: Array) -> str:
-    low, high = floor_range(design, points)
-    if not np.isfinite(low + high) or low <= 0:
-        return "the tolerance allows"
-    if high - low <= SAME_FLOOR * high:
-        return f"±{low:.6g}"
-    return f"±{low:.4g} (up to ±{high:.4g}, depending on s{' and the prior' if design.others else ''})"
-
-
-def free_columns(design: Design) -> list[str]:
-    """The columns that the region leaves to the combinations that rows of the data have."""
-    if design.region.points is not None or design.cover in ("rows", "everywhere"):
-        return []
-    return [name for name, free in zip(design.inputs.names, design.free_columns, strict=True) if free]
-
-
-def _protected_one_by_one(text: str) -> Finding:
-    return Finding(
-        "protected-one-by-one",
-        "high",
-        f"{text}. If they are related, neither is protected.",
-        "Publish one of them only, or say how they are related (sf.JointPrior.of or .coregionalised, --relation) and "
-        "protect them as one.",
-    )
-
-
-def findings_on_outputs(design: Design) -> tuple[Finding, ...]:
-    """One for each pair of outputs that the prior takes for independent although they look related under it."""
-    kernel, inputs = design.prior.kernel, design.inputs
-    if not isinstance(kernel, OutputsKernel):
-        return ()
-    plain = inputs.plain.values[:: -(-len(inputs) // MOST_INPUTS)]
-    found = []
-    for first, second in combinations(range(len(inputs.outputs)), 2):
-        takes = kernel.takes_input(first) and kernel.takes_input(second)
-        if kernel.related[first, second] or not takes:
-            continue
-        one, other = (design.prior.covariance(inputs.outputs.rows(plain, number)) for number in (first, second))
-        why = _seem_related(one, other, plain, kernel)
-        if why:
-            names = f"{inputs.outputs.names[first]!r} and {inputs.outputs.names[second]!r}"
-            found.append(
-                _protected_one_by_one(f"{names} are protected one by one, as if they were independent, but {why}")
-            )
-    return tuple(found)
-
-
-def one_by_one(prior: Prior, inputs: Inputs, name: str, revealed: Sequence[Revealed]) -> tuple[Finding, ...]:
-    """One for each output of a ledger that the prior of the next release does not have."""
-    known = {*inputs.outputs.called(name)}
-    found = []
-    for release in revealed:
-        for other in release.outputs:
-            if other in known:
-                continue
-            known.add(other)
-            shared = ", but they share a prior" if _same_kernel(prior, release.design.prior, inputs) else ""
-            found.append(
-                _protected_one_by_one(
-                    f"This output and {other!r} are protected one by one: the ledger has releases of {other!r}, and "
-                    f"this prior does not have it{shared}"
-                )
-            )
-    return tuple(found)
-
-
-def look_alike(inputs: Inputs, values: Array, prior: Prior) -> tuple[Finding, ...]:
-    """What the data themselves show, for the owner's eyes only: an output that is the slope of another one."""
-    kernel = prior.kernel
-    if inputs.features != 1 or not isinstance(kernel, OutputsKernel):
-        return ()
-    found = []
-    for first in inputs.present:
-        for second in inputs.present:
-            one, other = inputs.outputs.number(first), inputs.outputs.number(second)
-            if kernel.related[one, other] or not (kernel.takes_input(one) and kernel.takes_input(other)):
-                continue
-            if _is_slope(inputs, values, first, second):
-                found.append(
-                    _protected_one_by_one(
-                        f"{second!r} looks like the derivative of {first!r}, but they are protected one by one, as if "
-                        "they were independent"
-                    )
-                )
-    return tuple(found)
-
-
-def _is_slope(inputs: Inputs, values: Array, first: str, second: str) -> bool:
-    a, b = inputs.rows_about(first), inputs.rows_about(second)
-    at, places = np.unique(inputs.values[a, 0], return_index=True)
-    if len(at) < FEWEST_ROWS:
-        return False
-    slope = np.gradient(values[a][places], at)
-    inside = (inputs.values[b, 0] >= at[0]) & (inputs.values[b, 0] <= at[-1])
-    if np.sum(inside) < FEWEST_ROWS:
-        return False
-    expected, seen = np.interp(inputs.values[b[inside], 0], at, slope), values[b[inside]]
-    if np.std(expected) == 0 or np.std(seen) == 0:
-        return False
-    return bool(np.corrcoef(expected, seen)[0, 1] > LEAST_CORRELATION)
-
-
-def _seem_related(first: Array, second: Array, plain: Array, kernel: OutputsKernel) -> str:
-    if np.max(np.abs(first - second)) <= SAME_COVARIANCE * np.max(np.abs(first)):
-        return "they share a prior"
-    for term in kernel.terms:
-        for column in range(plain.shape[1]):
-            slopes = _slopes(term.kernel, plain, column)
-            if slopes is None:
-                continue
-            for one, other in ((first, second), (second, first)):
-                own = _values(term.kernel, plain)
-                scale = one[0, 0] / own[0, 0] if own[0, 0] > 0 else 0.0
-                if np.max(np.abs(one - scale * own)) > SAME_COVARIANCE * np.max(np.abs(one)):
-                    continue
-                if _alike(scale * slopes, other):
-                    return "one of them looks like the derivative of the other under their priors"
-    return ""
-
-
-def _alike(first: Array, second: Array) -> bool:
-    norms = float(np.linalg.norm(first) * np.linalg.norm(second))
-    ratio = float(np.trace(first) / np.trace(second)) if np.trace(second) > 0 else 0.0
-    alike = norms > 0 and float(np.sum(first * second)) > LEAST_COSINE * norms
-    return alike and 1 / MOST_VARIANCE_RATIO < ratio < MOST_VARIANCE_RATIO
-
-
-def _values(kernel: torch.nn.Module, plain: Array) -> Array:
-    return np.asarray(kernel_jet(kernel, torch.tensor(plain), torch.tensor(plain), None, None).detach())
-
-
-def _slopes(kernel: torch.nn.Module, plain: Array, column: int) -> Array | None:
-    try:
-        return np.asarray(kernel_jet(kernel, torch.tensor(plain), torch.tensor(plain), column, column).detach())
-    except InputError:
-        return None
-
-
-def _same_kernel(first: Prior, second: Prior, inputs: Inputs) -> bool:
-    rows = inputs.values[:: -(-len(inputs) // MOST_INPUTS)]
-    try:
-        one, other = first.covariance(rows), second.covariance(rows)
-    except InputError:
-        return False
-    return bool(np.max(np.abs(one - other)) <= SAME_COVARIANCE * np.max(np.abs(one)))

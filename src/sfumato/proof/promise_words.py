@@ -1,0 +1,109 @@
+"""The promise of a design as a sentence, with how large its floors are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from ..promise import NOT_ANY_RECORD, Design, OutputTolerance, Reader
+from .records import RecordsFromSums, RecordsKnown
+
+#: A floor that varies by less than this share over the region is told as one number.
+SAME_FLOOR = 1e-6
+
+
+def share_in_words(share: float) -> str:
+    """A share that is proved, from below: less than all of it is never called 100 %.
+
+    >>> share_in_words(0.99999), share_in_words(1.0), share_in_words(0.0)
+    ('99.9 %', '100 %', 'none')
+    """
+    if share in (0.0, 1.0):
+        return "100 %" if share == 1.0 else "none"
+    return f"{np.floor(1000.0 * share) / 10.0:.1f} %"
+
+
+def promise_in_words(design: Design, points: Array, known: RecordsKnown | RecordsFromSums) -> str:
+    """The promise as a sentence; ``points`` are inputs of the region, to say how large its floor is.
+
+    ``known`` are the records in the region.
+    """
+    where = design.region.in_words(design.inputs.names)
+    free = free_columns(design)
+    if free:
+        where += f"; {', '.join(free)} as observed together in the data"
+    who = "no reader" if len(design.priors) == 1 else f"no reader, with any of the {len(design.priors)} priors,"
+    allowed = design.tolerance.in_words(design.inputs.outputs.names)
+    if not isinstance(design.tolerance, OutputTolerance):  # that begins with the name of an output
+        allowed = allowed[:1].upper() + allowed[1:]
+    joint = design.guarantee == "joint"
+    count = known.promised
+    records = f"any of the {count:,} records" if count != 1 else "the record"
+    if not design.protects_function:
+        promise = f"{who} can know {records} in the region ({where}) better than {_record_floor_in_words(known)}"
+        average = ", nor any weighted average of them better than allowed" if joint else _AVERAGES_KNOWN
+        return f"{promise}{average}{_to_insiders(design)}. {allowed}"
+    at_rows = design.cover == "rows" and design.region.points is None
+    place = f"at any {'row of the data' if at_rows else 's'} in the region ({where})"
+    promise = f"{who} can know f(s) better than {_floor_in_words(design, points)} {place}"
+    if count:
+        promise += f", nor {records} there better than {_record_floor_in_words(known)}"
+    if joint:
+        inputs = "at the sensitive input" if design.promised == 1 else f"at the {design.promised} sensitive inputs"
+        several = "" if design.cover == "everywhere" else f" ({inputs})"
+        promise += f", nor any weighted average of them{several} better than allowed"
+    else:
+        promise += _AVERAGES_KNOWN
+    if design.protects == "function" and known.bare.any_own:
+        promise += f". f(s) is {NOT_ANY_RECORD}"
+    return f"{promise}{_to_insiders(design)}. {allowed}"
+
+
+def _to_insiders(design: Design) -> str:
+    if design.insiders is None:
+        return ""
+    return f". {design.insiders.in_words.capitalize()} learns no larger share of what they did not know"
+
+
+_AVERAGES_KNOWN = "; a weighted average of several of them may be known better"
+
+
+def record_floors(design: Design) -> Array:
+    """How well each record that is promised may be known at best: a row for each prior that readers may hold."""
+    values = [Reader(prior).values(design.inputs, design.records) for prior in design.priors]
+    return np.array([design.tolerance.floor(one, one.places(design.inputs.values[:0])) for one in values])
+
+
+def _record_floor_in_words(known: RecordsKnown | RecordsFromSums) -> str:
+    low, high = float(np.min(known.asked)), float(np.max(known.asked))
+    return f"±{low:.6g}" if high - low <= SAME_FLOOR * high else f"±{low:.4g} (up to ±{high:.4g})"
+
+
+def _floor_in_words(design: Design, points: Array) -> str:
+    outputs = design.inputs.outputs
+    if not outputs.numbered:  # its name need not be said
+        return _range_in_words(design, points)
+    about = [(name, points[outputs.numbers(points) == number]) for number, name in enumerate(outputs)]
+    return ", ".join(f"{_range_in_words(design, own)} ({name})" for name, own in about if len(own))
+
+
+def floor_range(design: Design, points: Array) -> tuple[float, float]:
+    """The least and the largest floor at ``points``, for readers with any of the priors."""
+    floors = np.concatenate([design.tolerance.floor(prior, points) for prior in design.priors])
+    return float(np.min(floors)), float(np.max(floors))
+
+
+def _range_in_words(design: Design, points: Array) -> str:
+    low, high = floor_range(design, points)
+    if not np.isfinite(low + high) or low <= 0:
+        return "the tolerance allows"
+    if high - low <= SAME_FLOOR * high:
+        return f"±{low:.6g}"
+    return f"±{low:.4g} (up to ±{high:.4g}, depending on s{' and the prior' if design.others else ''})"
+
+
+def free_columns(design: Design) -> list[str]:
+    """The columns that the region leaves to the combinations that rows of the data have."""
+    if design.region.points is not None or design.cover in ("rows", "everywhere"):
+        return []
+    return [name for name, free in zip(design.inputs.names, design.free_columns, strict=True) if free]
