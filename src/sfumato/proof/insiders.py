@@ -24,7 +24,7 @@ import torch
 from ..arrays import UNIT, Array, Index
 from ..linalg import as_array, as_tensor
 from ..noise import finest_resolution
-from ..promise import DETERMINED, Design, Reader
+from ..promise import DETERMINED, Design, Reader, RowsHeld
 from .knowledge import ExactKnowledge
 from .roundoff import SOLVED
 
@@ -103,11 +103,6 @@ class InsidersOfReader:
     def _noise_variance(self) -> Array:
         return self.design.noise.variance()
 
-    @cached_property
-    def _prior_of_rows(self) -> tuple[Array, Array]:
-        prior, inputs = self.known.reader.prior, self.design.inputs
-        return prior.variance(inputs), prior.noise_variance(len(inputs))
-
     def told(self, rows: Index, unless: float = 0.0) -> Told:
         """What whoever holds these rows learns; where that is surely no more than ``unless``, that."""
         given, variance, held = self.cross[rows], np.diag(self.covariance), self.factor_of(rows)
@@ -146,10 +141,8 @@ class InsidersOfReader:
 
     def factor_of(self, rows: Index) -> tuple[Array, bool] | None:
         """The Cholesky factor of Cov(y_H); None where some of these rows determine others."""
-        own = self.known.reader.prior.covariance(self.design.inputs.values[rows])
-        own[np.diag_indices_from(own)] += self._prior_of_rows[1][rows]
         try:
-            return scipy.linalg.cho_factor(own, lower=True, check_finite=False)  # type: ignore[no-any-return]
+            return RowsHeld(self.known.reader.prior, self.design.inputs, rows).lower, True
         except np.linalg.LinAlgError:
             return None
 
