@@ -32,7 +32,7 @@ from ..release import MOST_PRIORS, SMALLEST_WEIGHT
 from .evidence import AskedEvidence
 from .insiders import check_insiders
 from .plan import Asked, Method
-from .problem import Problem
+from .problem import Problem, no_rows_inside
 
 #: At how many inputs of a region it is looked how much may be learnt.
 LOOKS = 512
@@ -273,11 +273,7 @@ def _check_records(problem: Problem) -> None:
     if problem.protects != "records" or isinstance(problem.inputs, StoredInputs):
         return
     if not np.any(problem.region.contains(problem.inputs.values)):
-        place = problem.region.in_words(problem.inputs.names)
-        raise InputError(
-            f'protects is "records", but no row of the data has {place}; give a region with rows in it, or '
-            'protects="function".'
-        )
+        raise no_rows_inside(problem)
     if not len(problem.records):
         raise InputError(
             'protects is "records", but the prior says that records have nothing of their own (noise is 0), so that '

@@ -50,7 +50,7 @@ from ..regions import Everywhere
 from .evidence import as_asked
 from .loop import Margins, certified_design, rough_objective
 from .plan import COMPRESSED_ACCURACY, Asked, exact_plan
-from .problem import Exposure, Problem, Solution
+from .problem import Exposure, Problem, Solution, no_rows_inside
 from .sensitive import EPSILON, GREEDY_LIMIT, MATRIX_CANDIDATES, AskedCover, greedy_order
 
 
@@ -330,11 +330,7 @@ class Compression:
                 # it is the same for all records
                 break
         if multiple == 0 and whole.protects == "records":
-            place = whole.region.in_words(whole.inputs.names)
-            raise InputError(
-                f'protects is "records", but no row of the data has {place}; give a region with rows in it, or '
-                'protects="function".'
-            )
+            raise no_rows_inside(whole)
         # where there are no records, there is none to carry it
         return RecordNoise(whole.region, multiple or JOINTLY)
 

@@ -20,6 +20,7 @@ import torch
 
 from ..arrays import UNIT, Array, Index, Mask
 from ..data import Inputs
+from ..errors import InputError
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, squared_norms
 from ..models import Prior
 from ..noise import CorrelatedNoise, IndependentNoise, Noise
@@ -36,7 +37,7 @@ from ..promise import (
     SensitiveValues,
     Structure,
     Tolerance,
-    records_inside,
+    promised_records,
 )
 from ..proof import objective
 from ..regions import Region
@@ -116,9 +117,7 @@ class Problem:
     @cached_property
     def records(self) -> Index:
         """The rows whose records are sensitive."""
-        if self.protects == "function":
-            return np.zeros(0, dtype=np.intp)
-        return records_inside(self.priors, self.region, self.inputs)
+        return promised_records(self.protects, self.priors, self.region, self.inputs)
 
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
         """The design that has this solution's noise."""
@@ -137,6 +136,14 @@ class Problem:
             solution.witness,
             protects=self.protects,
         )
+
+
+def no_rows_inside(problem: Problem) -> InputError:
+    """What is said where records are to be protected and there is none in the region."""
+    return InputError(
+        f'protects is "records", but no row of the data has {problem.region.in_words(problem.inputs.names)}; give a '
+        'region with rows in it, or protects="function".'
+    )
 
 
 class Exposure(DataCovariance, Protocol):

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-import scipy.linalg
 
 from ..arrays import Array
 from ..linalg import Whitening
+from ..programs import joint_noise_factor
 from ..promise import Design, FloorTolerance, FractionTolerance, Protects, Reader, RecordTolerance, Tolerance
 from .tradeoffs import short
 
@@ -93,6 +93,5 @@ def _least(design: Design, tolerance: Tolerance, protects: Protects, data: Array
     values = Reader(design.prior).values(inputs, records)
     places = values.places(sensitive)
     root = Whitening.of(tolerance.matrix(values, places)).apply(values.with_data(inputs, places).numpy().T)
-    eigenvalues, vectors = scipy.linalg.eigh(root.T @ root - data)
-    kept = vectors[:, eigenvalues > 0] * np.sqrt(eigenvalues[eigenvalues > 0])
-    return np.asarray(kept @ kept.T)
+    factor = joint_noise_factor(data, root.T @ root)
+    return factor @ factor.T

@@ -22,7 +22,8 @@ from ..errors import FindingWarning, GuaranteeWarning, InputError
 from ..models import JointPrior, Prior
 from ..progress import Progress
 from ..progress import progress as show_progress
-from ..promise import Design, FloorTolerance, FractionTolerance, Reader, Tolerance
+from ..promise import Design, FloorTolerance, FractionTolerance, Tolerance
+from ..proof import record_floors
 from ..regions import Region
 from ..text import listed, plain
 from ..views import pictures
@@ -548,7 +549,7 @@ class Comparison:
         more = {"holds": certificate.holds, "noise": noise, "spill": certificate.spill, "seconds": made.seconds}
         design = made.mechanism.design
         line = self._line(made.way, design, made.level, **more, evidence=evidence)
-        return line if design.protects_function else replace(line, floor=_record_floor(design))
+        return line if design.protects_function else replace(line, floor=float(np.min(record_floors(design))))
 
     def _cloaking_lines(self, levels: Sequence[Level]) -> list[Line]:
         if not self.private.any():
@@ -597,12 +598,6 @@ class _Made:
     level: Level
     mechanism: Mechanism
     seconds: float
-
-
-def _record_floor(design: Design) -> float:
-    """The least standard deviation that readers must keep of a record."""
-    values = Reader(design.prior).values(design.inputs, design.records)
-    return float(np.min(design.tolerance.floor(values, values.places(design.inputs.values[:0]))))
 
 
 def _root_mean(variance: Array) -> float:

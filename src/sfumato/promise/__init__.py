@@ -13,7 +13,7 @@ from .composition import (
     interpretations,
     same_measurement,
 )
-from .design import Cover, Design, Guarantee, Insider, Protects, Structure, WithDesign, records_inside, rows_in_reach
+from .design import Cover, Design, Guarantee, Insider, Protects, Structure, WithDesign, promised_records, rows_in_reach
 from .findings import (
     ALARMING,
     NOT_ANY_RECORD,

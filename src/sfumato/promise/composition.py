@@ -239,7 +239,7 @@ class Composition:
     def promised(self, releases: Sequence[Revealed], by: Sequence[int]) -> Index:
         """The measurements whose records were promised by the ``releases`` with these numbers (later ones aside).
 
-        Where V is next to nothing a record is f there, as for ``records_inside``.
+        Where V is next to nothing a record is f there, as for ``promised_records``.
         """
         known = [(number, *self.shown[number]) for number in by if number < len(self.shown)]
         found = [shown[np.isin(rows, releases[number].design.records)] for number, rows, shown in known]

@@ -45,11 +45,13 @@ def rows_in_reach(region: Region, inputs: Inputs) -> Array:
     return places
 
 
-def records_inside(priors: Sequence[Prior], region: Region, inputs: Inputs) -> Index:
-    """The rows in the region whose record is more than f there: those with V > 0, for readers with any of ``priors``.
+def promised_records(protects: Protects, priors: Sequence[Prior], region: Region, inputs: Inputs) -> Index:
+    """The rows whose records are promised: those in the region with V > 0, for readers with any of ``priors``.
 
     Where V is below ``LEAST_OWN`` of the variance of f a record counts as f there, which is promised too.
     """
+    if protects == "function":
+        return np.zeros(0, dtype=np.intp)
     found = []
     for part in inputs.parts():
         rows = part.inputs()
@@ -141,9 +143,7 @@ class Design:
     @cached_property
     def records(self) -> Index:
         """The rows whose records are promised: those in the region that have a part of their own."""
-        if self.protects == "function":
-            return np.zeros(0, dtype=np.intp)
-        return records_inside(self.priors, self.region, self.inputs)
+        return promised_records(self.protects, self.priors, self.region, self.inputs)
 
     def rows_inside(self) -> Array:
         """The rows of the data that lie in the region."""
