@@ -8,7 +8,7 @@ import pytest
 import sfumato as sf
 from kernels import matern, rbf
 from sfumato.data.inputs import as_inputs
-from sfumato.proof.sums import Centres, Features, choose_centres
+from sfumato.proof.features import Centres, Features, choose_centres
 
 KERNELS = {"rbf": rbf([0.2, 0.3], 2.0), "matern32": matern([0.2, 0.3], 2.0), "matern12": matern([0.2, 0.3], 2.0, 0.5)}
 PLANE = np.random.default_rng(0).random((300, 2))

@@ -13,7 +13,7 @@ import torch
 import sfumato as sf
 from kernels import matern, rbf
 from oracles import DIGITS, exact, forward50, rbf50
-from sfumato.proof.sums import ROWS_ON_CPU, Features
+from sfumato.proof.features import ROWS_ON_CPU, Features
 
 KERNELS = {
     "rbf": rbf([0.3, 0.4], 1.7),

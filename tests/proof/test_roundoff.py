@@ -17,8 +17,9 @@ from sfumato.data.inputs import as_inputs
 from sfumato.data.parts import Here
 from sfumato.linalg.tensors import cholesky_in_place, inverse_norm
 from sfumato.proof import roundoff
+from sfumato.proof.features import Features, choose_centres
 from sfumato.proof.knowledge import LEAST_INFORMATION
-from sfumato.proof.sums import Features, choose_centres, inverse, summarise
+from sfumato.proof.sums import inverse, summarise
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "roundoff.md"
 LONG = np.longdouble

@@ -12,7 +12,8 @@ from kernels import matern, rbf
 from oracles import DIGITS, exact, forward50, rbf50
 from sfumato.data.inputs import as_inputs
 from sfumato.data.parts import ArrayPart, Here
-from sfumato.proof.sums import Features, Gram, choose_centres, inverse, summarise
+from sfumato.proof.features import Features, choose_centres
+from sfumato.proof.sums import Gram, inverse, summarise
 
 
 def summary_of(priors, features, X, weights=None, outputs=None):

@@ -14,6 +14,7 @@ from .certificate import (
     examine_together,
     knowledge_of,
 )
+from .features import LEAST_SHARE, MOST_CENTRES, Centres, Features, choose_centres
 from .findings import findings_on_design, learnt_inside
 from .insiders import groups_told
 from .knowledge import Knowledge
@@ -25,16 +26,4 @@ from .region import Effort, Looked, Pieces, Proof, Prover, pieces_of
 from .related_outputs import look_alike, one_by_one
 from .roundoff import FACTORED, TOLERANCE
 from .search import inputs_to_look_at
-from .sums import (
-    LEAST_SHARE,
-    MOST_CENTRES,
-    STEPS_OF_SPARE,
-    Centres,
-    Features,
-    RecordSums,
-    Summary,
-    VirtualRows,
-    choose_centres,
-    noise_coefficients,
-    summarise,
-)
+from .sums import STEPS_OF_SPARE, RecordSums, Summary, VirtualRows, noise_coefficients, summarise

@@ -23,6 +23,7 @@ from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_nor
 from ..noise import ErrorCovariance, FunctionalNoise
 from ..programs import needed_everywhere
 from ..promise import Design, FunctionAndRecords, Reader, Records, SensitiveValues, records_at
+from .features import Features
 from .roundoff import (
     COEFFICIENTS,
     DELTA_TO_SPARE,
@@ -32,7 +33,7 @@ from .roundoff import (
     SOLVED,
     SOLVED_SUMS,
 )
-from .sums import Features, Summary, inverse, noise_coefficients, record_sums_of
+from .sums import Summary, inverse, noise_coefficients, record_sums_of
 
 #: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
 SMALLEST_SHARE = 1e-8
