@@ -69,6 +69,7 @@ def test_a_ledger_opens_knows_its_head_and_goes_on(name: str, tmp_path: Path) ->
     assert close(certificate.floor_ratio, expected["floor_ratio"], SEEN["floor_ratio"])
     last = ledger.releases[-1]
     prior, rows = last.design.prior, last.design.inputs.values[:, 0]
-    ledger.protect(prior, rows, sf.Box(1, 2), alpha=0.5, share=0.4, output_name="r", progress=False).release(rows)
+    asked = {"alpha": 0.5, "share": 0.4, "output_name": "r", "protects": "function", "progress": False}
+    ledger.protect(prior, rows, sf.Box(1, 2), **asked).release(rows)
     assert len(ledger.verify(expected["head"]).entries) == expected["releases"] + 1
     assert not ledger.torn

@@ -382,7 +382,7 @@ class Compression:
         )
         design = whole.published("rows", place[:0], Solution(noise))
         self.step.stage("proving the promise")
-        certificate = examine_sums(design, summary, engine=self.engine).certificate()
+        certificate = examine_sums(design, summary, engine=self.engine, device=self.asked.device).certificate()
         return _with_trace(design, certificate), certificate
 
     def _taken(self, summary: Summary) -> float:
@@ -458,7 +458,7 @@ class Compression:
                 back_end,
                 self.cover,
                 lambda design, needed, quick: examine_sums(
-                    design, summary, needed, replace(effort, quick=quick), self.engine
+                    design, summary, needed, replace(effort, quick=quick), self.engine, self.asked.device
                 ),
                 self.step.stage,
                 self._margins,

@@ -346,7 +346,7 @@ def certify(
     """Check the promise of ``design`` from its published objects alone."""
     if design.noise.compressed:
         summary = summary_of(design, engine or Here(), device, done or (lambda rows: None))
-        return examine_sums(design, summary, effort=effort, engine=engine).certificate()
+        return examine_sums(design, summary, effort=effort, engine=engine, device=device).certificate()
     return examine(design, device, effort=effort).certificate()
 
 
@@ -396,6 +396,7 @@ def examine_sums(
     needed: Sequence[Pieces] | None = None,
     effort: Effort | None = None,
     engine: Engine | None = None,
+    device: str | None = None,
 ) -> Examination:
     """The same for noise that is a random function, from sums over any number of rows (sums.py).
 
@@ -407,7 +408,7 @@ def examine_sums(
 
     @cache
     def records() -> RecordsFromSums:
-        return RecordsFromSums.of(design, knowledge, engine or Here(), lambda rows: None)
+        return RecordsFromSums.of(design, knowledge, engine or Here(), device)
 
     check = _Check.of(design, knowledge, needed, effort, None if design.protects_function else records())
     if not design.protects_function:

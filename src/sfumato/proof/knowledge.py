@@ -279,6 +279,10 @@ class ExactKnowledge(Knowledge):
         return 1.0 - spare / trace if spare >= 0 else 1.0 - spare / self.least
 
 
+#: How many rows the noise is looked at together.
+NOISE_AT_ONCE = 1 << 16
+
+
 class KnowledgeFromSums(Knowledge):
     """What a reader knows who is also given what the features leave out. ``number`` says which prior they hold."""
 
@@ -344,22 +348,26 @@ class KnowledgeFromSums(Knowledge):
         block[self.own] = self.features.shares[:, None] * features
         return np.sqrt(self.features.shares)[:, None] * features, solve_lower(lower, block)
 
-    def record_variances(self, X: Array) -> Array:
-        """A lower bound for the reader's variance of records at ``X`` that carry this noise: of what it adds to them.
+    def noise_told(self, X: Array, device: str | None = None) -> tuple[Array, Array]:
+        """The variance of the random function at ``X``, and a lower bound for what readers are left with of it.
 
-        A record is what was published less the noise, ``φᵀcω``, of which the virtual rows tell ``cω`` with u.
+        A record is what was published less the noise, ``φᵀcω``, of which the virtual rows tell ``cω`` with u. So what
+        is left of the noise is left of a record that carries no other.
         """
+        told = solve_lower(self.lower, self.coefficients).T if self.lower is not None else self.coefficients.T
+        mixing, telling = as_tensor(self.coefficients, device), as_tensor(np.ascontiguousarray(told), device)
+        variance, learnt = np.zeros(len(X)), np.zeros(len(X))
+        for start in range(0, len(X), NOISE_AT_ONCE):
+            some = slice(start, start + NOISE_AT_ONCE)
+            rows = torch.from_numpy(np.ascontiguousarray(X[some])).to(mixing.device)
+            seen = torch.cat([features.block(rows) for features in self.summary.features], dim=1) @ mixing
+            variance[some] = as_array(seen.square().sum(dim=1))
+            learnt[some] = as_array((seen @ telling).square_().sum(dim=1))
         if self.lower is None:
-            return np.zeros(len(X))
-        features = np.zeros((len(self.summary), len(X)))
-        for own, some in zip(self.summary.slices, self.summary.features, strict=True):
-            features[own] = some.at(X).T
-        seen = self.coefficients.T @ features
-        variance = np.einsum("ij,ij->j", seen, seen)
-        told = solve_lower(self.lower, self.coefficients @ seen)
+            return variance, np.zeros(len(X))
         slack = SOLVED_SUMS * UNIT * len(self.summary) * np.sqrt(variance)
-        left = variance * (1 - SOLVED_SUMS * UNIT) - (np.sqrt(np.einsum("ij,ij->j", told, told)) + slack) ** 2
-        return np.asarray(np.maximum(left, 0.0))
+        left = variance * (1 - SOLVED_SUMS * UNIT) - (np.sqrt(learnt) + slack) ** 2
+        return variance, np.maximum(left, 0.0)
 
     def joint_ratio(self) -> float:
         if self.design.protects == "both" and self.design.guarantee == "joint":

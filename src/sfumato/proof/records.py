@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from ..arrays import UNIT, Array, Index
-from ..data import Done, Engine, Part
+from ..data import Engine, Part
 from ..noise import IndependentNoise, Noise
 from ..promise import Composition, Design, FunctionAndRecords, Records, noise_columns, noise_of_part, records_at
 from .knowledge import ExactKnowledge, KnowledgeFromSums
@@ -221,12 +221,15 @@ class RecordsFromSums:
     floors: Array
 
     @classmethod
-    def of(cls, design: Design, knowledge: Sequence[KnowledgeFromSums], engine: Engine, done: Done) -> RecordsFromSums:
+    def of(
+        cls, design: Design, knowledge: Sequence[KnowledgeFromSums], engine: Engine, device: str | None
+    ) -> RecordsFromSums:
         """One pass over the rows."""
         columns = noise_columns(design.priors)
         if design.weights is not None:
             columns["weights"] = design.weights
-        found = engine.each(RecordsOfPart(design, tuple(knowledge)), design.inputs.parts(columns), done)
+        work = RecordsOfPart(design, tuple(knowledge), device)
+        found = engine.each(work, design.inputs.parts(columns), lambda rows: None)
         known = reduce(cls.joined, found)
         return known if known.count else replace(known, least_noise=np.nan, most_learnt=np.nan)
 
@@ -279,6 +282,7 @@ class RecordsOfPart:
 
     design: Design
     knowledge: tuple[KnowledgeFromSums, ...]
+    device: str | None = None
 
     def __call__(self, part: Part) -> RecordsFromSums:
         design, noise = self.design, self.design.noise.as_function()
@@ -288,16 +292,17 @@ class RecordsOfPart:
         errors = [own[inside] for own in noise_of_part(design.priors, part)]
         weights = np.ones(len(X)) if design.weights is None else part.column("weights")[inside]
         independent = noise.independent_at(X, errors[0])
-        deviation = np.sqrt(noise.function_variance_at(X) + independent)
+        told = [one.noise_told(X, self.device) for one in self.knowledge]
+        deviation = np.sqrt(told[0][0] + independent)
         own = np.sqrt(np.min(errors, axis=0)) if len(X) else np.zeros(0)
         learnt, needed, of_own, low, high = np.zeros(len(X)), np.zeros(len(X)), -np.inf, np.inf, -np.inf
         promised = design.protects != "function"
         ratios, deviations, floors = (np.full(len(X) if promised else 0, np.inf) for _ in range(3))
-        for one, V in zip(self.knowledge, errors, strict=True):
+        for one, V, (_, of_noise) in zip(self.knowledge, errors, told, strict=True):
             if not len(X):
                 break
             values = FunctionAndRecords(one.reader, records_at(X, V))
-            left, variance = self._left(one, X, V, independent), values.variance(X)
+            left, variance = self._left(one, X, V, independent, of_noise), values.variance(X)
             learnt = np.maximum(learnt, 1.0 - left / variance)
             if not promised:
                 continue
@@ -331,10 +336,10 @@ class RecordsOfPart:
             floors[worst],
         )
 
-    def _left(self, one: KnowledgeFromSums, X: Array, V: Array, independent: Array) -> Array:
-        """A lower bound for the reader's variance of each record."""
+    def _left(self, one: KnowledgeFromSums, X: Array, V: Array, independent: Array, of_noise: Array) -> Array:
+        """A lower bound for the reader's variance of each record; ``of_noise`` is that of the noise."""
         if self.design.protects == "function":
-            return one.record_variances(X)
+            return of_noise
         # to who knows f
         known = V * independent / (V + independent)
         if self.design.protects == "records":
