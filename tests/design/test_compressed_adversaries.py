@@ -13,7 +13,7 @@ import sfumato as sf
 from kernels import rbf
 from sfumato.data.inputs import SAMPLE, as_inputs, sample_places
 from sfumato.noise.noise import FunctionalNoise
-from sfumato.proof.certificate import certify
+from sfumato.proof.examination import certify
 
 
 def interleaved(rows: int) -> np.ndarray:

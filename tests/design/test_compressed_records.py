@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from kernels import matern, rbf
 from sfumato.noise.noise import RecordNoise
-from sfumato.proof.certificate import certify
+from sfumato.proof.examination import certify
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 

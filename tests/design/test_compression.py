@@ -20,7 +20,7 @@ from sfumato.data.parts import Here
 from sfumato.errors import InputError
 from sfumato.noise.noise import FunctionalNoise
 from sfumato.promise.readers import Reader
-from sfumato.proof.certificate import certify
+from sfumato.proof.examination import certify
 from sfumato.proof.knowledge import ExactKnowledge, KnowledgeFromSums
 from sfumato.proof.sums import summary_of
 

@@ -17,7 +17,7 @@ from sfumato.linalg.tensors import as_array, as_tensor, cholesky_in_place, inver
 from sfumato.noise.noise import CorrelatedNoise, IndependentNoise
 from sfumato.promise.readers import Reader
 from sfumato.promise.tolerance import FractionTolerance
-from sfumato.proof.certificate import certify
+from sfumato.proof.examination import certify
 from sfumato.proof.knowledge import ExactKnowledge
 from sfumato.proof.optimality import optimality
 

@@ -14,7 +14,7 @@ from sfumato.design.problem import DenseRows, Problem, Solver
 from sfumato.errors import InputError
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.promise.tolerance import FractionTolerance
-from sfumato.proof.certificate import examine
+from sfumato.proof.examination import examine
 
 RNG = np.random.default_rng(8)
 X = RNG.random((70, 2))

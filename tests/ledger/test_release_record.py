@@ -34,7 +34,7 @@ from sfumato.promise.tolerance import (
     MatrixTolerance,
     TabulatedFloor,
 )
-from sfumato.proof.certificate import certify
+from sfumato.proof.examination import certify
 from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release.release import digest_outputs, make_release
 

@@ -15,7 +15,7 @@ from kernels import matern, rbf
 from oracles import DIGITS, exact, explained_variances50, joint_ratio50, least_noise, matern32
 from oracles import rbf as rbf_dense
 from sfumato.noise.noise import CorrelatedNoise, IndependentNoise
-from sfumato.proof.certificate import certify
+from sfumato.proof.examination import certify
 
 RNG = np.random.default_rng(11)
 X = np.sort(RNG.uniform(0, 1, 14))[:, None]

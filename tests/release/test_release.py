@@ -24,7 +24,8 @@ from sfumato.noise.entropy import SecretKey
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.promise.design import Design
 from sfumato.promise.tolerance import FractionTolerance
-from sfumato.proof.certificate import Certificate, certify
+from sfumato.proof.certificate import Certificate
+from sfumato.proof.examination import certify
 from sfumato.regions import Box
 from sfumato.release.predictions import Prediction
 from sfumato.release.release import Release, load, make_release

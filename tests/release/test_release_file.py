@@ -38,7 +38,8 @@ from sfumato.promise.tolerance import (
     RecordTolerance,
     TabulatedFloor,
 )
-from sfumato.proof.certificate import Certificate, certify
+from sfumato.proof.certificate import Certificate
+from sfumato.proof.examination import certify
 from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release import file as release_file
 from sfumato.release.container import FORMAT, LARGEST_HEADER, VERSION, container, digest_of

@@ -106,7 +106,7 @@ class Promise:
     def kept_by(self, releases: Sequence[Revealed], effort: Effort | None = None) -> Examination:
         """Whether all of ``releases`` together keep it, and the inputs where they do not.
 
-        Guarantee: the certificate is that of certificate.py, for all published values as one set of data, and the
+        Guarantee: the certificate is that of proof/examination.py, for all published values as one set of data, and the
         worst one where it matters whether rows were measured anew (``interpretations``).
         """
         results = [self._read_as(reading, effort) for reading in interpretations(releases)]

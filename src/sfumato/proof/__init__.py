@@ -4,16 +4,8 @@ It takes a published design and nothing else. It gives a certificate, the inputs
 bounds on the noise that the promise needs.
 """
 
-from .certificate import (
-    Certificate,
-    Evidence,
-    Examination,
-    certify,
-    examine,
-    examine_sums,
-    examine_together,
-    knowledge_of,
-)
+from .certificate import Certificate, Evidence
+from .examination import Examination, certify, examine, examine_sums, examine_together, knowledge_of
 from .features import LEAST_SHARE, MOST_CENTRES, Centres, Features, choose_centres
 from .findings import findings_on_design, learnt_inside
 from .insiders import groups_told

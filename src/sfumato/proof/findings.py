@@ -12,14 +12,7 @@ from gpytorch.kernels import RBFKernel
 
 from ..arrays import Array
 from ..models import Prior
-from ..promise import (
-    NOT_ANY_RECORD,
-    Design,
-    Finding,
-    FloorTolerance,
-    RecordTolerance,
-    TabulatedFloor,
-)
+from ..promise import NOT_ANY_RECORD, Design, Finding, FloorTolerance, RecordTolerance, TabulatedFloor
 from ..text import listed
 from .insiders import InsidersKnown
 from .knowledge import Knowledge

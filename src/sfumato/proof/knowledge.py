@@ -24,15 +24,7 @@ from ..noise import ErrorCovariance, FunctionalNoise
 from ..programs import needed_everywhere
 from ..promise import Design, FunctionAndRecords, Reader, Records, SensitiveValues, records_at
 from .features import Features
-from .roundoff import (
-    COEFFICIENTS,
-    DELTA_TO_SPARE,
-    ESTIMATED_INVERSE,
-    FACTORED,
-    FACTORED_SUMS,
-    SOLVED,
-    SOLVED_SUMS,
-)
+from .roundoff import COEFFICIENTS, DELTA_TO_SPARE, ESTIMATED_INVERSE, FACTORED, FACTORED_SUMS, SOLVED, SOLVED_SUMS
 from .sums import Summary, inverse, noise_coefficients, record_sums_of
 
 #: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
