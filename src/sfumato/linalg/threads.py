@@ -44,6 +44,9 @@ def torch_threads(count: int) -> Iterator[None]:
 #: Matrices of a few hundred rows are worked on by no more threads than this: 16 take five times as long as 4.
 SMALL_MATRICES = 4
 
+#: Matrices of so many rows are worked on by one: a second one takes longer to wake up.
+VERY_SMALL = 200
+
 #: BLAS and PyTorch count for the whole process: who comes first sets them, who leaves last puts them back.
 _lock = threading.Lock()
 _inside = 0
@@ -75,6 +78,6 @@ def thread_share(threads: int) -> Iterator[None]:
                     _before.close()
 
 
-def few_threads() -> AbstractContextManager[None]:
-    """No more threads than suit matrices of a few hundred rows, and no more than there were."""
-    return thread_share(min(SMALL_MATRICES, torch.get_num_threads()))
+def few_threads(rows: int = VERY_SMALL + 1) -> AbstractContextManager[None]:
+    """No more threads than suit matrices of so many hundred ``rows``, and no more than there were."""
+    return thread_share(1 if rows <= VERY_SMALL else min(SMALL_MATRICES, torch.get_num_threads()))
