@@ -112,7 +112,7 @@ def test_what_readers_use_is_the_same_on_every_device(device, noise):
     probes = [task.probes(points).joined(task.probes(points[:9])).where(keep) for task in (here, there)]
     learnt = here.learnt(found, probes[0])
     assert there.learnt(found, probes[1]) == pytest.approx(learnt, rel=1e-6 if noise == 0 else 1e-9)
-    assert [program.is_well_conditioned for program in programs] == [noise > 0] * 2
+    assert [program.solver.is_well_conditioned for program in programs] == [noise > 0] * 2
     if noise:
         roughly = [program.roughly_learnt(seen)(1.0) for program, seen in zip(programs, probes, strict=True)]
         assert roughly[1] == pytest.approx(roughly[0], rel=1e-9)

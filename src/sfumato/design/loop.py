@@ -147,7 +147,7 @@ def rough_objective(back_end: BackEnd, cover: AskedCover, margins: Margins, say:
     solver = Solver(back_end)
     candidates = Candidates(solver, 1.0 - KEPT_BACK, 1.0, margins.independent, say)
     program = solver.program(candidates.stand_ins(cover)[1], with_records=False)
-    return program.rough_cost(candidates.rough_tightening(program)) if program.is_well_conditioned else None
+    return program.rough_cost(candidates.rough_tightening(program)) if solver.is_well_conditioned else None
 
 
 class _Loop:

@@ -406,6 +406,11 @@ class Solver:
             roots.append(vectors * np.sqrt(np.maximum(values, 0.0)))
         return Program(self, tuple(roots))
 
+    @property
+    def is_well_conditioned(self) -> bool:
+        """Whether ``Program.roughly_learnt`` can be had: solving with every A loses nothing that matters."""
+        return all(exposure.data_root is not None for exposure in self.exposures)
+
     def objective(self, noise: Noise) -> float:
         """What is minimised: Tr Σ, or Tr CΣ where there are weights."""
         return objective(noise, self.problem.weights)
@@ -489,11 +494,6 @@ class Program:
         factor = None if start is None or start.noise.rank == 0 else start.noise.factor
         correlated = correlated_noise(demands, weights, accuracy, factor, say)
         return Solution(CorrelatedNoise(correlated.factor, shift), correlated.witness)
-
-    @property
-    def is_well_conditioned(self) -> bool:
-        """Whether ``roughly_learnt`` can be had: solving with every A loses nothing that matters."""
-        return all(exposure.data_root is not None for exposure in self.solver.exposures)
 
     def roughly_learnt(self, probes: Probes) -> Callable[[float], Array]:
         """Nearly what readers learn under the least noise, without an n × n eigenproblem, for any tightening.

@@ -218,20 +218,22 @@ class Candidates:
                 'kernel; use cover="exchange" or "auto".'
             )
         smallest, largest = len(pivots.prefix(COARSEST**2)), len(pivots.order)
-        sizes = np.unique(np.round(np.geomspace(smallest, largest, SIZES)).astype(int)).tolist()
+        few = len(self.problem.inputs) <= FEW_ROWS
+        count = SIZES if few else SIZES // 2
+        sizes = np.unique(np.round(np.geomspace(smallest, largest, count)).astype(int)).tolist()
 
         def cover(size: int) -> Array:
             return self._independent(points[pivots.order[:size]])
 
         def program(size: int) -> Program:
-            return self.solver.program(cover(size))
+            # records ask for the same, whatever the cover
+            return self.solver.program(cover(size), with_records=False)
 
         def rough_cost(size: int) -> float:
             made = program(size)
             return made.rough_cost(self.rough_tightening(made))
 
-        few = len(self.problem.inputs) <= FEW_ROWS
-        if not program(sizes[0]).is_well_conditioned or (few and self.problem.structure == "diagonal"):
+        if not self.solver.is_well_conditioned or (few and self.problem.structure == "diagonal"):
             if not few:
                 return self._independent(points[pivots.prefix(EPSILON**2)])
             costs = _costs(sizes, lambda size: self._cost(program(size)))
@@ -251,7 +253,7 @@ class Candidates:
         """About how tight the inputs of ``program`` must be held, as far as that can be said quickly."""
         if len(self.problem.inputs) <= FEW_ROWS:
             return self._tightening(lambda t: self.solver.learnt(program.solve(t).noise, self.probes))
-        return self.rough_tightening(program) if program.is_well_conditioned else 1.0
+        return self.rough_tightening(program) if self.solver.is_well_conditioned else 1.0
 
     def rough_tightening(self, program: Program) -> float:
         """About how tight the inputs of a well-conditioned program must be held, by its rough noise."""
@@ -272,7 +274,7 @@ class Candidates:
         sensitive = self._independent(self.first_few(EPSILON, GREEDY_LIMIT))
         for _ in range(MOST_ADDITIONS):
             program = self.solver.program(sensitive, with_records=False)
-            if not program.is_well_conditioned:
+            if not self.solver.is_well_conditioned:
                 break
             learnt = program.roughly_learnt(self.probes)(self.limit)
             short = learnt > self.limit
