@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of_dask, stacked_outputs
 from ..errors import GuaranteeWarning, InputError
-from ..linalg import VERY_SMALL, few_threads
+from ..linalg import SMALL, VERY_SMALL, few_threads
 from ..models import JointPrior, Prior
 from ..noise import SecretKey
 from ..progress import progress as show_progress
@@ -320,7 +320,8 @@ def protect(
             else:
                 rows = dense_rows(replace(problem, plan=plan))
                 effort = Effort(done=step.update)
-                count = len(problem.inputs)
+                # on a device the large matrices are there, and those that are here are small
+                count = min(len(problem.inputs), SMALL)
                 with few_threads(count) if plan.device or count <= VERY_SMALL else nullcontext():
                     design, certificate = certified_design(
                         rows,

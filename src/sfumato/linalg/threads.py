@@ -41,8 +41,8 @@ def torch_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-#: Matrices of a few hundred rows are worked on by no more threads than this: 16 take five times as long as 4.
-SMALL_MATRICES = 4
+#: Matrices of up to so many rows are worked on by no more threads than this: 16 take five times as long as 4.
+SMALL, SMALL_MATRICES = 1000, 4
 
 #: Matrices of so many rows are worked on by one: a second one takes longer to wake up.
 VERY_SMALL = 200
@@ -78,6 +78,7 @@ def thread_share(threads: int) -> Iterator[None]:
                     _before.close()
 
 
-def few_threads(rows: int = VERY_SMALL + 1) -> AbstractContextManager[None]:
-    """No more threads than suit matrices of so many hundred ``rows``, and no more than there were."""
-    return thread_share(1 if rows <= VERY_SMALL else min(SMALL_MATRICES, torch.get_num_threads()))
+def few_threads(rows: int) -> AbstractContextManager[None]:
+    """No more threads than suit matrices of so many ``rows``, and no more than there were."""
+    there = torch.get_num_threads()
+    return thread_share(1 if rows <= VERY_SMALL else min(SMALL_MATRICES, there) if rows <= SMALL else there)
