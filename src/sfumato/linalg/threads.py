@@ -41,7 +41,8 @@ def torch_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-#: Matrices of up to so many rows are worked on by no more threads than this: 16 take five times as long as 4.
+#: Matrices of up to so many rows are worked on by no more threads than this: 16 take five times as long as 4 (and for
+#: the 2,000 virtual rows of a compressed design, whose other matrices are small, twice as long).
 SMALL, SMALL_MATRICES = 1000, 4
 
 #: Matrices of so many rows are worked on by one: a second one takes longer to wake up.
