@@ -35,6 +35,8 @@ def flag(name: str, help: str) -> Any:
 ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file or folder.")]
 Table = Annotated[Path, typer.Argument(metavar="DATA", help="Your table, .csv or .parquet, with the secret values.")]
 Inputs = Annotated[list[str], option("COLUMN", "Input columns, comma separated or repeated; they are published.")]
+OneOutput = Annotated[str, option("COLUMN", "The output column.")]
+SensitiveWhere = Annotated[str, option("TEXT", 'Where it is sensitive, as in "1 <= t <= 2".')]
 Cover = Annotated[
     str,
     option(

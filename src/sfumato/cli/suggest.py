@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ..errors import InputError
-from .options import DropMissing, Fit, Inputs, Json, Table, column_names, option
+from .options import DropMissing, Fit, Inputs, Json, OneOutput, SensitiveWhere, Table, column_names, option
 from .printing import as_json, console
 
 SUGGEST_EXAMPLES = (
@@ -19,8 +19,8 @@ SUGGEST_EXAMPLES = (
 def suggest(
     data: Table,
     inputs: Inputs,
-    output: Annotated[str, option("COLUMN", "The output column.")],
-    region: Annotated[str, option("TEXT", 'Where it is sensitive, as in "1 <= t <= 2".')],
+    output: OneOutput,
+    region: SensitiveWhere,
     fit: Fit,
     max_loss: Annotated[
         float, option("NUMBER", "The share of accuracy that readers outside the region may lose.")

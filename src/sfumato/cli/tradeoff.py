@@ -16,6 +16,8 @@ from .options import (
     Fit,
     Inputs,
     Json,
+    OneOutput,
+    SensitiveWhere,
     Table,
     Written,
     check_written,
@@ -41,8 +43,8 @@ TRADEOFF_EXAMPLES = (
 def tradeoff(
     data: Table,
     inputs: Inputs,
-    output: Annotated[str, option("COLUMN", "The output column.")],
-    region: Annotated[str, option("TEXT", 'Where it is sensitive, as in "1 <= t <= 2".')],
+    output: OneOutput,
+    region: SensitiveWhere,
     fit: Fit,
     alphas: Annotated[
         str | None,

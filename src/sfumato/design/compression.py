@@ -12,7 +12,7 @@ import scipy.linalg
 from ..arrays import Array
 from ..data import Engine, Inputs, among
 from ..errors import GuaranteeError, GuaranteeWarning, InputError
-from ..linalg import SMALL, Matrix, few_threads
+from ..linalg import Matrix, few_threads
 from ..models import Prior
 from ..noise import FunctionalNoise, RecordNoise
 from ..programs import explaining_root
@@ -453,7 +453,7 @@ class Compression:
     def _solve(self, summary: Summary) -> tuple[Design, Certificate]:
         back_end = self._rows(summary)
         effort = Effort(done=self.step.update)
-        with few_threads(SMALL):
+        with few_threads():
             return certified_design(
                 back_end,
                 self.cover,
@@ -467,7 +467,7 @@ class Compression:
 
     def _rough_share(self, summary: Summary) -> float | None:
         """About how much of the noise what the features leave out may cost, as a share; None where it is not said."""
-        with few_threads(SMALL):
+        with few_threads():
             cost = rough_objective(self._rows(summary), self.cover, self._margins, self.step.stage)
         return None if not cost else self._residual(summary) / cost
 

@@ -73,7 +73,10 @@ KNOWN = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class ForInsiders:
-    """Designs for the ``insiders`` of a problem, at these ``sensitive`` inputs."""
+    """Designs for the ``insiders`` of a problem, at these ``sensitive`` inputs.
+
+    A design starts from what the last one found: ``_before`` for each prior, or the ``_binding`` groups.
+    """
 
     back_end: BackEnd
     insiders: Insiders
@@ -88,10 +91,6 @@ class ForInsiders:
         solution, binding = self._solution(tightening)
         made = self.back_end.published(self.cover, self.sensitive, solution)
         return replace(made, insiders=self.insiders, designed_for=binding)
-
-    @property
-    def is_joint(self) -> bool:
-        return self.back_end.problem.joint
 
     def grown(self, points: Array) -> ForInsiders:
         """With those of ``points`` among the sensitive inputs that these do not determine."""
@@ -111,12 +110,12 @@ class ForInsiders:
         if problem.structure == "diagonal" or len(problem.inputs) <= ROWS_FOR_THE_LEAST:
             return self._least(t)
         t, factors, shift = (1.0 - SPARE) * t, [], 0.0
-        for exposure in self.solver.exposures:
+        for number, exposure in enumerate(self.solver.exposures):
             A = np.array(as_array(exposure.data_covariance))
             # as in Program.solve: round-off must not decide
             own = exposure.shift(len(A) * UNIT * exposure.largest / t)
             A[np.diag_indices_from(A)] += own
-            factors.append(self._near_least(exposure, A, t))
+            factors.append(self._near_least(number, A, t))
             shift = max(shift, own)
         return Solution(CorrelatedNoise(np.hstack(factors), shift)), ()
 
@@ -152,14 +151,15 @@ class ForInsiders:
 
     # ---------------------------------------------------------------- many rows
 
-    def _near_least(self, exposure: Exposure, A: Array, t: float) -> Array:
+    def _near_least(self, number: int, A: Array, t: float) -> Array:
         """A factor of little noise that keeps the promise to readers with one prior, and to every group of them."""
-        problem, root = self.solver.problem, self._joint_root(exposure, t)
+        problem, exposure = self.solver.problem, self.solver.exposures[number]
+        root = self._joint_root(exposure, t)
         needed = root @ root.T
         share, safe = self._safe(exposure, A, t)
         held = self._held(A, needed, 1.0 - share)
-        found = noise_for_insiders(A, root, held, safe, problem.weights, self._before.get(id(exposure)), self.say)
-        self._before[id(exposure)] = found
+        found = noise_for_insiders(A, root, held, safe, problem.weights, self._before.get(number), self.say)
+        self._before[number] = found
         return found.factor
 
     def _joint_root(self, exposure: Exposure, t: float) -> Array:
@@ -230,6 +230,8 @@ def check_insiders(problem: Problem) -> None:
         raise InputError("insiders is given, but region is sf.Everywhere(); bound it, for example with sf.Box.")
     for prior in problem.priors:
         for number, rows in enumerate(problem.insiders.groups):
+            if len(rows) == 1:
+                continue  # its variance is positive, as that of every row
             try:
                 _ = RowsHeld(prior, problem.inputs, rows).lower
             except np.linalg.LinAlgError:
@@ -254,14 +256,14 @@ def settled(
         if seen.holds:
             break
         assert seen.insiders is not None
-        over = max(seen.most, float(np.max(seen.learnt, initial=0.0)), seen.joint_ratio if made.is_joint else 0.0)
+        over = seen.worst
         if not np.isfinite(over) or tightening < TIGHTEST * first:
             raise InputError(
                 "insiders is given, but what they learn cannot be computed in float64: the rows that they hold "
                 "determine others. Give the prior the variance of the errors in the data (noise), or fewer rows."
             )
-        grown = made.grown(seen.insiders.short[:PLACES_AT_ONCE])
-        if len(grown.sensitive) > len(made.sensitive) and over > 1.0 + MUCH:
+        grown = made.grown(seen.insiders.short[:PLACES_AT_ONCE]) if over > 1.0 + MUCH else made
+        if len(grown.sensitive) > len(made.sensitive):
             made = grown
         else:
             tightening *= (1.0 - MORE) / max(over, 1.0)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of_dask, stacked_outputs
 from ..errors import GuaranteeWarning, InputError
-from ..linalg import SMALL, VERY_SMALL, few_threads
+from ..linalg import VERY_SMALL, few_threads
 from ..models import JointPrior, Prior
 from ..noise import SecretKey
 from ..progress import progress as show_progress
@@ -321,8 +321,8 @@ def protect(
                 rows = dense_rows(replace(problem, plan=plan))
                 effort = Effort(done=step.update)
                 # on a device the large matrices are there, and those that are here are small
-                count = min(len(problem.inputs), SMALL)
-                with few_threads(count) if plan.device or count <= VERY_SMALL else nullcontext():
+                on_device = few_threads() if plan.device else nullcontext()
+                with few_threads(1) if len(problem.inputs) <= VERY_SMALL else on_device:
                     design, certificate = certified_design(
                         rows,
                         cover,

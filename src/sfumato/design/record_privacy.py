@@ -46,6 +46,5 @@ def with_record_privacy(design: Design, mu: float, span: float) -> Design:
     if isinstance(design.noise, IndependentNoise):
         # it is as private as its least variance on a record
         return replace(design, noise=IndependentNoise(np.maximum(design.noise.variances, own)))
-    columns = np.zeros((len(own), len(rows)))
-    columns[rows, np.arange(len(rows))] = np.sqrt(own[rows])
-    return replace(design, noise=CorrelatedNoise(np.hstack([design.noise.factor, columns]), design.noise.shift))
+    factor = np.hstack([design.noise.factor, IndependentNoise(own).factor])
+    return replace(design, noise=CorrelatedNoise(factor, design.noise.shift))

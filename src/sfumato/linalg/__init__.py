@@ -41,4 +41,4 @@ from .tensors import (
     squared_norms,
     units,
 )
-from .threads import SMALL, VERY_SMALL, few_threads, one_thread, thread_share
+from .threads import VERY_SMALL, few_threads, one_thread, thread_share

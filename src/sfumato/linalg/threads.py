@@ -41,9 +41,9 @@ def torch_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-#: Matrices of up to so many rows are worked on by no more threads than this: 16 take five times as long as 4 (and for
-#: the 2,000 virtual rows of a compressed design, whose other matrices are small, twice as long).
-SMALL, SMALL_MATRICES = 1000, 4
+#: Small matrices are worked on by no more threads than this: 16 take five times as long as 4 (and for the 2,000 virtual
+#: rows of a compressed design, whose other matrices are small, twice as long).
+SMALL_MATRICES = 4
 
 #: Matrices of so many rows are worked on by one: a second one takes longer to wake up.
 VERY_SMALL = 200
@@ -79,7 +79,6 @@ def thread_share(threads: int) -> Iterator[None]:
                     _before.close()
 
 
-def few_threads(rows: int) -> AbstractContextManager[None]:
-    """No more threads than suit matrices of so many ``rows``, and no more than there were."""
-    there = torch.get_num_threads()
-    return thread_share(1 if rows <= VERY_SMALL else min(SMALL_MATRICES, there) if rows <= SMALL else there)
+def few_threads(most: int = SMALL_MATRICES) -> AbstractContextManager[None]:
+    """At most so many threads, and no more than there were."""
+    return thread_share(min(most, torch.get_num_threads()))

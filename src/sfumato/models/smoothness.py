@@ -262,21 +262,21 @@ def _spectral(moments: Array) -> Array:
 
 def _of_sum(first: Array, second: Array) -> Array:
     """The even moments of a sum of two independent frequencies with symmetric distributions."""
-    total = np.zeros(len(_ORDERS))
-    for n in _ORDERS:
-        a, b = first[: n + 1], second[n::-1]
-        both = (a > 0.0) & (b > 0.0)
-        total[n] = np.sum(_EVEN[n, : n + 1][both] * a[both] * b[both])
-    return total
+    return _binomial(_EVEN, first, second)
 
 
 def _of_product_rule(first: Array, second: Array) -> Array:
     """Bounds for the derivatives of a product."""
+    return _binomial(_ALL, first, second)
+
+
+def _binomial(weights: Array, first: Array, second: Array) -> Array:
+    """``Σ_k weights[n, k] first[k] second[n − k]`` for each n; what is infinite does not count where it meets 0."""
     total = np.zeros(len(_ORDERS))
     for n in _ORDERS:
         a, b = first[: n + 1], second[n::-1]
         both = (a > 0.0) & (b > 0.0)
-        total[n] = np.sum(_ALL[n, : n + 1][both] * a[both] * b[both])
+        total[n] = np.sum(weights[n, : n + 1][both] * a[both] * b[both])
     return total
 
 

@@ -2,7 +2,7 @@
 
 ``M = A + Σ ⪰ G₀`` keeps the promise to outsiders, and ``M ⪰ G_H`` that to whoever holds the rows H. Both are about the
 same values, so ``G_H − G₀`` has a rank of at most twice the rows held: with ``N = M − G₀`` the promise to H is
-``N ⪰ P_H P_Hᵀ − Q_H Q_Hᵀ`` with as many columns as rows are held (``held_rows``), that is
+``N ⪰ P_H P_Hᵀ − Q_H Q_Hᵀ`` with as many columns as rows are held (``HeldRows``), that is
 ``φ_H = P_Hᵀ(N + Q_H Q_Hᵀ)⁻¹P_H ⪯ I``. Nearly every row binds, because the least noise for outsiders has a low rank and
 gives itself away: what is needed is noise on all rows. An interior point method for hundreds of such demands takes
 hours. Here multipliers Z_H are raised where φ_H is too large and lowered where it is small, as in optimal design:
@@ -22,6 +22,7 @@ import scipy.linalg
 
 from ..arrays import Array
 from ..linalg import Weighting
+from .joint import joint_noise_factor
 
 #: The promise to outsiders is held by this much tighter, so that N can be factored.
 TIGHTER = 2e-3
@@ -63,7 +64,6 @@ class HeldRows:
         core = np.concatenate(
             [np.concatenate([aa, ap], axis=2), np.concatenate([ap.swapaxes(1, 2), left], axis=2)], axis=1
         )
-        # in units in which both blocks of columns are about as long
         size = held.shape[1]
         values, vectors = np.linalg.eigh((core + core.swapaxes(1, 2)) / 2.0)
         root = vectors * np.sqrt(np.abs(values))[:, None, :]
@@ -126,9 +126,10 @@ def noise_for_insiders(
     A, safe, root = weighting.both(A), weighting.both(safe), weighting.forward(root)
     needed = root @ root.T
     held = [one.turned(weighting.forward) for one in held]
-    least = _positive((1.0 + TIGHTER) * needed - A)
+    hidden = joint_noise_factor(A, (1.0 + TIGHTER) * needed)
+    least = hidden @ hidden.T
     if np.trace(safe) <= (1.0 + NEARLY) * np.trace(least) or not held:
-        return InsiderNoise(weighting.backward(_factor(safe if held else least)))
+        return InsiderNoise(weighting.backward(_factor(safe) if held else hidden))
     safe, bare = SAFER * safe, A - needed + least
     multipliers = () if start is None else start.multipliers
     if [len(z) for z in multipliers] != [one.plus.shape[1] for one in held]:
@@ -196,17 +197,6 @@ def _lower(matrix: Array) -> Array:
     return np.asarray(scipy.linalg.cholesky(matrix, lower=True, check_finite=False))
 
 
-def _eigh(matrix: Array) -> tuple[Array, Array]:
-    values, vectors = scipy.linalg.eigh((matrix + matrix.T) / 2.0, driver="evd", check_finite=False)
-    return values, vectors
-
-
-def _positive(matrix: Array) -> Array:
-    values, vectors = _eigh(matrix)
-    keep = values > 0.0
-    return np.asarray((vectors[:, keep] * values[keep]) @ vectors[:, keep].T)
-
-
 def _rough_eigh(matrix: Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """In single precision, which is twice as fast: what is found is made safe in double precision."""
     values, vectors = scipy.linalg.eigh(matrix.astype(np.float32), driver="evd", check_finite=False)
@@ -224,6 +214,7 @@ def _rough_root(matrix: Array) -> Array:
 
 
 def _factor(matrix: Array) -> Array:
-    values, vectors = _eigh(matrix)
+    """F with F Fᵀ = ``matrix``, without directions that round-off made."""
+    values, vectors = scipy.linalg.eigh((matrix + matrix.T) / 2.0, driver="evd", check_finite=False)
     keep = values > 1e-15 * values[-1]
     return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))

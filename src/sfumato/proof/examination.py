@@ -66,12 +66,13 @@ class Examination:
     ``short`` are inputs of the region where it does, with ``learnt``: what readers learn there as a share of what they
     may; ``most`` is the most that they were seen to learn anywhere. ``open`` are the parts of the region, for each
     reader, that are not proved, ``close`` those that are not far from the floor, and ``is_searched`` says that some of
-    it cannot be. ``insiders`` is what these learn. The certificate, with lower bounds on the noise, is made when it is
-    asked for.
+    it cannot be. ``promises_joint`` says whether ``joint_ratio`` counts. ``insiders`` is what these learn. The
+    certificate, with lower bounds on the noise, is made when it is asked for.
     """
 
     holds: bool
     joint_ratio: float
+    promises_joint: bool
     promised_ratio: float
     short: Array
     learnt: Array
@@ -84,8 +85,9 @@ class Examination:
 
     @property
     def worst(self) -> float:
-        """The most that is learnt of any value and any combination, where anything falls short."""
-        return max(float(np.max(self.learnt, initial=0.0)), self.most, self.joint_ratio)
+        """The most that is learnt of anything that is promised, where anything falls short."""
+        of_combinations = self.joint_ratio if self.promises_joint else 0.0
+        return max(float(np.max(self.learnt, initial=0.0)), self.most, of_combinations)
 
     def certificate(self) -> Certificate:
         return self.make()
@@ -126,15 +128,21 @@ def examine(
     only adds to what readers do not know, so the rest need not be looked at again. ``effort`` is that of a proof.
     """
     knowledge = [ExactKnowledge(design, Reader(prior), design.noise, device) for prior in design.priors]
-    records = RecordsKnown.of(design, knowledge)
     insiders = _insiders(design, knowledge)
 
+    @cache
+    def records() -> RecordsKnown:
+        return RecordsKnown.of(design, knowledge)
+
     def make(check: _Check) -> Certificate:
+        check = replace(check, records=records())
         spill = _spill(design, design.noise.variance())
-        findings = (*findings_on_design(design, spill), *findings_on_records(design, records))
+        findings = (*findings_on_design(design, spill), *findings_on_records(design, records()))
         return check.certificate(optimality(design, knowledge), spill, findings)
 
-    return _Check.of(design, knowledge, needed, effort, records, insiders).examination(make)
+    # where nothing is promised of records, what readers know of them is for the certificate alone
+    promised = None if design.protects == "function" else records()
+    return _Check.of(design, knowledge, needed, effort, promised, insiders).examination(make)
 
 
 def _insiders(design: Design, knowledge: Sequence[ExactKnowledge]) -> InsidersKnown | None:
@@ -353,10 +361,13 @@ class _Check:
         return _floor_is_listed(self.design)
 
     @property
-    def holds(self) -> bool:
+    def promises_joint(self) -> bool:
         # nobody can look at every input there is: everywhere, the formula is the proof
-        needs_joint = self.design.guarantee == "joint" or self.design.cover == "everywhere"
-        joint_kept = not needs_joint or self.joint_ratio <= 1 + TOLERANCE
+        return self.design.guarantee == "joint" or self.design.cover == "everywhere"
+
+    @property
+    def holds(self) -> bool:
+        joint_kept = not self.promises_joint or self.joint_ratio <= 1 + TOLERANCE
         records_kept = self.records is None or not self.records.ratio < 1 - TOLERANCE
         insiders_kept = self.insiders is None or self.insiders.ratio <= 1 + TOLERANCE
         kept = joint_kept and records_kept and insiders_kept
@@ -369,6 +380,7 @@ class _Check:
         return Examination(
             self.holds,
             self.joint_ratio,
+            self.promises_joint,
             self.promised_ratio,
             np.vstack([seen, *(proof.short for proof in self.proofs)]),
             np.concatenate([told, *(proof.learnt for proof in self.proofs)]),
