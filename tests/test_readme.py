@@ -62,9 +62,13 @@ def test_commands_for_several_outputs_and_releases_run_in_order(
     t = np.linspace(0.0, 3.0, 31)
     pd.DataFrame({"t": t, "r": np.sin(2 * t), "v": 2 * np.cos(2 * t)}).to_csv("orbit.csv", index=False)
     pd.DataFrame({"t": [0.5, 1.5]}).to_csv("new.csv", index=False)
+    year, random = np.arange(1960.0, 2020.0), np.random.default_rng(0)
+    infl, unemp = 4 + 2 * np.sin(year / 3), 6 - np.sin(year / 3)
+    noise = 0.3 * random.normal(size=(2, 60))
+    pd.DataFrame({"year": year, "infl": infl + noise[0], "unemp": unemp + noise[1]}).to_csv("economy.csv", index=False)
     text = "\n".join(blocks(ROOT / "docs" / "several.md", "sh")).replace("\\\n", " ")
     commands = [shlex.split(line) for line in text.splitlines() if line.startswith("sfumato ")]
-    assert len(commands) >= 7
+    assert len(commands) >= 8
     for command in commands:
         done(run(*command[1:]))
 

@@ -55,6 +55,28 @@ def test_a_derivative_has_slope_means_and_an_average_averaged_ones():
     assert prior.mean_at(rows) == pytest.approx([0.5, -1.0, 0.5], abs=1e-13)
 
 
+def test_what_follows_from_one_of_several_outputs_is_the_same_process_as_from_the_functions_they_mix():
+    B = np.array([[2.0, -1.1], [-1.1, 3.0]])
+    mixed = sf.JointPrior.coregionalised(PRIOR, B, ("a", "b"), mean={"a": 1.0, "b": 2.0})
+    more = mixed.with_related(
+        {"slope": ("b", sf.Derivative("t")), "mid": ("a", sf.Average([0.5, 1.0]))}, {"slope": 0.3}
+    )
+    assert more.outputs == ("a", "b", "slope", "mid")
+    assert more.noise == (0.04, 0.04, 0.3, 0.0)
+    K = more.prior_on(("t",)).covariance(np.vstack([at(T, number) for number in range(4)]))
+    t, points = T[:, None], np.array([[0.5], [1.0]])
+    plain, left, slopes = (jet50(RBF_TREE, t, t, *which) for which in ((None, None), (None, 0), (0, 0)))
+    n = len(T)
+    np.testing.assert_allclose(K[:n, 2 * n : 3 * n], B[0, 1] * left, atol=1e-11)
+    np.testing.assert_allclose(K[2 * n : 3 * n, 2 * n : 3 * n], B[1, 1] * slopes, atol=1e-10)
+    np.testing.assert_allclose(K[:n, n : 2 * n], B[0, 1] * plain, atol=1e-12)
+    middle = jet50(RBF_TREE, t, points, None, None).mean(axis=1)
+    np.testing.assert_allclose(K[n : 2 * n, 3 * n], B[0, 1] * middle, atol=1e-12)
+    assert more.prior_on(("t",)).mean_at([[1.0, 2.0], [1.0, 3.0]]) == pytest.approx([0.0, 1.0])
+    with pytest.raises(sf.InputError, match="follows from another output itself"):
+        more.with_related({"x": ("slope", sf.Derivative("t"))})
+
+
 def test_an_integral_is_the_limit_of_averages():
     """∫₀¹ k(x, z) dz of an RBF is an error function."""
     joint = sf.JointPrior.of(sf.Prior(rbf(0.4)), {"f": sf.Value(), "total": sf.Integral(0.0, 1.0)})

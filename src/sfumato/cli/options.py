@@ -153,6 +153,14 @@ class Asked:
             '"m = mean(r where 1 <= t <= 2)", "q = integral(r from 0 to 1)". Repeat it for more.',
         ),
     ] = field(default_factory=list)
+    correlated: Annotated[
+        list[str],
+        option(
+            "COLUMNS",
+            "Outputs that go together without one following from the other, as in infl,unemp: they are fitted as one. "
+            "Repeat it for more.",
+        ),
+    ] = field(default_factory=list)
     output_noise: Annotated[
         list[str],
         option(
@@ -167,7 +175,7 @@ class Asked:
 
     @cached_property
     def outputs(self) -> AskedOutputs:
-        return asked_outputs(self.output, self.relation, self.columns)
+        return asked_outputs(self.output, self.relation, self.correlated, self.columns)
 
     @cached_property
     def promise(self) -> dict[str, Any]:

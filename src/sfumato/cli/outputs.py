@@ -1,6 +1,7 @@
 """What ``sfumato protect`` is told about its outputs: which there are, how they are related, and where each is secret.
 
-Outputs without a relation are bases, and each has a prior of its own; a base and what follows from it are one group.
+Outputs without a relation are bases; a base and what follows from it are one group. Bases that are correlated are
+fitted together, and every other one has a prior of its own.
 """
 
 from __future__ import annotations
@@ -29,35 +30,44 @@ Regions = dict[str, "Region | None"]
 
 @dataclass(frozen=True)
 class AskedOutputs:
-    """The columns that are ``released``, and the ``relations`` between them and to other quantities."""
+    """The columns that are ``released``, the ``relations`` between them and to other quantities, and which columns are
+    ``correlated`` with each other."""
 
     released: tuple[str, ...]
     relations: tuple[Relation, ...] = ()
+    correlated: tuple[tuple[str, ...], ...] = ()
 
     @property
     def several(self) -> bool:
         """Whether they have to be protected together; one output alone needs no ``JointPrior``."""
-        return len(self.released) > 1 or bool(self.relations)
+        return len(self.names) > 1
 
     @property
     def bases(self) -> tuple[str, ...]:
         related = {relation.name for relation in self.relations}
-        named = (*self.released, *(relation.of for relation in self.relations))
+        together = (name for names in self.correlated for name in names)
+        named = (*self.released, *(relation.of for relation in self.relations), *together)
         return tuple(dict.fromkeys(name for name in named if name not in related))
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """The bases, those that are fitted together in one block."""
+        block_of = {name: names for names in self.correlated for name in names}
+        return tuple(dict.fromkeys(block_of.get(base, (base,)) for base in self.bases))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the data that are read: what is released, and what a prior is fitted to."""
         return tuple(dict.fromkeys((*self.released, *self.bases)))
 
-    def group(self, base: str) -> tuple[Relation, ...]:
-        """What follows from ``base``."""
-        return tuple(relation for relation in self.relations if relation.of == base)
+    def group(self, *bases: str) -> tuple[Relation, ...]:
+        """What follows from ``bases``."""
+        return tuple(relation for relation in self.relations if relation.of in bases)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them, the groups one after the other, as in the ``JointPrior``."""
-        return tuple(name for base in self.bases for name in (base, *(one.name for one in self.group(base))))
+        """All of them, the blocks one after the other, as in the ``JointPrior``."""
+        return tuple(name for block in self.blocks for name in (*block, *(one.name for one in self.group(*block))))
 
     @property
     def takes_input(self) -> dict[str, bool]:
@@ -66,18 +76,21 @@ class AskedOutputs:
         return {name: name not in numbers for name in self.names}
 
 
-def asked_outputs(output: Sequence[str], relation: Sequence[str], inputs: Sequence[str]) -> AskedOutputs:
-    """What ``--output`` and ``--relation`` say, checked."""
+def asked_outputs(
+    output: Sequence[str], relation: Sequence[str], correlated: Sequence[str], inputs: Sequence[str]
+) -> AskedOutputs:
+    """What ``--output``, ``--relation`` and ``--correlated`` say, checked."""
     relations: tuple[Relation, ...] = ()
     if relation:  # else PyTorch is not needed to find out that options are wrong
         from ..models import parse_relation
 
         relations = tuple(parse_relation(text) for text in relation)
-    asked = AskedOutputs(tuple(output), relations)
     names = [one.name for one in relations]
+    asked = AskedOutputs(tuple(output), relations, _correlated(correlated, names))
     for name in (*output, *names, *asked.bases):
         if name in inputs:
-            what = "--output" if name in output else "--relation"
+            together = any(name in block for block in asked.correlated)
+            what = "--output" if name in output else "--correlated" if together else "--relation"
             raise InputError(f"{what} {name!r} is also one of --inputs; inputs are published as they are.")
         if output.count(name) > 1:
             raise InputError(f"--output {name!r} is given more than once; name each output once.")
@@ -95,6 +108,25 @@ def asked_outputs(output: Sequence[str], relation: Sequence[str], inputs: Sequen
                 f"protect it with --region {one.name!r}."
             )
     return asked
+
+
+def _correlated(texts: Sequence[str], related: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The names of each ``--correlated``, at least two, and none twice."""
+    blocks, seen = [], set()
+    for text in texts:
+        names = tuple(_unquoted(name) for name in text.split(",") if name.strip())
+        if len(names) < 2:
+            raise InputError(f"--correlated {text!r} names {len(names)} output(s); give two or more, as in infl,unemp.")
+        for name in names:
+            if name in related:
+                raise InputError(
+                    f"--correlated {text!r}: {name!r} follows from another output by its --relation; name that output."
+                )
+            if name in seen:
+                raise InputError(f"--correlated names {name!r} more than once; give all that go together in one list.")
+            seen.add(name)
+        blocks.append(names)
+    return tuple(blocks)
 
 
 def known_name(name: str, names: Iterable[str], option: str) -> str:
@@ -138,6 +170,13 @@ def check_use(outputs: AskedOutputs, regions: Regions) -> None:
             raise InputError(
                 f"--relation {relation.text!r}: {name!r} is neither released nor sensitive; protect it with "
                 f'--region "{name}{": …" if relation.takes_input else ""}", or leave the relation out.'
+            )
+    for name in (name for names in outputs.correlated for name in names):
+        used = [name, *(relation.name for relation in outputs.group(name))]
+        if not any(one in outputs.released or one in regions for one in used):
+            raise InputError(
+                f"--correlated names {name!r}, which is neither released nor sensitive; add --output {name!r} or "
+                f'--region "{name}: …", or leave it out.'
             )
 
 
@@ -205,31 +244,42 @@ def fitted_prior(
     fit_outside: bool,
     **fit: Any,
 ) -> Prior | JointPrior:
-    """One prior for each base, fitted to its own column, and all of them together.
+    """One prior for each block of bases, fitted to its own columns, and all of them together.
 
     ``noise`` is for the bases that ``own_noise`` leaves out; what follows from them has none if it is not said there.
     """
-    from ..models import Functional, JointPrior, Value, fit_prior
+    from ..models import JointPrior, Value, fit_correlated, fit_prior
 
     X = table[list(inputs)]
-    groups = []
-    for base in outputs.bases:
-        exclude = _sensitive_rows(outputs, base, X, regions) if fit_outside else None
-        prior = fit_prior(X, table[base], exclude=exclude, **{**fit, "noise": own_noise.get(base, fit["noise"])})
-        if not outputs.several:
-            return prior
-        related = outputs.group(base)
-        functionals: dict[str, Functional] = {base: Value()}
-        functionals |= {relation.name: relation.functional(X) for relation in related}
+    parts = []
+    for block in outputs.blocks:
+        exclude = _sensitive_rows(outputs, block, X, regions) if fit_outside else None
+        noise = {base: own_noise.get(base, fit["noise"]) for base in block}
+        if len(block) > 1:
+            columns = {base: table[base] for base in block}
+            part = fit_correlated(X, columns, exclude=exclude, **{**fit, "noise": noise})
+        else:
+            prior = fit_prior(X, table[block[0]], exclude=exclude, **{**fit, "noise": noise[block[0]]})
+            if not outputs.several:
+                return prior
+            part = JointPrior.of(prior, {block[0]: Value()})
+        related = outputs.group(*block)
+        functionals = {relation.name: (relation.of, relation.functional(X)) for relation in related}
         levels = {relation.name: own_noise[relation.name] for relation in related if relation.name in own_noise}
-        groups.append(JointPrior.of(prior, functionals, noise=levels))
-    return groups[0] if len(groups) == 1 else JointPrior.independent(*groups)
+        parts.append(part.with_related(functionals, levels))
+    return parts[0] if len(parts) == 1 else JointPrior.independent(*parts)
 
 
-def _sensitive_rows(outputs: AskedOutputs, base: str, X: pd.DataFrame, regions: Regions) -> Region | None:
-    """Where anything of the group of ``base`` is sensitive: rows there are not to be fitted to."""
-    found = regions.get(base)
-    for relation in outputs.group(base):
+def _sensitive_rows(outputs: AskedOutputs, block: Sequence[str], X: pd.DataFrame, regions: Regions) -> Region | None:
+    """Where anything of a block and what follows from it is sensitive: rows there are not to be fitted to.
+
+    What is correlated with a secret tells of it, so no output of the block is fitted to where one of them is secret.
+    """
+    found: Region | None = None
+    for base in block:
+        own = regions.get(base)
+        found = own if found is None else found if own is None else found | own
+    for relation in outputs.group(*block):
         if relation.name in regions:
             region = regions[relation.name] or relation.where(X)
             if region is None:

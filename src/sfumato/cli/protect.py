@@ -54,6 +54,8 @@ PROTECT_EXAMPLES = (
     "--alpha 0.1 --out orbit.sfumato",
     'sfumato protect orbit.csv --inputs t --output r --relation "m = mean(r where 1 <= t <= 2)" '
     '--region "1 <= t <= 2" --region m --alpha r=0.5 --alpha m=0.1 --out orbit.sfumato',
+    "sfumato protect economy.csv --inputs year --output infl --output unemp --correlated infl,unemp "
+    '--region "infl: 1979 <= year <= 1983" --floor infl=2 --fit-outside --out economy.sfumato',
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.5 --ledger orbit.ledger '
     "--share 0.4 --out first.sfumato",
     'sfumato protect big.parquet --inputs a,b --output y --region "a <= 1" --alpha 0.3 --out big-release/',
@@ -105,6 +107,7 @@ def _check_for_stream(asked: Asked, noise: NoiseOptions, account: Account, files
         "--ledger": account.ledger is not None,
         "--report": files.report is not None,
         "--relation": bool(asked.relation),
+        "--correlated": bool(asked.correlated),
         "--output-noise": bool(asked.output_noise),
         "--output more than once": len(asked.output) > 1,
         "--region more than once": len(asked.region) > 1,

@@ -5,8 +5,9 @@ that those libraries can work with.
 """
 
 from .fit import fit_prior
+from .fit_correlated import fit_correlated
 from .fit_search import LogDensity
-from .functionals import Average, Derivative, Functional, Integral, Value
+from .functionals import Average, Derivative, Integral, Value
 from .joint_prior import JointPrior
 from .kernel_terms import RADIAL, ProductTerm, kernel_terms, proportion, scale_between
 from .kernel_values import kernel_diagonal, kernel_jet, kernel_matrix, require_features

@@ -93,15 +93,15 @@ def fit_prior(
     """
     inputs = as_inputs(X)
     outputs = as_outputs(y, inputs)
-    kernel, mean = _checked_kernel(kernel, inputs), _checked_mean(mean, inputs)
+    kernel, mean = checked_kernel(kernel, inputs), _checked_mean(mean, inputs)
     noise = _checked_noise(noise, inputs)
-    lengthscales = _checked_lengthscale(lengthscale, kernel, inputs)
+    lengthscales = checked_lengthscale(lengthscale, kernel, inputs)
     adam = _checked_adam(optimizer, epochs, learning_rate, decay, weight_decay)
     _require(
         _is_whole(restarts) and 1 <= restarts <= MOST_STARTS,
         f"restarts is {restarts!r}; give a whole number from 1 to {MOST_STARTS}.",
     )
-    keep = _rows_outside(exclude, inputs)
+    keep = rows_outside(exclude, inputs)
     question = Question(
         X=inputs.values[keep],
         y=outputs[keep],
@@ -210,7 +210,7 @@ def _tried(what: str, evaluate: Callable[[Array], Array], inputs: Inputs, remedy
         ) from error
 
 
-def _checked_kernel(kernel: Any, inputs: Inputs) -> str | Kernel:
+def checked_kernel(kernel: Any, inputs: Inputs) -> str | Kernel:
     if isinstance(kernel, str) and kernel in KERNELS:
         return kernel
     if not isinstance(kernel, Kernel):
@@ -248,7 +248,7 @@ def _checked_noise(noise: Any, rows: Inputs) -> str | Array:
     return values
 
 
-def _checked_lengthscale(lengthscale: Any, kernel: str | Kernel, inputs: Inputs) -> Array | None:
+def checked_lengthscale(lengthscale: Any, kernel: str | Kernel, inputs: Inputs) -> Array | None:
     if lengthscale is None:
         return None
     if isinstance(kernel, Kernel):
@@ -309,7 +309,7 @@ def _checked_adam(optimizer: Any, epochs: Any, learning_rate: Any, decay: Any, w
     return Adam(int(epochs), float(learning_rate), decay, float(weight_decay))
 
 
-def _rows_outside(exclude: Any, inputs: Inputs) -> Mask:
+def rows_outside(exclude: Any, inputs: Inputs) -> Mask:
     if exclude is None:
         _require(len(inputs) >= 2, f"X has {len(inputs)} row; a prior needs at least 2 to be fitted.")
         return np.ones(len(inputs), dtype=np.bool_)

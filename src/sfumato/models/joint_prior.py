@@ -145,6 +145,40 @@ class JointPrior:
         variances = _noise(noise if isinstance(noise, Mapping) else dict.fromkeys(names, noise), names, lambda _: 0.0)
         return cls(names, terms, _value_means(names, mean, gpytorch.means.ZeroMean()), variances)
 
+    def with_related(
+        self, functionals: Mapping[str, tuple[str, Functional]], noise: Mapping[str, float] | None = None
+    ) -> JointPrior:
+        """These outputs, and what follows from one of them: ``{"v": ("r", sf.Derivative("t"))}``.
+
+        ``noise`` maps their names to the variance of the noise in their data, which is 0 where it says nothing.
+        """
+        names = tuple(functionals)
+        terms: list[tuple[Term, list[tuple[int, Functional]], list[Array]]]
+        terms = [(term, list(term.entries), [*term.mixing]) for term in self.terms]
+        means = list(self.means)
+        for number, (name, (source, functional)) in enumerate(functionals.items(), len(self.outputs)):
+            if not isinstance(functional, Functional):
+                raise InputError(
+                    f"functionals has {str(functional)[:60]} for {name!r}; give sf.Derivative(column), "
+                    "sf.Average(points) or sf.Integral(lower, upper)."
+                )
+            own = self.number_of(source)
+            if not all(isinstance(one, Value) for one in self._functionals(source)):
+                raise InputError(
+                    f"functionals has {name!r}, which follows from {source!r}, which follows from another output "
+                    "itself; relate it to an output that does not."
+                )
+            for term, entries, mixing in terms:
+                for (output, _), row in zip(term.entries, term.mixing, strict=True):
+                    if output == own:
+                        entries.append((number, functional))
+                        mixing.append(row)
+            means.append(tuple((functional, mean) for _, mean in self.means[own]))
+        made = tuple(Term(term.kernel, tuple(entries), np.array(mixing)) for term, entries, mixing in terms)
+        return JointPrior(
+            (*self.outputs, *names), made, tuple(means), (*self.noise, *_noise(noise, names, lambda _: 0.0))
+        )
+
     def prior_on(self, names: Sequence[str]) -> Prior:
         """The prior over rows ``[x, number of the output]``, for inputs with these columns.
 

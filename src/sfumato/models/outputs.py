@@ -21,7 +21,7 @@ from gpytorch.means import Mean
 
 from ..arrays import Array, Mask
 from ..errors import InputError
-from .functionals import Average, Functional, Side
+from .functionals import Average, Functional, Side, Value
 from .kernel_values import kernel_jet, kernel_jet_diagonal
 
 #: An average of values is taken over blocks of at most this many kernel values.
@@ -91,6 +91,17 @@ class OutputsKernel(Kernel):
             outputs = np.array([output for output, _ in entries])
             rows, columns = np.nonzero(self._products(q).numpy())
             pairs[outputs[rows], outputs[columns]] = True
+        return pairs
+
+    @property
+    def follows(self) -> Mask:
+        """Which pairs of outputs are functionals of one function, and not the same one: r and dr/dt, r and its mean."""
+        pairs = np.zeros((self.count, self.count), dtype=np.bool_)
+        for q, entries in enumerate(self.entries):
+            products = self._products(q).numpy()
+            for i, j in zip(*np.nonzero(products), strict=True):
+                (output, first), (other, second) = entries[i], entries[j]
+                pairs[output, other] |= not (isinstance(first, Value) and isinstance(second, Value))
         return pairs
 
     def takes_input(self, output: int) -> bool:

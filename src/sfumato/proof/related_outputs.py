@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
 import torch
 
-from ..arrays import Array
+from ..arrays import Array, evenly
 from ..data import Inputs
 from ..errors import InputError
 from ..models import OutputsKernel, Prior, kernel_jet
-from ..promise import Design, Finding, Revealed
+from ..promise import Design, Finding, Revealed, Severity
 
 #: Covariances that differ by at most this share of the largest are the same.
 SAME_COVARIANCE = 1e-6
@@ -28,14 +28,27 @@ LEAST_CORRELATION, FEWEST_ROWS = 0.95, 5
 #: How many inputs are looked at.
 MOST_INPUTS = 64
 
+#: Values go together if they are correlated like this, and by so many standard errors: 1 in 1000 by chance.
+LEAST_TOGETHER, STANDARD_ERRORS = 0.3, 3.3
+#: Who knows of a correlation like this, and sees the other output, has half the error or less.
+HALF_THE_ERROR = 0.75**0.5
+#: At how many rows that is looked at.
+MOST_ROWS = 500
 
-def _protected_one_by_one(text: str) -> Finding:
+
+#: What to say of outputs that look related.
+SAY_HOW = (
+    "say how they are related and protect them as one: sf.JointPrior.of or --relation where one follows from the "
+    "other, sf.fit_correlated or --correlated where they only go together."
+)
+
+
+def _protected_one_by_one(text: str, remedy: str = SAY_HOW, severity: Severity = "high") -> Finding:
     return Finding(
         "protected-one-by-one",
-        "high",
+        severity,
         f"{text}. If they are related, neither is protected.",
-        "Publish one of them only, or say how they are related (sf.JointPrior.of or .coregionalised, --relation) and "
-        "protect them as one.",
+        f"Publish one of them only, or {remedy}",
     )
 
 
@@ -80,24 +93,76 @@ def one_by_one(prior: Prior, inputs: Inputs, name: str, revealed: Sequence[Revea
 
 
 def look_alike(inputs: Inputs, values: Array, prior: Prior) -> tuple[Finding, ...]:
-    """What the data themselves show, for the owner's eyes only: an output that is the slope of another one."""
+    """What the data themselves show, for the owner's eyes only: an output that is the slope of another one, or goes
+    together with it although they are taken for independent."""
     kernel = prior.kernel
-    if inputs.features != 1 or not isinstance(kernel, OutputsKernel):
+    if not isinstance(kernel, OutputsKernel):
         return ()
-    found = []
+    found = [*_together(inputs, values, prior, kernel)]
+    if inputs.features != 1:
+        return tuple(found)
     for first in inputs.present:
         for second in inputs.present:
             one, other = inputs.outputs.number(first), inputs.outputs.number(second)
-            if kernel.related[one, other] or not (kernel.takes_input(one) and kernel.takes_input(other)):
+            if one == other or not (kernel.takes_input(one) and kernel.takes_input(other)):
                 continue
-            if _is_slope(inputs, values, first, second):
+            if kernel.follows[one, other] or not _is_slope(inputs, values, first, second):
+                continue
+            slope = f"{second!r} looks like the derivative of {first!r}, but they are"
+            if not kernel.related[one, other]:
+                found.append(_protected_one_by_one(f"{slope} protected one by one, as if they were independent"))
+            else:
                 found.append(
                     _protected_one_by_one(
-                        f"{second!r} looks like the derivative of {first!r}, but they are protected one by one, as if "
-                        "they were independent"
+                        f"{slope} taken for correlated at equal inputs, which a function and its derivative are not",
+                        "say that one is the derivative of the other: sf.JointPrior.of or --relation.",
                     )
                 )
     return tuple(found)
+
+
+def _together(inputs: Inputs, values: Array, prior: Prior, kernel: OutputsKernel) -> Iterator[Finding]:
+    """One for each pair of outputs that the prior takes for independent although their values are correlated."""
+    for first, second in combinations(inputs.present, 2):
+        one, other = inputs.outputs.number(first), inputs.outputs.number(second)
+        if kernel.related[one, other] or not (kernel.takes_input(one) and kernel.takes_input(other)):
+            continue
+        correlation = _correlation(inputs, values, prior, first, second)
+        if abs(correlation) > LEAST_TOGETHER:
+            yield _protected_one_by_one(
+                f"The values of {first!r} and {second!r} go together (correlation {correlation:.2f}), but they are "
+                "protected one by one, as if they were independent",
+                severity="high" if abs(correlation) > HALF_THE_ERROR else "medium",
+            )
+
+
+def _correlation(inputs: Inputs, values: Array, prior: Prior, first: str, second: str) -> float:
+    """The correlation of two outputs, 0 where it may be chance.
+
+    Neighbouring rows of smooth outputs are not independent. So both are looked at in the directions in which they
+    vary more than their noise does, the same for both; there a prior knows the size of each, and they are independent.
+    """
+    a, b = inputs.rows_about(first), inputs.rows_about(second)
+    plain = inputs.plain.values
+    if len(a) != len(b) or not np.array_equal(plain[a], plain[b]):
+        return 0.0
+    some = evenly(len(a), MOST_ROWS)
+    noise = prior.noise_variance(len(inputs))
+    parts = [(prior.covariance(inputs.values[rows[some]]), rows[some]) for rows in (a, b)]
+    _, directions = np.linalg.eigh(sum(K / np.trace(K) for K, _ in parts))
+    coefficients, loud = [], np.ones(len(some), dtype=np.bool_)
+    for K, rows in parts:
+        signal = np.einsum("ij,ij->j", directions, K @ directions)
+        own = (directions**2).T @ noise[rows]
+        loud &= signal > np.maximum(own, SAME_COVARIANCE * signal.max())
+        centred = values[rows] - prior.mean_at(inputs.values[rows])
+        coefficients.append(directions.T @ centred / np.sqrt(signal + own))
+    one, other = (part[loud] for part in coefficients)
+    if len(one) < FEWEST_ROWS or not (one @ one > 0 and other @ other > 0):
+        return 0.0
+    correlation = float(one @ other / np.sqrt((one @ one) * (other @ other)))
+    surely = abs(np.arctanh(np.clip(correlation, -1 + 1e-12, 1 - 1e-12))) * np.sqrt(len(one) - 1) > STANDARD_ERRORS
+    return correlation if surely else 0.0
 
 
 def _is_slope(inputs: Inputs, values: Array, first: str, second: str) -> bool:
