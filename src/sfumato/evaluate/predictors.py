@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.optimize
@@ -32,6 +32,9 @@ MOST_TOLD = 1200
 #: The powers of a column and the harmonics of a period that a regression may be made of.
 POWERS, HARMONICS = 3, 3
 
+#: What regressions with seasons are called, and of how many periods they have harmonics.
+SEASONS = (("season", 1), ("periods", 4))
+
 #: A regression has at most this share of the rows as coefficients.
 COEFFICIENTS = 0.25
 
@@ -40,6 +43,10 @@ UNEXPLAINED = tuple(10.0 ** np.arange(-8.0, 0.1, 1.0))
 
 #: The numbers of neighbours that are tried.
 NEIGHBOURS = (1, 2, 3, 5, 8, 13, 21, 34)
+
+
+#: Rows of a block, weighed so that what is not explained has variance 1.
+Weigh: TypeAlias = Callable[[Array], Array]
 
 
 class Rival(ABC):
@@ -61,18 +68,14 @@ class Rival(ABC):
 def rivals(X: Array, values: Array, noise: Array | None = None) -> tuple[Rival, ...]:
     """The rivals worth a try for these data; ``noise`` as for ``predict``.
 
-    The periods are those that ``values`` themselves show: give no values that a rival must not know.
+    Those with seasons are among them where ``values`` show a period. Each finds its own periods again when it predicts,
+    so that it knows no values but those that it is given then.
     """
-    found = tuple(periods(X, values))
     uneven = noise is not None and (noise.ndim == 2 or bool(np.ptp(noise) > 0))
-    trends = [Trend("polynomial")]
+    count = max(len(periods(X, values, noise=known)) for known in ((None, noise) if uneven else (None,)))
+    trends = [Trend("polynomial"), *(Trend(f"polynomial + {name}", number) for name, number in SEASONS[:count])]
     fitted = [Refit(f"refitted {kernel}", kernel) for kernel in FAMILIES]
-    if found:
-        season = f"{found[0].length:.4g}"
-        trends.append(Trend(f"polynomial + harmonics of {season}", found[:1]))
-        fitted.append(Refit(f"refitted rbf + season of {season}", "rbf", found[0]))
-    if len(found) > 1:
-        trends.append(Trend(f"polynomial + harmonics of {len(found)} periods", found))
+    fitted += [Refit("refitted rbf + season", "rbf", True)] if count else []
     if uneven:
         trends += [replace(one, name=f"{one.name}, noise known", knows_noise=True) for one in trends]
         fitted += [replace(one, name=f"{one.name}, noise ignored", knows_noise=False) for one in fitted]
@@ -90,26 +93,31 @@ class Period:
     length: float
 
 
-def periods(X: Array, values: Array, most: int = 4) -> list[Period]:
+def periods(X: Array, values: Array, most: int = 4, noise: Array | None = None) -> list[Period]:
     """The periods that the data show beyond a cubic trend, the strongest first; not those longer than half the data.
 
     Each is the peak of a least-squares spectrum that is too high to be chance, one in a thousand if there were none.
+    Known ``noise`` is taken off first.
     """
     keep = _evenly(len(values), MOST_SCANNED)
     found: list[tuple[float, Period]] = []
-    for column in range(X.shape[1]):
-        x, target = X[keep, column], values[keep]
-        functions = _powers(x, x, POWERS)
-        for _ in range(most if len(np.unique(x)) >= FEWEST else 0):
+    for column in range(X.shape[1]) if most else ():
+        x = X[keep, column]
+        if len(np.unique(x)) < FEWEST:
+            continue
+        trend = _powers(x, x, POWERS)
+        weigh = _likeliest(values[keep], _rows_of(noise, keep), trend)
+        target, functions = weigh(values[keep]), weigh(trend)
+        for _ in range(most):
             left = target - functions @ np.linalg.lstsq(functions, target, rcond=1e-10)[0]
             # what is left of exact functions is round-off, and that of a period that was not quite met
-            done = float(left @ left) <= 1e-8 * float(np.sum((target - target.mean()) ** 2))
-            best = None if done else _strongest(x, left)
+            done = float(left @ left) <= 1e-8 * float(target @ target)
+            best = None if done else _strongest(x, left, weigh)
             if best is None or functions.shape[1] + 2 * HARMONICS > COEFFICIENTS * len(x):
                 break
-            length = _refined(x, target, functions, best[1])
+            length = _refined(x, target, functions, best[1], weigh)
             found.append((best[0], Period(column, length)))
-            functions = np.hstack([functions, _harmonics(x, length, HARMONICS)])
+            functions = np.hstack([functions, weigh(_harmonics(x, length, HARMONICS))])
     return [period for _, period in sorted(found, key=lambda one: -one[0])[:most]]
 
 
@@ -120,35 +128,38 @@ MOST_SCANNED, FINER = 1500, 6
 FEWEST = 12
 
 
-def _strongest(x: Array, left: Array) -> tuple[float, float] | None:
+def _strongest(x: Array, left: Array, weigh: Weigh) -> tuple[float, float] | None:
     """How much of what is ``left`` the best sinusoid explains, and its period."""
     total, span = float(left @ left), float(np.ptp(x))
     lowest, highest = 2.0 / span, (len(np.unique(x)) - 1) / (2.0 * span)
     if highest <= lowest:
         return None
     grid = np.arange(lowest, highest, 1.0 / (FINER * span))
-    power = np.concatenate([_explained(part, x, left) for part in np.array_split(grid, -(-len(grid) // 256))]) / total
+    power = (
+        np.concatenate([_explained(part, x, left, weigh) for part in np.array_split(grid, -(-len(grid) // 256))])
+        / total
+    )
     peak = int(np.argmax(power))
     chance = len(grid) / FINER * max(1.0 - float(power[peak]), 0.0) ** ((len(x) - 5) / 2)
     return None if chance > 1e-3 else (float(power[peak]), 1.0 / float(grid[peak]))
 
 
-def _explained(frequencies: Array, x: Array, left: Array) -> Array:
+def _explained(frequencies: Array, x: Array, left: Array, weigh: Weigh) -> Array:
     """The sum of squares that a sine and a cosine of each frequency explain."""
-    angle = 2.0 * np.pi * np.outer(frequencies, x)
-    sine, cosine = np.sin(angle), np.cos(angle)
-    ss, cc, sc = (sine**2).sum(1), (cosine**2).sum(1), (sine * cosine).sum(1)
-    s, c = sine @ left, cosine @ left
+    angle = 2.0 * np.pi * np.outer(x, frequencies)
+    sine, cosine = weigh(np.sin(angle)), weigh(np.cos(angle))
+    ss, cc, sc = (sine**2).sum(0), (cosine**2).sum(0), (sine * cosine).sum(0)
+    s, c = left @ sine, left @ cosine
     determinant = np.maximum(ss * cc - sc**2, 1e-9 * (ss + cc) ** 2)
     return np.asarray((cc * s**2 - 2 * sc * s * c + ss * c**2) / determinant)
 
 
-def _refined(x: Array, target: Array, functions: Array, length: float) -> float:
+def _refined(x: Array, target: Array, functions: Array, length: float, weigh: Weigh) -> float:
     """The period near ``length`` whose harmonics, with the ``functions`` found before, leave least."""
     step = 1.0 / (FINER * float(np.ptp(x)))
 
     def left(frequency: float) -> float:
-        columns = np.hstack([functions, _harmonics(x, 1.0 / frequency, HARMONICS)])
+        columns = np.hstack([functions, weigh(_harmonics(x, 1.0 / frequency, HARMONICS))])
         return float(np.sum((target - columns @ np.linalg.lstsq(columns, target, rcond=1e-10)[0]) ** 2))
 
     around = (1.0 / length - step, 1.0 / length + step)
@@ -169,13 +180,13 @@ def _harmonics(at: Array, length: float, count: int) -> Array:
 
 @dataclass(frozen=True)
 class Trend(Rival):
-    """Least squares on powers of each column and harmonics of ``periods``; how many of each is chosen by BIC.
+    """Least squares on powers of each column and harmonics of up to ``seasons`` periods; how many is chosen by BIC.
 
     With ``knows_noise`` they are generalised: by the noise, and a share of the variance that is left unexplained.
     """
 
     name: str
-    periods: tuple[Period, ...] = ()
+    seasons: int = 0
     knows_noise: bool = False
 
     def predict(self, X: Array, values: Array, noise: Array | None, at: Array) -> Array:
@@ -184,8 +195,9 @@ class Trend(Rival):
         whiten = _whitenings(values, noise)
         best, chosen = math.inf, np.full(len(at), float(np.mean(values)))
         weighed = [(price, weigh, weigh(values)) for price, weigh in whiten]
-        for degree, used, count in self._sizes():
-            functions = self._functions(X, X, degree, used, count)
+        found = periods(X, values, self.seasons, noise)
+        for degree, used, count in _sizes(len(found)):
+            functions = _functions(X, X, degree, found[:used], count)
             size = functions.shape[1]
             if size > max(COEFFICIENTS * len(values), 1):
                 continue
@@ -194,45 +206,55 @@ class Trend(Rival):
                 coefficients = np.linalg.lstsq(white, target, rcond=1e-10)[0]
                 cost = price(float(np.sum((target - white @ coefficients) ** 2))) + size * math.log(len(values))
                 if cost < best:
-                    best, chosen = cost, self._functions(X, at, degree, used, count) @ coefficients
+                    best, chosen = cost, _functions(X, at, degree, found[:used], count) @ coefficients
         return chosen
 
-    def _sizes(self) -> Iterator[tuple[int, int, int]]:
-        """Degrees of the polynomial, numbers of periods, the strongest first, and harmonics of each."""
-        for degree in range(POWERS + 1):
-            yield degree, 0, 0
-            yield from product([degree], range(1, len(self.periods) + 1), range(1, HARMONICS + 1))
 
-    def _functions(self, X: Array, at: Array, degree: int, used: int, count: int) -> Array:
-        moving = [column for column in range(X.shape[1]) if np.ptp(X[:, column]) > 0]
-        parts = [np.ones((len(at), 1))]
-        parts += [_powers(X[:, column], at[:, column], degree)[:, 1:] for column in moving]
-        parts += [_harmonics(at[:, one.column], one.length, count) for one in self.periods[:used]]
-        return np.hstack(parts)
+def _sizes(count: int) -> Iterator[tuple[int, int, int]]:
+    """Degrees of the polynomial, numbers of periods, the strongest first, and harmonics of each."""
+    for degree in range(POWERS + 1):
+        yield degree, 0, 0
+        yield from product([degree], range(1, count + 1), range(1, HARMONICS + 1))
 
 
-def _whitenings(values: Array, noise: Array | None) -> list[tuple[Callable[[float], float], Callable[[Array], Array]]]:
-    """Ways to weigh rows: what a misfit costs, in units of BIC, and the rows weighed."""
+def _functions(X: Array, at: Array, degree: int, seasons: Sequence[Period], count: int) -> Array:
+    """1, powers of each column and harmonics of each period, at the rows of ``at``."""
+    moving = [column for column in range(X.shape[1]) if np.ptp(X[:, column]) > 0]
+    parts = [np.ones((len(at), 1))]
+    parts += [_powers(X[:, column], at[:, column], degree)[:, 1:] for column in moving]
+    parts += [_harmonics(at[:, one.column], one.length, count) for one in seasons]
+    return np.hstack(parts)
+
+
+def _whitenings(values: Array, noise: Array | None) -> list[tuple[Callable[[float], float], Weigh]]:
+    """Ways to weigh rows: what a misfit costs, in units of BIC, and the weighing."""
     n = len(values)
     if noise is None:
         least = 1e-24 * max(float(values @ values), 1e-300)
-        return [(lambda misfit: n * math.log(max(misfit, least) / n), lambda block: block)]
+        return [(lambda misfit: n * math.log(max(misfit, least) / n), np.asarray)]
     levels, turn = (noise, None) if noise.ndim == 1 else np.linalg.eigh(noise)
-    found = []
-    for share in UNEXPLAINED:
-        total = np.maximum(levels, 0.0) + share * max(float(np.var(values)), 1e-300)
-        found.append(_whitening(total, turn))
-    return found
+    unexplained = [share * max(float(np.var(values)), 1e-300) for share in UNEXPLAINED]
+    return [_whitening(np.maximum(levels, 0.0) + level, turn) for level in unexplained]
 
 
-def _whitening(total: Array, turn: Array | None) -> tuple[Callable[[float], float], Callable[[Array], Array]]:
+def _whitening(total: Array, turn: Array | None) -> tuple[Callable[[float], float], Weigh]:
     logarithm, root = float(np.log(total).sum()), np.sqrt(total)
 
-    def apply(block: Array) -> Array:
+    def weigh(block: Array) -> Array:
         turned = block if turn is None else turn.T @ block
         return np.asarray((turned.T / root).T)
 
-    return (lambda misfit: logarithm + misfit), apply
+    return (lambda misfit: logarithm + misfit), weigh
+
+
+def _likeliest(values: Array, noise: Array | None, functions: Array) -> Weigh:
+    """The weighing under which a regression on ``functions`` is most likely."""
+
+    def cost(way: tuple[Callable[[float], float], Weigh]) -> float:
+        target, white = way[1](values), way[1](functions)
+        return way[0](float(np.sum((target - white @ np.linalg.lstsq(white, target, rcond=1e-10)[0]) ** 2)))
+
+    return min(_whitenings(values, noise), key=cost)[1]
 
 
 @dataclass(frozen=True)
@@ -286,14 +308,14 @@ FAMILIES: dict[str, tuple[dict[str, Any], Callable[[torch.Tensor, torch.Tensor],
 
 @dataclass(frozen=True)
 class Refit(Rival):
-    """A process of one kernel with every parameter by maximum likelihood; with a ``season``, plus periodic × RBF.
+    """A process of one kernel with every parameter by maximum likelihood; if ``seasonal``, plus periodic × RBF.
 
     Without ``knows_noise`` it takes the values as if nothing but noise of one variance had been added to them.
     """
 
     name: str
     kernel: str
-    season: Period | None = None
+    seasonal: bool = False
     knows_noise: bool = True
 
     def predict(self, X: Array, values: Array, noise: Array | None, at: Array) -> Array:
@@ -313,6 +335,7 @@ class Refit(Rival):
 
         L-BFGS-B from a long and from a short lengthscale, on standardised data.
         """
+        season = next(iter(periods(X, values, 1, noise)), None) if self.seasonal else None
         few = _evenly(len(values), MOST_FITTED)
         X, values, known = X[few], values[few], _block(noise, few)
         d = X.shape[1]
@@ -323,10 +346,10 @@ class Refit(Rival):
         target, correlation = torch.from_numpy((values - offset) / scale), FAMILIES[self.kernel][1]
         names = ["lengthscale"] * d + ["variance", "noise", "shape"]
         turns = None
-        if self.season is not None:
+        if season is not None:
             names += ["lengthscale", "variance", "shape"]  # how the season fades, how large and how rough it is
-            x = X[:, self.season.column]
-            turns = torch.from_numpy(np.sin(np.pi * np.subtract.outer(x, x) / self.season.length) ** 2)
+            x = X[:, season.column]
+            turns = torch.from_numpy(np.sin(np.pi * np.subtract.outer(x, x) / season.length) ** 2)
         bounds = [(math.log(low), math.log(high)) for low, high in (_BOUNDS[name] for name in names)] + [(-10.0, 10.0)]
 
         def slope(at: Array) -> tuple[float, Array]:
@@ -335,8 +358,8 @@ class Refit(Rival):
             squares = torch.tensordot(free[:d] ** -2, gaps, dims=1)
             covariance = free[d] * correlation(squares, free[d + 2]) + added + free[d + 1] * eye
             if turns is not None:
-                assert self.season is not None
-                fading = torch.exp(-0.5 * gaps[self.season.column] / free[d + 3] ** 2)
+                assert season is not None
+                fading = torch.exp(-0.5 * gaps[season.column] / free[d + 3] ** 2)
                 covariance = covariance + free[d + 4] * torch.exp(-2.0 * turns / free[d + 5]) * fading
             density = LogDensity.apply(covariance, target - raw[-1])
             density.backward()
@@ -346,39 +369,39 @@ class Refit(Rival):
         how: dict[str, Any] = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": {"maxiter": _STEPS}}
         with one_thread():
             found = [
-                scipy.optimize.minimize(slope, np.append(np.log(self._start(length, d)), 0.0), **how)
+                scipy.optimize.minimize(slope, np.append(np.log(_start(length, d, season)), 0.0), **how)
                 for length in _STARTS
             ]
         best = min(found, key=lambda result: float(result.fun))
         numbers = np.exp(best.x[:-1])
-        tree = self._tree(numbers, x_scale, scale)
+        tree = self._tree(numbers, x_scale, scale, season)
         prior = Prior(build_kernel(tree, d), offset + scale * float(best.x[-1]), float(numbers[d + 1]) * scale**2)
         return prior, -float(best.fun) - len(values) * math.log(scale)
 
-    def _start(self, length: float, d: int) -> list[float]:
-        season = [] if self.season is None else [10.0, 0.3, 1.0]
-        return [length] * d + [1.0, 1e-2, 1.0, *season]
-
-    def _tree(self, numbers: Array, x_scale: Array, scale: float) -> dict[str, Any]:
+    def _tree(self, numbers: Array, x_scale: Array, scale: float, season: Period | None) -> dict[str, Any]:
         d = len(x_scale)
         base = {**FAMILIES[self.kernel][0], "lengthscale": (numbers[:d] * x_scale).tolist()}
         if self.kernel == "rq":
             base["alpha"] = float(numbers[d + 2])
         whole: dict[str, Any] = {"kind": "scale", "variance": float(numbers[d]) * scale**2, "kernel": base}
-        if self.season is None:
+        if season is None:
             return whole
-        column = self.season.column
+        column = season.column
         own = {"active_dims": [column]} if d > 1 else {}
         fading = {"kind": "rbf", "lengthscale": [float(numbers[d + 3] * x_scale[column])], **own}
         turning = {
             "kind": "periodic",
-            "period_length": [self.season.length],
+            "period_length": [season.length],
             "lengthscale": [float(numbers[d + 5])],
             **own,
         }
-        season = {"kind": "product", "kernels": [turning, fading]}
-        part = {"kind": "scale", "variance": float(numbers[d + 4]) * scale**2, "kernel": season}
+        both = {"kind": "product", "kernels": [turning, fading]}
+        part = {"kind": "scale", "variance": float(numbers[d + 4]) * scale**2, "kernel": both}
         return {"kind": "sum", "kernels": [whole, part]}
+
+
+def _start(length: float, d: int, season: Period | None) -> list[float]:
+    return [length] * d + [1.0, 1e-2, 1.0, *([] if season is None else [10.0, 0.3, 1.0])]
 
 
 def _root(squares: torch.Tensor) -> torch.Tensor:
