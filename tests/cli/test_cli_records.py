@@ -53,14 +53,17 @@ def test_records_that_go_out_bare_are_not_written_unless_that_is_allowed(protect
     asked = ["--floor", 0.05, "--protects", "function"]
     others = ["--csv", people.parent / "p.csv", "--report", people.parent / "p.html"]
     others += ["--ledger", people.parent / "p.ledger", "--share", 1]
-    refused(protect(*asked, *others), "12 of the 12 records", "--allow-raw-rows", "Nothing was written.", code=1)
+    refused(protect(*asked, *others), "12 of the 12 records", "--accept raw-records", "Nothing was written.", code=1)
     assert [path.name for path in people.parent.iterdir()] == ["people.csv"]
-    made = answer(protect(*asked, "--allow-raw-rows", "--json"))["certificate"]
-    assert (made["protects"], made["records"], made["raw_records"]) == ("function", 12, 12)
-    assert "raw-records" in [one["code"] for one in made["findings"]]
-    again = run("certify", people.parent / "people.sfumato")
-    assert again.exit_code == 1
-    assert again.stdout.splitlines()[-1] == "Do not publish: records in the region go out almost as they are."
+    for allowed in (["--allow-raw-rows"], ["--accept", "raw-records"]):
+        made = answer(protect(*asked, *allowed, "--json"))["certificate"]
+        assert (made["protects"], made["records"], made["raw_records"]) == ("function", 12, 12)
+        assert [one["code"] for one in made["findings"] if one["accepted"]] == ["raw-records"]
+        assert made["verdict"] == "publish with care"
+        shown = done(run("certify", people.parent / "people.sfumato")).stdout
+        assert shown.splitlines()[-1].endswith("Publish with care: accepted raw-records.")
+    refused(protect("--floor", 0.3, "--accept", "raw-records"), "raw-records", "not found here", code=2)
+    refused(protect(*asked, "--accept", "does-not-hold"), "does-not-hold", "can never be accepted", code=2)
 
 
 @pytest.mark.parametrize(

@@ -303,13 +303,15 @@ def test_unrelated_priors_are_not_warned_of():
 
 def test_the_owner_is_told_when_the_data_look_like_derivatives():
     joint = sf.JointPrior.independent({"r": PRIOR, "v": sf.Prior(matern(2.0, 300.0), noise=0.01)})
-    mechanism = sf.protect(joint, X, REGION, alpha=0.3)
-    with pytest.warns(sf.GuaranteeWarning, match="'v' looks like the derivative of 'r'"):
-        release = mechanism.release({"r": np.sin(3 * T), "v": 3 * np.cos(3 * T)})
+    mechanism, values = sf.protect(joint, X, REGION, alpha=0.3), {"r": np.sin(3 * T), "v": 3 * np.cos(3 * T)}
+    with pytest.raises(sf.GuaranteeError, match=r"'v' looks like the derivative of 'r'.*--accept protected-one-by-one"):
+        mechanism.release(values)
+    accepted = sf.protect(joint, X, REGION, alpha=0.3, accept="protected-one-by-one")
     # what the data show is the owner's secret
-    assert release.certificate.verdict == "publish"
-    found = mechanism.findings_on({"r": np.sin(3 * T), "v": 3 * np.cos(3 * T)})
-    assert mechanism.certificate.with_findings(*found).verdict == "do not publish"
+    assert accepted.release(values).certificate.findings == mechanism.certificate.findings
+    assert mechanism.certificate.verdict == "publish"
+    for one, verdict in ((mechanism, "do not publish"), (accepted, "publish with care")):
+        assert one.certificate.with_findings(*one.findings_on(values)).verdict == verdict
     assert mechanism.findings_on({"r": np.sin(3 * T), "v": np.cos(17 * T**2)}) == ()
 
 

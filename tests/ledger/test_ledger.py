@@ -443,6 +443,12 @@ def test_other_outputs_that_the_prior_does_not_know_are_warned_of(ledger):
         mechanism = ledger.protect(prior, GRID, REGION, alpha=0.5, output_name="v")
     assert mechanism.certificate.findings[0].code == "protected-one-by-one"
     assert mechanism.certificate.verdict == "do not publish"
+    with pytest.raises(sf.GuaranteeError, match="protected one by one"):
+        mechanism.release(outputs(GRID))
+    assert len(ledger) == 1
+    accept = {"accept": ["protected-one-by-one"]}
+    ledger.protect(prior, GRID, REGION, alpha=0.5, output_name="v", **accept).release(outputs(GRID))
+    assert len(ledger) == 2
 
 
 def test_a_velocity_after_a_position_keeps_the_position_hidden(ledger):
@@ -497,7 +503,7 @@ def test_outputs_in_very_different_units_go_through_the_ledger(ledger):
     for share in (0.4, 0.6):
         mechanism = ledger.protect(joint, GRID, REGION, alpha=0.4, share=share)
         assert mechanism.certificate.holds
-        mechanism.release({"a": 3e-5 * np.sin(GRID), "b": 1e4 * np.cos(GRID)})
+        mechanism.release({"a": 3e-5 * np.sin(GRID), "b": 1e4 * np.cos(7 * GRID)})
     assert ledger.certificate(REGION).holds
     assert 0.05 < ledger.remaining(REGION).left < 0.4
 
@@ -624,9 +630,8 @@ def test_readers_who_know_more_outputs_are_not_forgotten(ledger):
         ledger.protect(one, GRID, {"r": REGION}, alpha=0.3, share=1.0, cover="rows")
     plain = sf.Ledger(str(ledger.path) + "2")
     plain.protect(both, GRID, {"r": REGION}, alpha=0.5, share=0.3).release({"r": np.sin(GRID), "v": np.cos(GRID)})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sf.GuaranteeWarning)
-        plain.protect(prior, GRID, REGION, alpha=0.5, share=0.3, output_name="r").release(np.sin(GRID))
+    alone = {"output_name": "r", "accept": ["protected-one-by-one"]}
+    plain.protect(prior, GRID, REGION, alpha=0.5, share=0.3, **alone).release(np.sin(GRID))
     assert all(promise.kept_by(plain.releases).holds for promise in plain.promises())
 
 

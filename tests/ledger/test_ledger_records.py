@@ -91,10 +91,11 @@ def test_releases_of_the_same_rows_keep_function_and_records_in_50_digits(ledger
 def test_a_later_release_of_the_same_measurements_is_made_safe_whatever_it_promises_itself(ledger):
     first = ledger.protect(PRIOR, X, REGION, alpha=ALPHA, share=0.5, protects="records", progress=False).release(Y)
     far = sf.Box(2.6, 2.9)
-    second = ledger.protect(PRIOR, X, far, alpha=0.9, share=1.0, protects="function", progress=False).release(Y)
+    function = {"alpha": 0.9, "protects": "function", "accept": ["raw-records"], "progress": False}
+    second = ledger.protect(PRIOR, X, far, share=1.0, **function).release(Y)
     assert used50([first, second], [SAME, SAME], [], INSIDE, "records") <= 1 + 1e-9
     # by itself it would have had none on the private records
-    alone = sf.protect(PRIOR, X, far, alpha=0.9, protects="function", progress=False)
+    alone = sf.protect(PRIOR, X, far, **function)
     assert used50([first, alone], [SAME, SAME], [], INSIDE, "records") > 1.2
     leaked = ledger.promises(REGION)[0].kept_by((ledger.releases[0], Revealed(alone.design))).certificate()
     assert not leaked.holds

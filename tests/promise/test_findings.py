@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,18 @@ import pytest
 
 import sfumato as sf
 from kernels import rbf
-from sfumato.promise.findings import SEVERITIES, Finding, in_order, verdict, verdict_in_words, warn_of, worse_than_found
+from sfumato.promise.findings import (
+    SEVERITIES,
+    Finding,
+    accepting,
+    asked_acceptance,
+    check_accepted,
+    in_order,
+    verdict,
+    verdict_in_words,
+    warn_of,
+    worse_than_found,
+)
 
 HIGH, MEDIUM, LOW, NOTE = (Finding(f"is-{severity}", severity, f"It is {severity}.") for severity in SEVERITIES)
 
@@ -26,6 +38,56 @@ def test_the_worst_finding_decides_the_verdict() -> None:
     assert verdict_in_words(True, [MEDIUM], True) == "The promise holds. It is proved. Publish with care"
     assert verdict_in_words(True, [HIGH], True) == "Do not publish: the promise is void"
     assert verdict_in_words(False, [HIGH], False) == "Do not publish: the promise does not hold"
+
+
+RAW = Finding("raw-records", "high", "They go out raw.")
+BEATEN = Finding("prior-beaten", "high", "A cubic came to 0.44 where ± 9 is claimed.", "Use period=1.03.")
+
+
+def test_an_accepted_finding_counts_as_care_and_a_broken_promise_cannot_be_accepted() -> None:
+    assert verdict(True, [RAW]) == verdict(True, accepting([RAW, BEATEN], ["raw-records"])) == "do not publish"
+    both = accepting([RAW, BEATEN], ["raw-records", "prior-beaten"])
+    assert verdict(True, both) == "publish with care"
+    assert verdict_in_words(True, both, True).endswith("Publish with care: accepted raw-records, prior-beaten")
+    assert verdict_in_words(True, [BEATEN], True).endswith("come much closer than this prior says is possible")
+    assert verdict(False, both) == "do not publish"
+    # a file that was edited to say so changes nothing either
+    forged = replace(HIGH, accepted=True)
+    assert verdict(True, [forged]) == verdict(True, accepting([HIGH], [HIGH.code])) == "do not publish"
+    assert forged.label == "do not publish"
+    with pytest.raises(sf.InputError, match=r"'does-not-hold', which cannot be accepted.*prior-beaten"):
+        asked_acceptance(["does-not-hold"])
+    with pytest.raises(sf.InputError, match="accept is '3'"):
+        asked_acceptance(3)
+    with pytest.raises(sf.InputError, match=r"'prior-beaten', which was not found here.*raw-records"):
+        check_accepted(["prior-beaten"], [RAW, MEDIUM])
+
+
+def test_findings_on_the_data_stop_a_release_until_they_are_accepted_and_no_number_of_them_is_published(
+    tmp_path,
+) -> None:
+    asked = {"alpha": 0.5, "progress": False, "findings": [BEATEN]}
+    with pytest.warns(sf.GuaranteeWarning, match=re.escape("came to 0.44")):
+        mechanism = sf.protect(PRIOR, TIMES, sf.Box(1.0, 2.0), **asked)
+    assert mechanism.certificate.holds
+    assert mechanism.certificate.verdict == "do not publish"
+    said = re.escape('accept=("prior-beaten",), --accept prior-beaten')
+    with pytest.raises(sf.GuaranteeError, match=said):
+        mechanism.release(np.sin(TIMES))
+    with pytest.raises(sf.InputError, match=r"'raw-records', which was not found here; .*prior-beaten"):
+        sf.protect(PRIOR, TIMES, sf.Box(1.0, 2.0), **asked, accept=["raw-records"])
+    accepted = sf.protect(PRIOR, TIMES, sf.Box(1.0, 2.0), **asked, accept=["prior-beaten"])
+    accepted.release(np.sin(TIMES)).save(tmp_path / "r.sfumato")
+    text = (tmp_path / "r.sfumato").read_bytes().decode(errors="ignore")
+    assert not any(number in text for number in ("0.44", "1.03"))
+    opened = sf.load(tmp_path / "r.sfumato")
+    found = opened.certify(progress=False)
+    assert opened.certificate.accepted == found.accepted == {"prior-beaten"}
+    assert opened.certificate.verdict == found.verdict == "publish with care"
+    page = sf.report(opened, tmp_path / "r.html", progress=False).read_text(encoding="utf-8")
+    assert found.verdict_in_words in page
+    # experiments are never published, and marked
+    assert mechanism.release(np.sin(TIMES), unsafe_seed=1).certificate.verdict == "do not publish"
 
 
 def test_findings_are_told_once_the_worst_first() -> None:
@@ -70,13 +132,17 @@ TIMES = np.linspace(0.0, 3.0, 25)
 PRIOR = sf.Prior(rbf(0.1), noise=0.01)
 
 
+TWO = sf.JointPrior.independent({"r": PRIOR, "v": PRIOR})
+
+
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
         ({}, "publish"),
         ({"cover": "rows"}, "publish with care"),
         ({"guarantee": "pointwise"}, "publish with care"),
-        ({"prior": sf.JointPrior.independent({"r": PRIOR, "v": PRIOR})}, "do not publish"),
+        ({"prior": TWO, "accept": ["protected-one-by-one"]}, "publish with care"),
+        ({"prior": TWO, "unsafe_seed": 1}, "do not publish"),
         ({"unsafe_seed": 1}, "do not publish"),
     ],
 )

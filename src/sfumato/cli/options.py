@@ -145,6 +145,10 @@ class Asked:
         bool,
         flag("--allow-raw-rows", "Write the release even if records in the region go out almost as they are."),
     ] = False
+    accept: Annotated[
+        list[str],
+        option("CODE", "Publish in spite of this finding, as in --accept prior-beaten. Repeat it for more."),
+    ] = field(default_factory=list)
     relation: Annotated[
         list[str],
         option(

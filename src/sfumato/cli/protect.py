@@ -138,12 +138,11 @@ def _protect_table(
     columns = [*asked.columns, *outputs.columns, *weights]
     labels = [name for name in [asked.insiders] if name is not None and name not in ("rows", *columns)]
     table = select_numbers(read_table(source), columns, source, drop_missing, as_they_are=labels)
-    mechanism = _design(table, asked, fit, noise, account, not files.json)
-    _refuse_raw_rows(mechanism.certificate, asked)
+    mechanism = _with_raw_rows(_design(table, asked, fit, noise, account, not files.json), asked)
     values: Any = {name: table[name] for name in outputs.released}
     name = None if outputs.several else outputs.released[0]
     y = values if name is None else values[name]
-    with findings_are_shown_later():
+    with findings_are_shown_later(), _nothing_written():
         release = mechanism.release(y, output_name=name, resolution=noise.resolution)
     with _counted_by(account.ledger):
         _write(release, account, files)
@@ -179,7 +178,7 @@ def _protect_table(
             say_what_is_left(left)
         if replaced:
             say_replaced(in_ledger=book is not None)
-    _exit(certificate, asked)
+    exit_by(certificate.verdict)
 
 
 def _design(
@@ -195,6 +194,7 @@ def _design(
     settings = {**fit.settings(), "progress": progress}
     prior = fitted_prior(outputs, table, columns, regions, asked.own_noise, fit.fit_outside, **settings)
     how: dict[str, Any] = {**asked.promise, **noise.settings(), "method": noise.method, "device": noise.device}
+    how["accept"] = asked.accept
     where: Any = regions if outputs.several else regions[outputs.released[0]]
     if outputs.several:
         how["released"] = outputs.released
@@ -224,23 +224,24 @@ def _insiders(table: pd.DataFrame, asked: str, copies: int) -> Any:
     return (list(range(len(table))) if asked == "rows" else table[asked].tolist()) * copies
 
 
-def _refuse_raw_rows(certificate: Certificate, asked: Asked) -> None:
-    """Nothing is released, or written into a ledger, where records of the region go out almost as they are."""
+def _with_raw_rows(mechanism: Mechanism, asked: Asked) -> Mechanism:
+    """The mechanism; records that go out almost as they are, if there are any, are accepted where that is allowed."""
     from ..promise import RAW_RECORDS
 
-    found = [one for one in certificate.findings if one.code == RAW_RECORDS]
-    if found and not asked.allow_raw_rows:
-        raise GuaranteeError(f"{found[0]} Nothing was written.")
-    if found:
+    if not asked.allow_raw_rows:
+        return mechanism
+    if any(one.code == RAW_RECORDS for one in mechanism.certificate.findings):
         say_note("records in the region go out almost as they are, as --allow-raw-rows allows.")
+    return replace(mechanism, certificate=mechanism.certificate.accepting([RAW_RECORDS]))
 
 
-def _exit(certificate: Certificate, asked: Asked) -> None:
-    """End with the exit code of the verdict; what was allowed by name does not count."""
-    from ..promise import RAW_RECORDS, verdict
-
-    counted = [one for one in certificate.findings if not (asked.allow_raw_rows and one.code == RAW_RECORDS)]
-    exit_by(verdict(certificate.holds, counted))
+@contextmanager
+def _nothing_written() -> Iterator[None]:
+    """What is refused now is refused before anything is written, into a ledger either: say so."""
+    try:
+        yield
+    except GuaranteeError as error:
+        raise GuaranteeError(f"{error} Nothing was written.") from error
 
 
 def _write(release: Release, account: Account, files: Files) -> None:
@@ -307,12 +308,13 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         given = {**fit.settings(), "exclude": where if fit.fit_outside else None, "progress": show}
         prior = fit_prior(rows.select(few), rows.column(output).select(few), **given)
         with findings_are_shown_later():
-            mechanism = protect(prior, rows, where, **how, method="compressed")
-        _refuse_raw_rows(mechanism.certificate, asked)
+            mechanism = protect(prior, rows, where, **how, accept=asked.accept, method="compressed")
+        mechanism = _with_raw_rows(mechanism, asked)
         return mechanism.design, mechanism.certificate
 
     writer = FolderWriter(out, rows, rows.column(output), engine, say_note, output, noise.resolution, device, show)
-    contents = writer.write(design, begun, lambda: task() == begun)
+    with _nothing_written():
+        contents = writer.write(design, begun, lambda: task() == begun)
     certificate, seconds = contents.certificate, time.monotonic() - began
     if files.json:
         made = {"release": out, "holds": certificate.holds, "rows": len(rows), "resolution": contents.resolution}
@@ -323,7 +325,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         say_written(f"{out}{os.sep}, {len(rows)} rows in {seconds:.1f} s ({speed})")
         if replaced:
             say_replaced()
-    _exit(certificate, asked)
+    exit_by(certificate.verdict)
 
 
 def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions, large: Large) -> dict[str, Any]:
@@ -333,6 +335,7 @@ def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions, large: Large)
         "output": asked.output[0],
         "region": asked.region[0],
         **asked.promise,
+        "accept": [*asked.accept, *(["raw-records"] if asked.allow_raw_rows else [])],
         **fit.settings(),
         **noise.settings(),
         "fit_outside": fit.fit_outside,

@@ -4,6 +4,7 @@ It takes a prior, inputs, a region and a tolerance; ``y`` is given to ``Mechanis
 ``Mechanism``: a design, its certificate and a secret key.
 """
 
+from .acceptance import Acceptance
 from .arguments import asked_problem, check_choice, check_prior
 from .evidence import AskedEvidence, as_asked
 from .loop import NoCover, certified_design

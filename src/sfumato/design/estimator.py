@@ -64,8 +64,9 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
     everywhere. Say how much readers may learn there with ``alpha`` or ``floor``, as in ``protect``. Only
     ``PrivateGPRegressor()``, with none of the three, has a default: everywhere, with ``alpha=0.5``. ``kernel``,
     ``mean``, ``noise`` and ``lengthscale`` are those of ``fit_prior``; ``protects``, ``insiders``, ``guarantee``,
-    ``structure``, ``cover``, ``evidence`` and ``method`` those of ``protect``. With ``fit_outside`` the prior is fitted
-    to rows outside the region only, so that its values, which are published, tell nothing of those inside.
+    ``structure``, ``cover``, ``evidence``, ``method`` and ``accept`` those of ``protect``. With ``fit_outside`` the
+    prior is fitted to rows outside the region only, so that its values, which are published, tell nothing of those
+    inside.
 
     ``preprocess`` is a scaler, or a Pipeline or ColumnTransformer of scalers. A copy is fitted inside: the kernel (and
     ``lengthscale``) is in scaled units, while X, the region, the release and the certificate stay in the units of X.
@@ -105,6 +106,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         cover: Any = "auto",
         evidence: Any = "best",
         method: Any = "auto",
+        accept: Any = (),
         fit_outside: Any = False,
         preprocess: Any = None,
         columns: Any = None,
@@ -124,6 +126,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         self.cover = cover
         self.evidence = evidence
         self.method = method
+        self.accept = accept
         self.fit_outside = fit_outside
         self.preprocess = preprocess
         self.columns = columns
@@ -155,6 +158,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             cover=self.cover,
             evidence=self.evidence,
             method=self.method,
+            accept=self.accept,
             progress=False,
         )
         certificate = mechanism.certificate

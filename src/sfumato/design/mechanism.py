@@ -15,7 +15,7 @@ from typing import Any, NoReturn, get_args
 import numpy as np
 
 from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of_dask, stacked_outputs
-from ..errors import GuaranteeWarning, InputError
+from ..errors import GuaranteeError, GuaranteeWarning, InputError
 from ..linalg import VERY_SMALL, few_threads
 from ..models import JointPrior, Prior
 from ..noise import SecretKey
@@ -23,7 +23,8 @@ from ..progress import progress as show_progress
 from ..promise import Design, Finding, Guarantee, Protects, Structure, Tolerance, WithDesign, warn_of
 from ..proof import Certificate, Effort, examine, look_alike
 from ..regions import Region
-from ..release import FolderWriter, Release, has_release, load, make_release, release_digest
+from ..release import FolderWriter, Release, has_release, load, make_release, refusal, release_digest
+from .acceptance import Acceptance
 from .arguments import asked_problem, asked_work, check_choice
 from .compression import Compression, check_compressible
 from .evidence import AskedEvidence, as_asked
@@ -58,16 +59,18 @@ class Mechanism(WithDesign):
     _engine: Engine = field(default_factory=Here, repr=False)
     _recorder: Callable[[Release], None] | None = field(default=None, repr=False)
     _output_name: str | None = field(default=None, repr=False)
+    _acceptance: Acceptance = field(default_factory=Acceptance, repr=False)
 
     def release(
         self, y: Any, *, output_name: str | None = None, resolution: float | None = None, unsafe_seed: int | None = None
     ) -> Release:
         """Blur ``y``, one value for each input, and give back what may be published.
 
-        Guarantee: raises ``GuaranteeError`` and gives nothing back when the certificate does not hold. Calling it again
-        with the same ``y`` gives the same release; with another one a ``GuaranteeWarning``, because releases of almost
-        the same values can be averaged. ``unsafe_seed`` is for experiments: the noise can be rebuilt by anyone who
-        guesses it, and the release is marked. A mechanism of a ledger writes what it reveals into the ledger first.
+        Guarantee: raises ``GuaranteeError`` and gives nothing back when the verdict is "do not publish": the
+        certificate does not hold, or a high finding on the design or on ``y`` was not accepted. Calling it again with
+        the same ``y`` gives the same release; with another one a ``GuaranteeWarning``, because releases of almost the
+        same values can be averaged. ``unsafe_seed`` is for experiments: the noise can be rebuilt by anyone who guesses
+        it, and the release is marked. A mechanism of a ledger writes what it reveals into the ledger first.
         """
         if self._published.folder is not None:
             raise InputError("this mechanism has released values to a folder already; publish those, or protect again.")
@@ -81,6 +84,10 @@ class Mechanism(WithDesign):
             raise InputError(
                 "unsafe_seed is given, but a ledger counts on noise that nobody can take off; leave it out."
             )
+        on_values = self.findings_on(y)
+        stopping = [one for one in (*self.certificate.findings, *on_values) if one.stops]
+        if unsafe_seed is None and stopping and self.certificate.holds:
+            raise GuaranteeError(refusal(stopping))
         release = make_release(
             self.design,
             self.certificate,
@@ -91,7 +98,7 @@ class Mechanism(WithDesign):
             unsafe_seed=unsafe_seed,
             device=self.plan.device or "cpu",
         )
-        warn_of(self.findings_on(y))
+        warn_of(on_values)
         if self._recorder is not None:
             # before anybody sees it: what is interrupted now counts as published
             self._recorder(release)
@@ -110,7 +117,8 @@ class Mechanism(WithDesign):
 
     def findings_on(self, y: Any) -> tuple[Finding, ...]:
         """What the values themselves show, and only their owner may know: it is never part of a release."""
-        return look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior)
+        found = look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior)
+        return self._acceptance.accepts(found)
 
     def release_to(
         self,
@@ -209,6 +217,8 @@ def protect(
     accuracy: float | None = None,
     device: str | None = None,
     engine: Any = None,
+    findings: Sequence[Finding] = (),
+    accept: Sequence[str] = (),
     progress: bool = True,
 ) -> Mechanism:
     """The least noise on outputs at ``X`` such that nobody learns f in ``region`` better than allowed.
@@ -279,6 +289,11 @@ def protect(
     ``device="cuda"`` works on a GPU. ``engine`` is a ``dask.distributed.Client`` (or its address) whose workers do
     the work on the rows; ``X`` may then be a Dask DataFrame with the inputs, or rows from ``sf.rows_of_parquet``.
 
+    ``findings`` are what you found on your data, such as ``sf.rehearse(…).findings``. They count in the verdict; what
+    they say in numbers is yours, and only their codes are published. ``accept`` names the codes of high findings in
+    spite of which you publish (``accept=("prior-beaten",)``): the verdict is then "publish with care", and readers see
+    what was accepted. What breaks the promise cannot be accepted.
+
     >>> import numpy as np, gpytorch, sfumato as sf
     >>> kernel = gpytorch.kernels.RBFKernel().double()
     >>> kernel.lengthscale = 20 ** -0.5
@@ -289,6 +304,7 @@ def protect(
     check_choice("cover", cover, get_args(AskedCover))
     asked = asked_work(method, accuracy, device, engine, evidence)
     privacy = asked_privacy(dp)
+    acceptance = Acceptance.asked(findings, accept)
     work = as_engine(engine)
     X = rows_of_dask(X, list(X.columns), engine=work) if is_dask_frame(X) else X
     problem = asked_problem(
@@ -340,5 +356,6 @@ def protect(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
                 f"of them, or a rougher tolerance kernel: {error}."
             ) from error
-    warn_of(certificate.findings)
-    return Mechanism(design, certificate, SecretKey.fresh(), plan, _engine=work)
+    warn_of(acceptance.in_full(certificate))
+    certificate = acceptance.joins(certificate, design)
+    return Mechanism(design, certificate, SecretKey.fresh(), plan, _engine=work, _acceptance=acceptance)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..design import (
+    Acceptance,
     AskedCover,
     AskedEvidence,
     Mechanism,
@@ -29,7 +30,7 @@ from ..linalg import as_array
 from ..models import JointPrior, Prior
 from ..noise import SecretKey, no_noise
 from ..progress import progress as show_progress
-from ..promise import Revealed, interpretations, warn_of
+from ..promise import Finding, Revealed, interpretations, warn_of
 from ..proof import Certificate, Effort, one_by_one
 from ..regions import Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
@@ -124,6 +125,8 @@ class Ledger:
         remeasured: bool = False,
         cover: AskedCover = "auto",
         evidence: AskedEvidence = "best",
+        findings: Sequence[Finding] = (),
+        accept: Sequence[str] = (),
         progress: bool = True,
         **how: Any,
     ) -> Mechanism:
@@ -141,6 +144,7 @@ class Ledger:
         check_choice("cover", cover, get_args(AskedCover))
         check_choice("evidence", evidence, get_args(AskedEvidence))
         _check_arguments(share, how)
+        acceptance = Acceptance.asked(findings, accept)
         asked = asked_problem(prior, X, region, alpha, **how)
         if asked.insiders is not None:
             raise InputError(
@@ -186,11 +190,20 @@ class Ledger:
                 f"{certificate.promised_ratio:.6g}). Publish nothing more about it."
             )
         certificate = certificate.with_findings(*one_by_one(asked.prior, asked.inputs, output_name, revealed))
-        warn_of(certificate.findings)
+        warn_of(acceptance.in_full(certificate))
+        certificate = acceptance.joins(certificate, design)
         following = Revealed(design, output_name, bool(remeasured))
         name = None if asked.inputs.outputs.numbered else output_name
         recorder = functools.partial(self._commit, made=following, head=chain.head)
-        return Mechanism(design, certificate, SecretKey.fresh(), plan, _recorder=recorder, _output_name=name)
+        return Mechanism(
+            design,
+            certificate,
+            SecretKey.fresh(),
+            plan,
+            _recorder=recorder,
+            _output_name=name,
+            _acceptance=acceptance,
+        )
 
     def record(self, release: Release, *, remeasured: bool = False) -> Certificate:
         """Write down what a release revealed that was made elsewhere; its promise binds from now on.

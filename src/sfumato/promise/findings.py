@@ -7,18 +7,19 @@ publish. Texts are for people: nothing is ever decided by their words.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
-from ..errors import FindingWarning
+from ..errors import FindingWarning, InputError
+from ..text import listed
 
 Severity: TypeAlias = Literal["high", "medium", "low", "note"]
 Verdict: TypeAlias = Literal["publish", "publish with care", "do not publish"]
 
 #: From the worst to the least: what a finding is called, and what that means.
 SEVERITIES: dict[Severity, tuple[str, str]] = {
-    "high": ("do not publish", "the promise is void until this is settled"),
+    "high": ("do not publish", "the promise is void until this is settled or, where it can be, accepted"),
     "medium": ("with care", "the promise is kept, but readers may learn more than it seems"),
     "low": ("to be answered", "only you can know; the promise counts on it"),
     "note": ("note", "nothing is given away; good to know"),
@@ -30,6 +31,33 @@ _ANSWERS = {"parameters-from-sensitive-rows": "parameters-unknown"}
 
 #: The finding on records that are hardly hidden, and what that means in a few words.
 RAW_RECORDS, BARE = "raw-records", "records in the region go out almost as they are"
+
+#: Outputs that look related and are protected as if they were not; priors that a rehearsal or an audit found beaten.
+ONE_BY_ONE, PRIOR_BEATEN, BEATEN_BY_AUDIT = "protected-one-by-one", "prior-beaten", "prior-beaten-by-audit"
+
+#: High findings that an owner may accept by their code, and what they mean in a few words. The promise holds in spite
+#: of them; what breaks it can never be accepted.
+ACCEPTABLE = {
+    RAW_RECORDS: BARE,
+    ONE_BY_ONE: "outputs that look related are protected one by one",
+    PRIOR_BEATEN: "other models come much closer than this prior says is possible",
+    BEATEN_BY_AUDIT: "readers with other models know the sensitive values much better than promised",
+    "audit-far-below-floor": "readers who use all that is published get far below the floor",
+}
+
+#: What readers are told of findings that were made with the owner's data: a sentence without any number.
+_TOLD = {
+    PRIOR_BEATEN: (
+        "The owner hid regions like this one and predicted them: another model came at least twice as close as this "
+        "prior says is possible. Readers with such a model may know more than is promised."
+    ),
+    "prior-doubtful": (
+        "The owner hid regions like this one and predicted them: another model came closer than this prior says is "
+        "possible. Readers with such a model may know a little more than is promised."
+    ),
+    "no-look-alike": "The data have no region like this one to try the prior on.",
+}
+_NOT_TOLD = "The owner found something on the data, of which only its code is published."
 
 #: What f is, where records carry errors of their own.
 NOT_ANY_RECORD = "the typical value at given inputs, not any single record"
@@ -45,13 +73,14 @@ class Finding:
     ``code`` says what it is, in a few words that never change; scripts may rely on it. ``severity`` is one of
 
     ======== ==========================================================================================
-    "high"   do not publish: the promise is void until this is settled
+    "high"   do not publish: the promise is void until this is settled or, where it can be, accepted
     "medium" publish with care: the promise is kept, but readers may learn more than it seems
     "low"    a question that only the owner can answer, and that the promise counts on
     "note"   good to know: how the proof was made, or what the promise costs; nothing is given away
     ======== ==========================================================================================
 
-    ``text`` says it in sentences, and ``remedy`` what to do ("" where there is nothing to do).
+    ``text`` says it in sentences, and ``remedy`` what to do ("" where there is nothing to do). ``accepted``: the owner
+    knows of it and publishes all the same. It then counts as "medium"; a broken promise counts as "high" all the same.
 
     >>> found = Finding("rows-only", "medium", "Only the rows are protected.", 'Use cover="auto".')
     >>> print(found)
@@ -64,6 +93,17 @@ class Finding:
     severity: Severity
     text: str
     remedy: str = ""
+    accepted: bool = False
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing may be published because of it."""
+        return self.severity == "high" and not (self.accepted and self.code in ACCEPTABLE)
+
+    @property
+    def label(self) -> str:
+        """What it is called in a list."""
+        return "accepted" if self.accepted and not self.stops else SEVERITIES[self.severity][0]
 
     @property
     def title(self) -> str:
@@ -92,12 +132,57 @@ def worse_than_found(claimed: Iterable[Finding], found: Iterable[Finding]) -> tu
     return tuple(one for one in worse if one.severity in ALARMING)
 
 
+def accepting(findings: Iterable[Finding], codes: Collection[str]) -> tuple[Finding, ...]:
+    """The findings, with those accepted that have one of the ``codes`` and that can be."""
+    return tuple(
+        replace(one, accepted=True) if one.code in codes and one.code in ACCEPTABLE else one for one in findings
+    )
+
+
+def asked_acceptance(accept: Any) -> tuple[str, ...]:
+    """The codes of findings that an owner accepts, each of which can be."""
+    if not isinstance(accept, (str, tuple, list, set, frozenset)):
+        raise InputError(f'accept is {str(accept)[:60]!r}; give the codes of findings, as in accept=("raw-records",).')
+    codes = (accept,) if isinstance(accept, str) else tuple(accept)
+    for code in codes:
+        if not isinstance(code, str) or code not in ACCEPTABLE:
+            raise InputError(
+                f"accept names {str(code)[:60]!r}, which cannot be accepted or need not be. These can: "
+                f"{listed(list(ACCEPTABLE))}. A promise that does not hold can never be accepted."
+            )
+    return codes
+
+
+def check_accepted(codes: Iterable[str], findings: Iterable[Finding], later: Collection[str] = ()) -> None:
+    """Refuse to accept what was not found; ``later`` are the codes of what only the values can show."""
+    there = list(dict.fromkeys(one.code for one in findings if one.severity == "high"))
+    for code in codes:
+        if code not in there and code not in later:
+            found = f"What was found: {listed(there)}" if there else "There is nothing that would have to be accepted"
+            raise InputError(f"accept names {code!r}, which was not found here; leave it out. {found}.")
+
+
+def told_to_readers(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings on the owner's data as they may be published: no text or number that was made with the data."""
+    return tuple(replace(one, text=_TOLD.get(one.code, _NOT_TOLD), remedy="") for one in findings)
+
+
+def how_to_accept(stopping: Iterable[Finding]) -> str:
+    """What an owner does who publishes in spite of these findings, or that nothing can be done."""
+    codes = list(dict.fromkeys(one.code for one in stopping))
+    if not all(code in ACCEPTABLE for code in codes):
+        return "That cannot be accepted."
+    given = ", ".join(f'"{code}"' for code in codes) + "," * (len(codes) == 1)
+    asked = " ".join(f"--accept {code}" for code in codes)
+    return f"To publish all the same, accept it by its code: accept=({given}), {asked}."
+
+
 def verdict(holds: bool, findings: Iterable[Finding]) -> Verdict:
     """Whether to publish: the one place where that is decided."""
-    severities = {one.severity for one in findings}
-    if not holds or "high" in severities:
+    found = tuple(findings)
+    if not holds or any(one.stops for one in found):
         return "do not publish"
-    return "publish with care" if "medium" in severities else "publish"
+    return "publish with care" if any(one.severity in ALARMING for one in found) else "publish"
 
 
 def verdict_in_words(holds: bool, findings: Iterable[Finding], proved: bool, about: str = "") -> str:
@@ -105,17 +190,20 @@ def verdict_in_words(holds: bool, findings: Iterable[Finding], proved: bool, abo
     found = tuple(findings)
     kept = f"The promise holds. It is {'proved' if proved else 'searched, not all of it is proved'}"
     kept += f". It is about {about}" if about else ""
-    high = {one.code for one in found if one.severity == "high"}
+    accepted = dict.fromkeys(one.code for one in found if one.severity == "high" and not one.stops)
+    stopping = dict.fromkeys(one.code for one in found if one.stops)
     why = "the promise is void" if holds else "the promise does not hold"
+    if holds and all(code in ACCEPTABLE for code in stopping):
+        why = "; ".join(ACCEPTABLE[code] for code in stopping)
     return {
         "publish": kept,
-        "publish with care": f"{kept}. Publish with care",
-        "do not publish": f"Do not publish: {BARE if holds and high == {RAW_RECORDS} else why}",
+        "publish with care": f"{kept}. Publish with care" + (f": accepted {listed(list(accepted))}" * bool(accepted)),
+        "do not publish": f"Do not publish: {why}",
     }[verdict(holds, found)]
 
 
 def warn_of(findings: Iterable[Finding]) -> None:
-    """A ``FindingWarning``, which is a ``GuaranteeWarning``, for each alarming finding."""
+    """A ``FindingWarning``, which is a ``GuaranteeWarning``, for each alarming finding that is not accepted."""
     for one in findings:
-        if one.severity in ALARMING:
+        if one.severity in ALARMING and not one.accepted:
             warnings.warn(str(one), FindingWarning, stacklevel=3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -10,7 +11,17 @@ import numpy as np
 from ..arrays import Array
 from ..data import ONE_OUTPUT, Outputs
 from ..errors import InputError
-from ..promise import ALARMING, NOT_ANY_RECORD, SEVERITIES, Finding, Verdict, in_order, verdict, verdict_in_words
+from ..promise import (
+    ALARMING,
+    NOT_ANY_RECORD,
+    SEVERITIES,
+    Finding,
+    Verdict,
+    accepting,
+    in_order,
+    verdict,
+    verdict_in_words,
+)
 from ..text import plain
 from ..views import boxed_table
 from .privacy_loss import PrivacyLoss, gaussian_epsilon
@@ -148,6 +159,15 @@ class Certificate:
         """The same certificate with more findings."""
         return replace(self, findings=in_order((*self.findings, *more)))
 
+    def accepting(self, codes: Collection[str]) -> Certificate:
+        """The same certificate with findings of these codes accepted, where they can be."""
+        return replace(self, findings=accepting(self.findings, codes))
+
+    @property
+    def accepted(self) -> frozenset[str]:
+        """The codes of the findings that the owner accepted."""
+        return frozenset(one.code for one in self.findings if one.accepted)
+
     @property
     def worst_place(self) -> str:
         """The worst input in words."""
@@ -223,7 +243,7 @@ class Certificate:
     def _findings_as_rows(self) -> list[tuple[str, str]]:
         """What is alarming, with its remedy, and what is good to know; questions to the owner are only counted."""
         told = [one for one in self.findings if one.severity != "low"]
-        rows = [(SEVERITIES[one.severity][0], str(one) if one.severity in ALARMING else one.text) for one in told]
+        rows = [(one.label, str(one) if one.severity in ALARMING else one.text) for one in told]
         if questions := len(self.findings) - len(told):
             rows.append((SEVERITIES["low"][0], f"{questions} questions before you publish; the report lists them"))
         return rows

@@ -424,7 +424,7 @@ def findings_on_records(design: Design, known: RecordsKnown | RecordsFromSums) -
             f"{bare.count:,} of the {known.count:,} records in the region go out with noise far below their own spread "
             f"(±{bare.noise:.3g} where that is ±{bare.own:.3g}), "
             f"{unchanged}: whoever looks one up reads it off.",
-            f"{remedy} --allow-raw-rows publishes them all the same.",
+            remedy,
         )
     if design.protects == "function" and bare.any_own:
         yield Finding(

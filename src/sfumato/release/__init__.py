@@ -26,6 +26,7 @@ from .release import (
     load,
     make_release,
     noise_in_words,
+    refusal,
     release_digest,
     rounded,
     steps_of,

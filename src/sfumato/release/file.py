@@ -126,7 +126,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     if isinstance(value, Finding):
-        return asdict(value)
+        told = asdict(value)
+        return told if value.accepted else {name: part for name, part in told.items() if name != "accepted"}
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -237,8 +238,11 @@ def _evidence(value: Any) -> str:
 
 
 def _finding(tree: Any) -> Finding:
-    check.fields(tree, "finding", [part.name for part in fields(Finding)])
-    check.texts([*tree.values()], "a finding", _LONGEST_TEXT)
+    texts = ("code", "severity", "text", "remedy")
+    check.fields(tree, "finding", texts, ["accepted"])
+    check.texts([tree[name] for name in texts], "a finding", _LONGEST_TEXT)
+    if type(tree.get("accepted", False)) is not bool:
+        check.wrong("whether a finding is accepted", tree["accepted"], "true or false")
     if tree["severity"] not in SEVERITIES:
         check.wrong("the severity of a finding", tree["severity"], f"one of {', '.join(SEVERITIES)}")
     return Finding(**tree)

@@ -146,8 +146,9 @@ class FolderWriter:
         those of the task, and is asked before anything is published.
 
         Guarantee: a release appears in the folder complete or not at all, and replaces an older one only then. Nothing
-        is written under a failed certificate. The noise is a function of a new key and of (design, rows, y); the key
-        is in ``.run``, where only its owner can read it, until the release is complete or the run fails.
+        is written under a certificate that fails, or that says "do not publish". The noise is a function of a new key
+        and of (design, rows, y); the key is in ``.run``, where only its owner can read it, until the release is
+        complete or the run fails.
         """
         prepare_folder(self.folder)
         with locked(self.folder):
@@ -186,7 +187,7 @@ class FolderWriter:
         return self._begin(design, task)
 
     def _contents(self, design: Design, certificate: Certificate) -> Contents:
-        if not certificate.holds:
+        if certificate.verdict == "do not publish":
             raise GuaranteeError(why_not(certificate))
         design.noise.as_function()
         step = resolution_for(design, self.resolution)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,7 +34,7 @@ from ..errors import FormatError, GuaranteeError, InputError
 from ..models import OutputsKernel, Posterior
 from ..noise import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
 from ..progress import progress as show_progress
-from ..promise import Design, Finding, WithDesign, worse_than_found
+from ..promise import Design, Finding, WithDesign, how_to_accept, worse_than_found
 from ..proof import Certificate, Effort, certify
 from .design_tree import LONGEST_NAME
 from .file import Contents, read_release, released_name, write_release
@@ -196,8 +196,9 @@ class Release(WithDesign):
     def certify(self, *, engine: Any = None, device: str | None = None, progress: bool = True) -> Certificate:
         """The certificate, computed again from the public design alone; it trusts no claim of the owner.
 
-        Only bad news is taken over: findings that the owner admits to and that the design does not show. A compressed
-        release takes one pass over its rows, which ``engine`` (a Dask client) and ``device`` can do.
+        Only bad news is taken over: findings that the owner admits to and that the design does not show; and which
+        findings the owner accepted, which is for the owner to say. A compressed release takes one pass over its rows,
+        which ``engine`` (a Dask client) and ``device`` can do.
         """
         claimed = self.certificate
         with show_progress(progress) as step:
@@ -208,7 +209,7 @@ class Release(WithDesign):
         return found.with_findings(
             *_false_claims(claimed, found),
             *worse_than_found(claimed.findings, found.findings),
-        )
+        ).accepting(claimed.accepted)
 
     def to_frame(self, index: Any = None) -> pd.DataFrame:
         """Inputs and published outputs as one table.
@@ -328,12 +329,13 @@ def make_release(
 ) -> Release:
     """Blur ``y`` and give back what may be published.
 
-    Guarantee: nothing comes back under a failed certificate. With one key, the same design and the same y always
+    Guarantee: nothing comes back under a certificate that fails, or that says "do not publish" (experiments with
+    ``unsafe_seed`` are never to be published, and are marked). With one key, the same design and the same y always
     get the same noise, whatever the output is called and however it is rounded, so that asking again can never be
     averaged; another y gets unrelated noise. With ``unsafe_seed`` the noise depends on the seed alone and the
     release is marked.
     """
-    if not certificate.holds:
+    if not certificate.holds or (certificate.verdict == "do not publish" and unsafe_seed is None):
         raise GuaranteeError(why_not(certificate))
     values = _values(design, y)
     check_name(output_name)
@@ -360,6 +362,9 @@ def _values(design: Design, y: Any) -> Array:
 
 
 def why_not(certificate: Certificate) -> str:
+    """Why nothing is released under this certificate, and what to do."""
+    if certificate.holds:
+        return refusal(one for one in certificate.findings if one.stops)
     return (
         f"nothing was released: the certificate does not hold (joint ratio {certificate.joint_ratio:.6g}, at most 1 is "
         f"allowed; floor ratio {certificate.promised_ratio:.6g} where it was promised, at least 1 is needed). The "
@@ -367,6 +372,12 @@ def why_not(certificate: Certificate) -> str:
         f'floor is {certificate.worst_floor:.6g}. Protect again with another cover ("greedy" or "exchange"), with '
         'method="eigh", or with a smaller alpha (a larger floor).'
     )
+
+
+def refusal(stopping: Iterable[Finding]) -> str:
+    """That nothing is released because of these findings, with a way out where there is one."""
+    found = tuple(stopping)
+    return f"nothing was released. {' '.join(map(str, found))} {how_to_accept(found)}"
 
 
 def resolution_for(design: Design, asked: Any) -> Resolution:
