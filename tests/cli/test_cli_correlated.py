@@ -43,7 +43,7 @@ def together(economy: Path) -> Path:
 
 def test_a_finding_on_series_that_go_together_has_a_way_out(economy: Path, together: Path) -> None:
     alone = protect(economy, economy.with_name("alone.sfumato"), "--json")
-    found = {one["code"]: one for one in answer(alone)["certificate"]["findings"]}["protected-one-by-one"]
+    found = {one["code"]: one for one in answer(alone)["certificate"]["findings"]}["outputs-go-together"]
     assert "go together (correlation -0." in found["text"]
     assert "--correlated" in found["remedy"]
     made = answer(protect(economy, economy.with_name("again.sfumato"), *TOGETHER, "--json"))
@@ -101,9 +101,7 @@ def test_a_derivative_is_not_made_harmless_by_calling_it_correlated(tmp_path: Pa
     words = ["--inputs", "t", "--output", "r", "--output", "v", "--correlated", "r,v", "--region", "r: 2 <= t <= 3"]
     fixed = ["--lengthscale", 0.7, "--noise", 0.01, "--alpha", "r=0.5", "--fit-outside"]
     result = run("protect", data, *words, *fixed, "--out", out)
-    assert result.exit_code == 1
-    said = " ".join(result.stdout.replace("│", " ").split())
-    assert "'v' looks like the derivative of 'r', but they are taken for correlated at equal inputs" in said
+    refused(result, "'v' looks like the derivative of 'r', but they are taken for correlated at equal inputs", code=1)
 
 
 def test_what_is_correlated_must_be_of_some_use(economy: Path) -> None:

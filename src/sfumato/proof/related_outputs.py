@@ -12,7 +12,7 @@ from ..arrays import Array, evenly
 from ..data import Inputs
 from ..errors import InputError
 from ..models import OutputsKernel, Prior, kernel_jet
-from ..promise import Design, Finding, Revealed, Severity
+from ..promise import Design, Finding, Revealed
 
 #: Covariances that differ by at most this share of the largest are the same.
 SAME_COVARIANCE = 1e-6
@@ -43,12 +43,21 @@ SAY_HOW = (
 )
 
 
-def _protected_one_by_one(text: str, remedy: str = SAY_HOW, severity: Severity = "high") -> Finding:
+def _protected_one_by_one(text: str, remedy: str = SAY_HOW) -> Finding:
     return Finding(
         "protected-one-by-one",
-        severity,
+        "high",
         f"{text}. If they are related, neither is protected.",
         f"Publish one of them only, or {remedy}",
+    )
+
+
+def _go_together(text: str) -> Finding:
+    return Finding(
+        "outputs-go-together",
+        "medium",
+        f"{text}. Who knows of that learns a little more of each from the other.",
+        f"Publish one of them only, or {SAY_HOW}",
     )
 
 
@@ -129,10 +138,10 @@ def _together(inputs: Inputs, values: Array, prior: Prior, kernel: OutputsKernel
             continue
         correlation = _correlation(inputs, values, prior, first, second)
         if abs(correlation) > LEAST_TOGETHER:
-            yield _protected_one_by_one(
+            said = _protected_one_by_one if abs(correlation) > HALF_THE_ERROR else _go_together
+            yield said(
                 f"The values of {first!r} and {second!r} go together (correlation {correlation:.2f}), but they are "
-                "protected one by one, as if they were independent",
-                severity="high" if abs(correlation) > HALF_THE_ERROR else "medium",
+                "protected one by one, as if they were independent"
             )
 
 
