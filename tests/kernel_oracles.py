@@ -28,6 +28,10 @@ def kernel50(tree, a, b):
         return mpmath.fsum(v * s * t for v, s, t in zip(_spread(tree["variance"], a), a, b))
     if kind == "polynomial":
         return (mpmath.mpf(tree["offset"]) + mpmath.fsum(s * t for s, t in zip(a, b))) ** tree["power"]
+    if kind == "trend":
+        places = zip(_spread(tree["centre"], a), _spread(tree["width"], a))
+        u = [((s - c) / w) * ((t - c) / w) for s, t, (c, w) in zip(a, b, places)]
+        return mpmath.fsum(one**p for one in u for p in range(1, tree["power"] + 1))
     if kind == "cosine":
         return mpmath.cos(mpmath.pi * mpmath.norm([s - t for s, t in zip(a, b)]) / mpmath.mpf(tree["period_length"]))
     if kind == "spectral_mixture":
@@ -96,6 +100,9 @@ def kernel_values(tree, A, B) -> np.ndarray:
         return (A * np.asarray(tree["variance"])) @ B.T
     if kind == "polynomial":
         return (tree["offset"] + A @ B.T) ** tree["power"]
+    if kind == "trend":
+        u, v = ((rows - np.asarray(tree["centre"])) / np.asarray(tree["width"]) for rows in (A, B))
+        return sum(u**p @ (v**p).T for p in range(1, tree["power"] + 1))
     if kind == "cosine":
         return np.cos(np.pi * np.linalg.norm(gaps, axis=2) / tree["period_length"])
     if kind == "spectral_mixture":

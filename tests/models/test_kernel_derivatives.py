@@ -46,6 +46,8 @@ LEAVES = {
     "polynomial 1": {"kind": "polynomial", "power": 1, "offset": 0.7},
     "polynomial 2": {"kind": "polynomial", "power": 2, "offset": 0.7},
     "polynomial 3": {"kind": "polynomial", "power": 3, "offset": 0.7},
+    "trend 1": {"kind": "trend", "power": 1, "centre": 0.2, "width": 1.3},
+    "trend 3": {"kind": "trend", "power": 3, "centre": [0.2, -1.0], "width": [1.3, 0.6]},
     "constant": {"kind": "constant", "constant": 2.0},
 }
 COMPOSED = {

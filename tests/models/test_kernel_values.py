@@ -21,6 +21,7 @@ from gpytorch.kernels import (
 
 import sfumato as sf
 from kernels import matern, rbf
+from sfumato.models.trends import TrendKernel
 
 
 def with_lengthscale(kernel, value):
@@ -52,6 +53,7 @@ LEAVES = {
     "spectral mixture": lambda: mixture(),
     "polynomial": lambda: PolynomialKernel(2).double(),
     "linear": lambda: LinearKernel().double(),
+    "trend": lambda: TrendKernel(3).double(),
     "constant": lambda: ConstantKernel().double(),
     "scale of one column": lambda: ScaleKernel(with_lengthscale(RBFKernel(active_dims=[1]), 0.3)).double(),
     "product of a sum": lambda: (

@@ -28,6 +28,7 @@ from sfumato.models.trees import (
     describe_kernel,
     describe_mean,
 )
+from sfumato.models.trends import MAX_DEGREE, PolynomialMean, TrendKernel
 
 X = np.random.default_rng(0).uniform(0.1, 3.0, (7, 3))
 
@@ -63,6 +64,8 @@ KERNELS = {
     "linear": lambda: _set(gk.LinearKernel(), variance=0.123),
     "linear ard": lambda: _set(gk.LinearKernel(ard_num_dims=3), variance=[0.1, 0.2, 0.3]),
     "polynomial": lambda: _set(gk.PolynomialKernel(power=3), offset=0.71),
+    "trend": lambda: _set(TrendKernel(power=3), centre=-1.3, width=0.7),
+    "trend ard": lambda: _set(TrendKernel(2, ard_num_dims=2, active_dims=(2, 0)), centre=[1987.0, 0.0], width=[13, 2]),
     "cosine": lambda: _set(gk.CosineKernel(), period_length=1.9),
     "constant": lambda: _set(gk.ConstantKernel(), constant=3.9e-8),
     "scale": lambda: _set(gk.ScaleKernel(gk.RBFKernel(active_dims=(1,))), outputscale=3.9e-8),
@@ -148,6 +151,9 @@ def trees(draw, width=3, depth=3):
         tree["variance"] = draw(column)
     if kind == "polynomial":
         tree["power"], tree["offset"] = draw(st.integers(1, 4)), draw(POSITIVE)
+    if kind == "trend":
+        tree["power"], tree["width"] = draw(st.integers(1, 4)), draw(column)
+        tree["centre"] = np.negative(tree["width"]).tolist()
     if kind == "cosine":
         tree["period_length"] = draw(POSITIVE)
     if kind == "constant":
@@ -393,7 +399,15 @@ def _constant() -> gm.ConstantMean:
 
 
 @pytest.mark.parametrize(
-    "mean", [gm.ZeroMean(), _constant(), _linear(True), _linear(False)], ids=["zero", "constant", "linear", "no bias"]
+    "mean",
+    [
+        gm.ZeroMean(),
+        _constant(),
+        _linear(True),
+        _linear(False),
+        PolynomialMean(0.1, [[1 / 3, -2.0], [0.0, 0.0], [7.0, 1e-9]], [1987.5, 0.0, -1 / 3], [13.5, 1.0, 1e-3]),
+    ],
+    ids=["zero", "constant", "linear", "no bias", "polynomial"],
 )
 def test_means_survive_the_round_trip(mean):
     tree = json.loads(json.dumps(describe_mean(mean)))
@@ -401,6 +415,9 @@ def test_means_survive_the_round_trip(mean):
     assert describe_mean(built) == tree
     kernel = gk.RBFKernel()
     np.testing.assert_array_equal(Prior(kernel, mean).mean_at(X), Prior(kernel, built).mean_at(X))
+
+
+POLYNOMIAL = {"kind": "polynomial", "constant": 0.0, "coefficients": [[1.0], [2.0]], "centre": [0, 1], "width": [1, 2]}
 
 
 @pytest.mark.parametrize(
@@ -418,6 +435,13 @@ def test_means_survive_the_round_trip(mean):
         {"kind": "linear", "weights": ["a"]},
         {"kind": "linear", "weights": [1.0] * (MAX_COLUMNS + 1)},
         {"kind": "linear", "weights": [1.0], "bias": None},
+        {**POLYNOMIAL, "constant": math.inf},
+        {**POLYNOMIAL, "coefficients": [[1.0], [1.0, 2.0]]},
+        {**POLYNOMIAL, "coefficients": [[]]},
+        {**POLYNOMIAL, "coefficients": [[1.0] * (MAX_DEGREE + 1)]},
+        {**POLYNOMIAL, "centre": [0.0]},
+        {**POLYNOMIAL, "width": [1.0, 0.0]},
+        {**POLYNOMIAL, "width": 1.0},
     ],
     ids=str,
 )

@@ -296,7 +296,7 @@ def test_a_mean_without_a_known_derivative_is_refused():
     OutputsMean([[(Value(), Odd())]])
     with pytest.raises(InputError, match="class Odd, whose derivative is not known"):
         OutputsMean([[(Derivative(0), Odd())]])
-    with pytest.raises(InputError, match=r"column is 2, but the linear mean has 2 weight"):
+    with pytest.raises(InputError, match=r"column is 2, but the mean is made for 2 column"):
         OutputsMean([[(Derivative(2), line())]])
     with pytest.raises(InputError, match="column is None"):
         OutputsMean([[(Derivative(), line())]])
@@ -449,7 +449,7 @@ def test_a_damaged_joint_mean_is_a_format_error(tree):
 
 def test_a_derivative_of_a_mean_with_too_few_weights_is_a_format_error():
     part = {"functional": {"kind": "derivative", "column": 3}, "mean": {"kind": "linear", "weights": [1.0]}}
-    with pytest.raises(FormatError, match="1 weight"):
+    with pytest.raises(FormatError, match="made for 1 column"):
         build_mean({"kind": "outputs", "outputs": [[part]]})
 
 

@@ -17,11 +17,18 @@ from ..data import Inputs, as_inputs, as_outputs
 from ..errors import FitWarning, InputError
 from ..linalg import Whitening
 from ..progress import progress as progress_bar
-from .fit_search import KERNELS, MOST_STARTS, Adam, Fitted, Question, Search, named_kernel
+from ..text import listed
+from .fit_search import MOST_STARTS, Adam, Fitted, Question, Search, kernel_tree
+from .kernel_terms import RADIAL
+from .kernel_text import ALLOWED, Joined, KernelText, Named, named_parts, parse_kernel, with_trend_places
 from .prior import Prior
-from .trees import build_kernel
+from .trees import build_kernel, describe_kernel
+from .trends import DEGREES, Trend
 
 OPTIMIZERS = ("auto", "lbfgs", "adam")
+#: How many starts a search has: with one kernel, and with several.
+FEW_STARTS, MORE_STARTS = 3, 6
+COEFFICIENTS = ("published", "integrated")
 
 #: Below this share of y the closed form counts what the kernel cannot follow as round-off.
 UNEXPLAINED = 1e-6
@@ -38,6 +45,7 @@ class FitReport:
     restarts: int
     rows_used: int
     rows_excluded: int
+    columns: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         rows = f"{self.rows_used} rows"
@@ -56,6 +64,7 @@ def fit_prior(
     mean: str | float | Mean = "constant",
     noise: Any = "learn",
     *,
+    coefficients: str = "published",
     lengthscale: Any = None,
     exclude: Any = None,
     optimizer: str = "auto",
@@ -63,20 +72,33 @@ def fit_prior(
     learning_rate: float = 0.1,
     decay: tuple[int, float] | None = None,
     weight_decay: float = 0.0,
-    restarts: int = 3,
+    restarts: int | None = None,
     progress: bool = False,
 ) -> Prior:
     """The prior under which ``y`` at ``X`` is most likely, in the user's units.
 
-    ``kernel``: "rbf", "matern12", "matern32", "matern52" (one lengthscale for each column, and a variance), or a
-    GPyTorch kernel, whose parameters with ``requires_grad`` are fitted from where they are, on a copy.
-    ``mean``: "constant" (learnt), "zero", a number, or a GPyTorch mean. ``noise``: "learn", one variance, or one for
-    each row. ``lengthscale`` fixes the lengthscales. It is plain maximum likelihood: no hidden priors.
+    ``kernel``: "rbf", "matern12", "matern32", "matern52", "rq" (one lengthscale for each column), "periodic" (one
+    column), "linear", "quadratic", "cubic" (a polynomial of each column with unknown coefficients), or sums and
+    products of them as text: ``"rbf + periodic(period=1) * rbf"``. What stands in brackets is not fitted:
+    ``lengthscale``, ``period`` and ``centre`` in the units of X, ``alpha``; ``column=month`` picks columns by name or
+    number. Each term of a sum has a variance, a product has one. A period that is not given starts where the rows show
+    one. Or a GPyTorch kernel, whose parameters with ``requires_grad`` are fitted from where they are, on a copy.
 
-    How: where only the mean and the variance are open (a named kernel, ``lengthscale`` given, ``noise=0.0``) there is
-    a closed form. Otherwise L-BFGS-B from ``restarts`` fixed starts; X and y are standardised for the search, except
-    that a kernel of your own sees X as it is. ``optimizer="adam"`` takes ``epochs`` plain steps, as in the paper's
-    census study (``decay=(10, 0.1)`` and ``weight_decay=1e-4`` are its schedule).
+    ``mean``: "constant" (learnt), "zero", a number, a GPyTorch mean, or a polynomial of each column, without products
+    of columns: "linear", "quadratic", "cubic". Its coefficients are found by generalised least squares together with
+    the kernel. ``coefficients="published"``: the polynomial becomes the public mean, which assumes that the trend may
+    be known, and protects what deviates from it. ``"integrated"``: they stay unknown, with a prior as wide as the data
+    suggest, which assumes that readers do not know the trend; the prior variance is then large, and a floor in units
+    is the promise that makes sense.
+
+    ``noise``: "learn", one variance, or one for each row. ``lengthscale`` fixes the lengthscales of a kernel with one
+    name. It is plain maximum likelihood: no hidden priors.
+
+    How: where only the mean and the variance are open (all values of the kernel given, ``noise=0.0``) there is a
+    closed form. Otherwise L-BFGS-B from ``restarts`` fixed starts (3, or 6 for sums and products); X and y are
+    standardised for the search, except that a kernel of your own sees X as it is. ``optimizer="adam"`` takes
+    ``epochs`` plain steps, as in the paper's census study (``decay=(10, 0.1)`` and ``weight_decay=1e-4`` are
+    its schedule).
     ``prior.fit_report`` tells how it went; a fit that ends on a bound or short of a maximum is a ``FitWarning``.
 
     What becomes public: the fitted values are published with every release, and they were learnt from ``y``.
@@ -93,72 +115,81 @@ def fit_prior(
     """
     inputs = as_inputs(X)
     outputs = as_outputs(y, inputs)
-    kernel, mean = checked_kernel(kernel, inputs), _checked_mean(mean, inputs)
+    kernel, mean = checked_kernel(kernel, lengthscale, inputs), _checked_mean(mean, inputs)
     noise = _checked_noise(noise, inputs)
-    lengthscales = checked_lengthscale(lengthscale, kernel, inputs)
     adam = _checked_adam(optimizer, epochs, learning_rate, decay, weight_decay)
     _require(
-        _is_whole(restarts) and 1 <= restarts <= MOST_STARTS,
+        restarts is None or (_is_whole(restarts) and 1 <= restarts <= MOST_STARTS),
         f"restarts is {restarts!r}; give a whole number from 1 to {MOST_STARTS}.",
     )
+    integrated = _checked_coefficients(coefficients, kernel, mean) == "integrated"
     keep = rows_outside(exclude, inputs)
+    rows = inputs.values[keep]
     question = Question(
-        X=inputs.values[keep],
+        X=rows,
         y=outputs[keep],
         names=inputs.names,
-        kernel=kernel,
-        mean=mean,
+        kernel=kernel if isinstance(kernel, Kernel) else with_trend_places(kernel, rows),
+        mean=Trend.of(_DEGREES[mean], rows) if isinstance(mean, str) else mean,
         noise=noise if isinstance(noise, str) else np.broadcast_to(noise, len(inputs))[keep],
-        lengthscale=lengthscales,
     )
     _check_outputs(question)
     noiseless = not isinstance(noise, str) and noise.ndim == 0 and float(noise) == 0.0
-    named = isinstance(kernel, str) and not isinstance(mean, Mean)
-    if optimizer == "auto" and named and lengthscales is not None and noiseless:
+    if optimizer == "auto" and noiseless and _leaves_one_variance(question):
         fitted = _by_closed_form(question)
     else:
+        starts = restarts or (MORE_STARTS if isinstance(kernel, Joined) else FEW_STARTS)
         with progress_bar(progress) as bar:
-            fitted = Search(question, logarithmic=adam is None).run(adam, int(restarts), bar)
-    prior = fitted.prior
+            fitted = Search(question, logarithmic=adam is None).run(adam, int(starts), bar)
+    prior = _with_unknown_trend(fitted.prior, question) if integrated else fitted.prior
     likelihood, note = _log_likelihood(prior, question)
     report = FitReport(
         method=fitted.method,
         log_likelihood=likelihood,
         converged=fitted.converged,
-        messages=(*fitted.alarms, *fitted.notes, *note),
+        messages=(*fitted.alarms, *_about_trend(question, integrated), *fitted.notes, *note),
         restarts=fitted.starts,
         rows_used=int(keep.sum()),
         rows_excluded=int((~keep).sum()),
+        columns=inputs.names,
     )
     for alarm in fitted.alarms:
         warnings.warn(alarm, FitWarning, stacklevel=2)
     return Prior(prior.kernel, prior.mean, prior.noise if isinstance(noise, str) else noise, fit_report=report)
 
 
+def _leaves_one_variance(question: Question) -> bool:
+    """Whether one variance and a trend are all that is open in kernel and mean."""
+    kernel = question.kernel
+    if isinstance(kernel, Kernel) or isinstance(question.mean, Mean):
+        return False
+    parts = [kernel] if isinstance(kernel, Named) else kernel.parts
+    product = isinstance(kernel, Named) or (kernel.kind == "product" and all(isinstance(p, Named) for p in parts))
+    return product and not any(part.free for part in named_parts(kernel))
+
+
 def _by_closed_form(question: Question) -> Fitted:
-    """β = 1ᵀC⁻¹y / 1ᵀC⁻¹1 and σ² = (y−β)ᵀC⁻¹(y−β) / rank C, with C the correlations of the data.
+    """β by generalised least squares and σ² = (y−Hβ)ᵀC⁻¹(y−Hβ) / rank C, with C the correlations of the data.
 
     Where C is singular to working precision, C⁻¹ is taken on the directions above the cutoff; for a regular C
     the rank is the number of rows.
     """
-    assert isinstance(question.kernel, str)
-    assert question.lengthscale is not None
+    assert not isinstance(question.kernel, Kernel)
     _check_repeated_rows(question)
-    y, n = question.y, len(question.y)
-    correlation = Prior(named_kernel(question.kernel, question.lengthscale, 1.0)).covariance(question.X)
-    whiten = Whitening.of(correlation)
-    # Numbers near their mean lose fewer digits.
-    centre = float(y.mean()) if question.mean == "constant" else float(question.mean)
-    residual = y - centre
-    if question.mean == "constant":
-        ones, values = whiten.apply(np.ones(n)), whiten.apply(residual)
-        shift = float(ones @ values) / float(ones @ ones)
-        centre, residual = centre + shift, residual - shift
+    y, n, trend = question.y, len(question.y), question.mean
+    tree = kernel_tree(question.kernel, question.X.shape[1], lambda *_: None, lambda *_: 1.0)
+    whiten = Whitening.of(Prior(build_kernel(tree)).covariance(question.X))
+    centre: Any = trend
+    if isinstance(trend, Trend):
+        found = trend.generalised_least_squares(question.X, y, whiten)
+        centre, residual = trend.mean(found), y - trend.at(question.X, found)
+    else:
+        residual = y - float(trend)
     white = whiten.apply(residual)
     variance = float(white @ white) / whiten.rank
     if not variance > 0.0 or not math.isfinite(variance):
         raise InputError(
-            f"y equals the mean {centre:g} in all {n} rows, so its variance cannot be fitted; give the variance "
+            f"y equals its mean in all {n} rows, so its variance cannot be fitted; give the variance "
             "yourself with sf.Prior(kernel=..., mean=...)."
         )
     notes, alarms = [], []
@@ -173,8 +204,44 @@ def _by_closed_form(question: Question) -> Fitted:
                 f"the kernel cannot follow the data: a share {unexplained:.2g} of y lies in directions that it leaves "
                 'no room for. Give a shorter lengthscale, or noise="learn".'
             )
-    kernel = named_kernel(question.kernel, question.lengthscale, variance)
+    kernel = build_kernel({**tree, "variance": variance}, question.X.shape[1])
     return Fitted(Prior(kernel, centre, 0.0), "closed form", not alarms, tuple(alarms), tuple(notes))
+
+
+def _with_unknown_trend(prior: Prior, question: Question) -> Prior:
+    """``prior`` with the coefficients of its polynomial mean unknown, each with the variance that they suggest.
+
+    That is, for each column, the largest square of a coefficient and of its standard error, added up.
+    """
+    trend, mean = question.mean, prior.mean
+    assert isinstance(trend, Trend)
+    covariance = prior.covariance(question.X) + np.diag(prior.noise_variance(len(question.y)))
+    errors = trend.by_column(trend.errors(question.X, covariance))
+    sizes = (mean.coefficients.numpy() ** 2 + errors**2).max(axis=1)
+    own = describe_kernel(prior.kernel)
+    parts = own["kernels"] if own["kind"] == "sum" else [own]
+    for column, (degree, size) in enumerate(zip(trend.degrees, sizes.tolist(), strict=True)):
+        if degree and size > 0.0:
+            places = {"centre": [float(trend.centre[column])], "width": [float(trend.width[column])]}
+            unknown = {"kind": "trend", "power": degree, **places, "active_dims": [column]}
+            parts = [*parts, {"kind": "scale", "variance": size, "kernel": unknown}]
+    return Prior(build_kernel({"kind": "sum", "kernels": parts}), float(mean.constant), prior.noise)
+
+
+def _about_trend(question: Question, integrated: bool) -> tuple[str, ...]:
+    trend = question.mean
+    if not isinstance(trend, Trend) or trend.degree == 0:
+        return ()
+    name = next(word for word, degree in DEGREES.items() if degree == trend.degree)
+    fewer = [column for column, told in zip(question.names, trend.degrees, strict=True) if told < trend.degree]
+    lower = f" Of {listed(fewer, 8)} it has fewer powers: as many as different values can tell." if fewer else ""
+    said = (
+        f"the {name} trend is unknown to readers, with a prior as wide as the data suggest: its coefficients are "
+        "integrated out. A floor in units is the promise that makes sense."
+        if integrated
+        else f"the {name} trend is the public mean: what deviates from it is protected, the trend is not."
+    )
+    return (f"{said} It has no products of columns.{lower}" if len(question.names) > 1 else f"{said}{lower}",)
 
 
 def _log_likelihood(prior: Prior, question: Question) -> tuple[float, tuple[str, ...]]:
@@ -210,22 +277,45 @@ def _tried(what: str, evaluate: Callable[[Array], Array], inputs: Inputs, remedy
         ) from error
 
 
-def checked_kernel(kernel: Any, inputs: Inputs) -> str | Kernel:
-    if isinstance(kernel, str) and kernel in KERNELS:
-        return kernel
+def checked_kernel(kernel: Any, lengthscale: Any, inputs: Inputs) -> KernelText | Kernel:
+    if isinstance(kernel, str):
+        text = parse_kernel(kernel, inputs.names)
+        return text if lengthscale is None else _with_lengthscale(text, kernel, lengthscale, inputs)
     if not isinstance(kernel, Kernel):
-        raise InputError(f"kernel is {kernel!r}; give one of {', '.join(map(repr, KERNELS))} or a GPyTorch kernel.")
+        raise InputError(f"kernel is {kernel!r}; give {ALLOWED}, or a GPyTorch kernel.")
+    if lengthscale is not None:
+        raise InputError(
+            "lengthscale goes with kernels given by name; set it on your kernel and fix it there with "
+            "raw_lengthscale.requires_grad_(False)."
+        )
     _tried("kernel", Prior(kernel).covariance, inputs, "check its active_dims and ard_num_dims.")
     return kernel
 
 
+_DEGREES = {"constant": 0, **DEGREES}
+
+
+def _checked_coefficients(coefficients: Any, kernel: Any, mean: Any) -> str:
+    if not isinstance(coefficients, str) or coefficients not in COEFFICIENTS:
+        raise InputError(f"coefficients is {coefficients!r}; give one of {', '.join(map(repr, COEFFICIENTS))}.")
+    if coefficients == "integrated" and mean not in DEGREES:
+        raise InputError(
+            f'coefficients is "integrated", but mean is {mean!r}, which has none; give mean="linear", "quadratic" or '
+            '"cubic", or leave coefficients out.'
+        )
+    return coefficients
+
+
 def _checked_mean(mean: Any, inputs: Inputs) -> str | float | Mean:
-    if isinstance(mean, str) and mean in ("constant", "zero"):
-        return mean if mean == "constant" else 0.0
+    if isinstance(mean, str) and mean == "zero":
+        return 0.0
+    if isinstance(mean, str) and mean in _DEGREES:
+        return mean
     if is_number(mean):
         return float(mean)
     if not isinstance(mean, Mean):
-        raise InputError(f'mean is {mean!r}; give "constant", "zero", a finite number or a GPyTorch mean.')
+        known = ", ".join(f'"{name}"' for name in ("constant", "zero", *DEGREES))
+        raise InputError(f"mean is {mean!r}; give {known}, a finite number or a GPyTorch mean.")
     prior = Prior(build_kernel({"kind": "constant", "constant": 1.0}), mean)
     values = _tried("mean", prior.mean_at, inputs, "give it the size of X.")
     _require(values.shape == (min(2, len(inputs)),), "mean is a batch of means; give one.")
@@ -248,14 +338,17 @@ def _checked_noise(noise: Any, rows: Inputs) -> str | Array:
     return values
 
 
-def checked_lengthscale(lengthscale: Any, kernel: str | Kernel, inputs: Inputs) -> Array | None:
-    if lengthscale is None:
-        return None
-    if isinstance(kernel, Kernel):
+def _with_lengthscale(text: KernelText, written: str, lengthscale: Any, inputs: Inputs) -> KernelText:
+    if not isinstance(text, Named) or text.kind not in RADIAL or "lengthscale" in text.given:
         raise InputError(
-            "lengthscale goes with kernels given by name; set it on your kernel and fix it there with "
-            "raw_lengthscale.requires_grad_(False)."
+            f"lengthscale is given beside kernel={written!r}; write it into the text, as in "
+            '"rbf(lengthscale=2) + matern32".'
         )
+    values = _checked_lengthscale(lengthscale, inputs)[list(text.columns)]
+    return Named(text.name, text.columns, {**text.given, "lengthscale": values})
+
+
+def _checked_lengthscale(lengthscale: Any, inputs: Inputs) -> Array:
     try:
         values = np.array(lengthscale, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):
@@ -326,11 +419,24 @@ def rows_outside(exclude: Any, inputs: Inputs) -> Mask:
 
 
 def _check_outputs(question: Question) -> None:
-    y = question.y
+    y, trend = question.y, question.mean
     if np.ptp(y) <= 4 * np.finfo(float).eps * np.abs(y).max():
         raise InputError(
             f"y is constant ({y[0]:g} in all {len(y)} rows), so no variance can be fitted; give the values yourself, "
             f"for example sf.Prior(kernel=..., mean={y[0]:g})."
+        )
+    if not isinstance(trend, Trend) or trend.degree == 0:
+        return
+    if trend.size >= len(y) - 1:
+        raise InputError(
+            f"mean has {trend.size} coefficients over {len(question.names)} column(s), too many for {len(y)} rows; "
+            "give fewer columns or a lower degree."
+        )
+    left = y - trend.at(question.X, trend.least_squares(question.X, y))
+    if np.abs(left).max() <= 1e-12 * np.abs(y).max():
+        raise InputError(
+            "y equals a polynomial of that degree in all rows, so that nothing deviates from the mean; give "
+            'coefficients that you know, or mean="constant" and the kernel "cubic".'
         )
 
 

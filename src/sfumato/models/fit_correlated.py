@@ -24,10 +24,9 @@ from ..data import as_inputs, as_outputs
 from ..errors import FitWarning, InputError
 from ..progress import Progress
 from ..progress import progress as progress_bar
-from .fit import checked_kernel, checked_lengthscale, rows_outside
+from .fit import checked_kernel, rows_outside
 from .fit_search import (
     FLAT,
-    KERNELS,
     LEAST_NOISE,
     LENGTHSCALES,
     MOST_NOISE,
@@ -39,6 +38,7 @@ from .fit_search import (
 )
 from .joint_prior import JointPrior
 from .kernel_kinds import KINDS
+from .kernel_text import NAMES, KernelText, Named
 from .prior import Prior
 from .trees import build_kernel
 
@@ -128,7 +128,7 @@ def fit_correlated(
         )
     names = tuple(outputs)
     Y = np.stack([as_outputs(values, inputs, f"outputs[{name!r}]") for name, values in outputs.items()], axis=1)
-    kernel = checked_kernel(kernel, inputs)
+    own, lengthscales = _one_kernel(kernel, checked_kernel(kernel, lengthscale, inputs), inputs.dimension)
     if isinstance(restarts, bool) or not isinstance(restarts, int) or not 1 <= restarts <= len(START_LENGTHSCALES):
         raise InputError(f"restarts is {restarts!r}; give a whole number from 1 to {len(START_LENGTHSCALES)}.")
     keep = rows_outside(exclude, inputs)
@@ -137,10 +137,10 @@ def fit_correlated(
         Y=Y[keep],
         names=names,
         columns=inputs.names,
-        kernel=kernel,
+        kernel=own,
         means=tuple(_checked_mean(name, value) for name, value in _by_name(mean, names, "mean").items()),
         noises=tuple(_checked_noise(name, value) for name, value in _by_name(noise, names, "noise").items()),
-        lengthscale=checked_lengthscale(lengthscale, kernel, inputs),
+        lengthscale=lengthscales,
     )
     for name, column in zip(names, asked.Y.T, strict=True):
         if np.ptp(column) <= 4 * np.finfo(float).eps * np.abs(column).max():
@@ -183,7 +183,7 @@ class _Search:
         asked = self.asked
         if isinstance(asked.kernel, Kernel):
             return copy.deepcopy(asked.kernel).double().cpu()
-        kind, *settings = KERNELS[asked.kernel].items()
+        kind, *settings = NAMES[asked.kernel].tree.items()
         positive = gpytorch.constraints.Positive(transform=torch.exp, inv_transform=torch.log)
         options = {"ard_num_dims": asked.X.shape[1], "lengthscale_constraint": positive, **dict(settings)}
         kernel: Kernel = KINDS[kind[1]].kernel(**options).double()
@@ -310,13 +310,25 @@ class _Search:
         mixing = self.scales[:, None] * factor
         own: Kernel = self.kernel
         if isinstance(asked.kernel, str):
-            own = build_kernel({**KERNELS[asked.kernel], "lengthscale": [float(v) for v in self._lengthscales()]})
+            own = build_kernel({**NAMES[asked.kernel].tree, "lengthscale": [float(v) for v in self._lengthscales()]})
         found = zip(asked.names, asked.means, asked.noises, range(len(asked.names)), strict=True)
         means, noises = {}, {}
         for name, mean, given, i in found:
             means[name] = float(self.offsets[i] + self.scales[i] * shift[i]) if mean is None else mean
             noises[name] = float(noise[i] * self.scales[i] ** 2) if given is None else given
         return JointPrior.coregionalised(Prior(own), mixing @ mixing.T, asked.names, means, noises)
+
+
+def _one_kernel(given: Any, kernel: KernelText | Kernel, columns: int) -> tuple[str | Kernel, Array | None]:
+    """A kernel of the user's, or the name of one on all columns and its lengthscales where they are given."""
+    if isinstance(kernel, Kernel):
+        return kernel, None
+    if not isinstance(kernel, Named) or kernel.kind not in ("rbf", "matern") or len(kernel.columns) < columns:
+        raise InputError(
+            f"kernel is {given!r}; outputs that go together share one of rbf, matern12, matern32, matern52 on all "
+            "columns, or a GPyTorch kernel."
+        )
+    return kernel.name, kernel.given.get("lengthscale")
 
 
 # ---------------------------------------------------------------- one value for all outputs, or one for each

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,22 +26,24 @@ from linear_operator.utils.warnings import NumericalWarning
 
 from ..arrays import Array
 from ..errors import InputError
+from ..linalg import Whitening
 from ..progress import Progress
 from .kernel_kinds import KINDS
+from .kernel_terms import RADIAL
+from .kernel_text import NAMES, Joined, KernelText, Named, assemble, in_text, named_parts
+from .kernel_values import DifferentiableKernel
+from .periods import periods_in
 from .prior import Prior
-from .trees import build_kernel
-
-#: The kernels that have a name of their own, as trees without their lengthscales.
-KERNELS: dict[str, dict[str, Any]] = {
-    "rbf": {"kind": "rbf"},
-    "matern12": {"kind": "matern", "nu": 0.5},
-    "matern32": {"kind": "matern", "nu": 1.5},
-    "matern52": {"kind": "matern", "nu": 2.5},
-}
+from .trees import COMPOSITES, Tree, build_kernel
+from .trends import Trend
 
 #: Limits in standard deviations of a column, and in variances of y.
 LENGTHSCALES = (1e-3, 1e4)
 VARIANCES = (1e-6, 1e6)
+#: Limits of what has no unit: the shape of a season, and that of a rational quadratic kernel.
+SHAPES = {"lengthscale": (1e-2, 10.0), "alpha": (1e-2, 1e3)}
+#: A period that is fitted stays this close, as a factor, to the one that the data show.
+NEAR_PERIOD = 1.25
 LEAST_NOISE, MOST_NOISE = 1e-6, 1e2
 #: Fixed noise below this share of the variance of y is raised to it while searching: K alone may be singular.
 NUGGET = 1e-8
@@ -58,6 +60,12 @@ FLAT = 1e-4
 START_LENGTHSCALES = (1.0, 0.2, 3.0, 0.06, 10.0)
 START_NOISES = (0.1, 0.01, 0.5, 0.001)
 MOST_STARTS = len(START_LENGTHSCALES) * len(START_NOISES)
+#: Terms of a sum start with lengthscales that differ by this factor, and take turns in who has the longest.
+APART = 10.0
+#: What a season is multiplied by changes slowly: it starts with this many times a column's spread.
+SLOW = 3.0
+#: Where no period stands out, seasons start with these shares of the range.
+GUESSED_PERIODS = (0.2, 0.1, 0.05)
 #: The paper's start values for Adam, and its least noise.
 ADAM_LENGTHSCALE, ADAM_NOISE, ADAM_LEAST_NOISE = 1.2, 0.1, 1e-4
 
@@ -79,17 +87,16 @@ class Adam:
 class Question:
     """What is known and what is asked: rows to fit, and a value for everything that is not to be learnt.
 
-    ``kernel`` is a name or a GPyTorch kernel, ``mean`` is "constant", a number or a GPyTorch mean, ``noise`` is
-    "learn" or one variance for each row.
+    ``kernel`` is a text that was read or a GPyTorch kernel, ``mean`` is a trend to be fitted, a number or a GPyTorch
+    mean, ``noise`` is "learn" or one variance for each row.
     """
 
     X: Array
     y: Array
     names: tuple[str, ...]
-    kernel: str | Kernel
-    mean: str | float | Mean
+    kernel: KernelText | Kernel
+    mean: Trend | float | Mean
     noise: str | Array
-    lengthscale: Array | None
 
 
 @dataclass(frozen=True)
@@ -104,9 +111,22 @@ class Fitted:
     starts: int = 0
 
 
-def named_kernel(name: str, lengthscales: Array, variance: float) -> Kernel:
-    base = {**KERNELS[name], "lengthscale": [float(v) for v in lengthscales]}
-    return build_kernel({"kind": "scale", "variance": variance, "kernel": base})
+def kernel_tree(
+    text: KernelText, columns: int, values: Callable[[Named, str], Any], variance: Callable[[KernelText, bool], float]
+) -> Tree:
+    """The tree of ``text`` with these values of what is free in it, on inputs with so many ``columns``."""
+
+    def leaf(part: Named) -> Tree:
+        tree = dict(NAMES[part.name].tree)
+        for parameter in KINDS[part.kind].parameters:
+            value = part.fixed[parameter.name] if parameter.name in part.fixed else values(part, parameter.name)
+            tree[parameter.name] = float(np.ravel(value)[0]) if not parameter.axes else np.asarray(value).tolist()
+        return tree if part.columns == tuple(range(columns)) else {**tree, "active_dims": list(part.columns)}
+
+    def scale(tree: Tree, part: KernelText, relative: bool) -> Tree:
+        return {"kind": "scale", "variance": variance(part, relative), "kernel": tree}
+
+    return assemble(text, leaf, scale, lambda kind, parts: {"kind": kind, "kernels": parts})
 
 
 class GP(gpytorch.models.ExactGP):
@@ -120,22 +140,35 @@ class GP(gpytorch.models.ExactGP):
 
 
 class LogDensity(torch.autograd.Function):
-    """log N(r; 0, C) with its gradient written out, ½(ααᵀ − C⁻¹): several times faster than through the factor."""
+    """log N(y − Hβ; 0, C), β by generalised least squares (no β where there is no H), as a function of C and y.
+
+    The gradient is written out, ½(ααᵀ − C⁻¹) with α = C⁻¹(y − Hβ), several times faster than through the factor. That
+    β depends on C makes no difference to it: β is where the density is largest.
+    """
 
     @staticmethod
-    def forward(ctx: Any, covariance: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, covariance: torch.Tensor, y: torch.Tensor, basis: torch.Tensor | None = None) -> torch.Tensor:
         lower = psd_safe_cholesky(covariance)
+        residual = y if basis is None else y - basis @ _least_squares(lower, y, basis)
         alpha = torch.cholesky_solve(residual[:, None], lower)[:, 0]
         ctx.save_for_backward(lower, alpha)
         log_determinant = 2.0 * lower.diagonal().log().sum()
-        value: torch.Tensor = -0.5 * (residual @ alpha + log_determinant + len(residual) * math.log(2.0 * math.pi))
+        value: torch.Tensor = -0.5 * (residual @ alpha + log_determinant + len(y) * math.log(2.0 * math.pi))
         return value
 
     @staticmethod
-    def backward(ctx: Any, *up: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def backward(ctx: Any, *up: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
         lower, alpha = ctx.saved_tensors
         slope = torch.outer(alpha, alpha) - torch.cholesky_inverse(lower)
-        return 0.5 * up[0] * slope, -up[0] * alpha
+        return 0.5 * up[0] * slope, -up[0] * alpha, None
+
+
+def _least_squares(lower: torch.Tensor, y: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
+    """β with the least (y − Hβ)ᵀC⁻¹(y − Hβ), C = LLᵀ."""
+    both = torch.linalg.solve_triangular(lower, torch.cat([basis, y[:, None]], dim=1), upper=False)
+    Q, R = torch.linalg.qr(both[:, :-1])
+    found: torch.Tensor = torch.linalg.solve_triangular(R, Q.T @ both[:, -1:], upper=True)[:, 0]
+    return found
 
 
 class OwnMean(Mean):
@@ -159,68 +192,109 @@ class Search:
         self.own_kernel = isinstance(question.kernel, Kernel)
         self.learns_noise = isinstance(question.noise, str)
         self.alarms: list[str] = []
-        X, y = question.X, question.y
+        self.notes: tuple[str, ...] = ()
+        X, y, mean = question.X, question.y, question.mean
         spread = X.std(axis=0, ddof=1)
         self.still = spread <= 1e-12 * np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
         # The user's own kernel means what it says only on the inputs as they are.
         self.x_offset = np.zeros(X.shape[1]) if self.own_kernel else X.mean(axis=0)
         self.x_scale = np.ones(X.shape[1]) if self.own_kernel else np.where(self.still, 1.0, spread)
-        self.y_offset = question.mean if isinstance(question.mean, float) else 0.0
-        if question.mean == "constant":
-            self.y_offset = float(y.mean())
+        # A trend is near its least squares fit; numbers near that lose fewer digits.
+        self.level: Array | float = mean.at(X, mean.least_squares(X, y)) if isinstance(mean, Trend) else 0.0
+        if isinstance(mean, float):
+            self.level = mean
         # With a known mean the process has to explain the distance from it, not only the spread.
-        centre = float(y.mean()) if isinstance(question.mean, Mean) else self.y_offset
+        centre = float(y.mean()) if isinstance(mean, Mean) else self.level
         self.y_scale = float(np.sqrt(np.mean((y - centre) ** 2)))
-        self.least_noise = max(LEAST_NOISE * float(np.var(y)) / self.y_scale**2, 1e-2 * NUGGET)
+        self.least_noise = max(LEAST_NOISE * float(np.var(y - self.level)) / self.y_scale**2, 1e-2 * NUGGET)
         self._build()
 
     def _build(self) -> None:
         X = torch.from_numpy((self.question.X - self.x_offset) / self.x_scale)
-        y = torch.from_numpy((self.question.y - self.y_offset) / self.y_scale)
+        y = torch.from_numpy((self.question.y - self.level) / self.y_scale)
+        #: The modules of the kernels with names, and of the parts that have a variance.
+        self.parts: dict[Named, Any] = {}
+        self.scales: dict[KernelText, Any] = {}
         self.kernel, self.mean, self.likelihood = self._kernel(), self._mean(), self._likelihood()
+        trend = self.question.mean
+        profiled = isinstance(trend, Trend) and isinstance(self.mean, ZeroMean)
+        self.basis = torch.from_numpy(trend.directions(self.question.X)) if profiled else None  # type: ignore[union-attr]
         model = GP(X, y, self.likelihood, self.mean, self.kernel).double()
         self.mll = gpytorch.mlls.ExactMarginalLogLikelihood(self.likelihood, model).double()
         self.mll.train()
         self.given = self.origin = copy.deepcopy(self.mll.state_dict())
+        #: The periods that the rows show along a column, found when they are first asked for.
+        self.shown: dict[int, tuple[float, ...]] = {}
         #: The parameters whose limits are known, and these.
         self.limits: dict[str, tuple[float, float]] = {}
-        names = {id(parameter): name for name, parameter in self.mll.named_parameters()}
+        self.names = {id(parameter): name for name, parameter in self.mll.named_parameters()}
         if self.learns_noise:
-            self.noise_name = names[id(self.likelihood.raw_noise)]
+            self.noise_name = self.names[id(self.likelihood.raw_noise)]
             self.limits[self.noise_name] = (self.least_noise, MOST_NOISE)
-        if not self.own_kernel:
-            self.lengthscale_name = names[id(self.kernel.base_kernel.raw_lengthscale)]
-            self.variance_name = names[id(self.kernel.raw_outputscale)]
-            self.limits |= {self.lengthscale_name: LENGTHSCALES, self.variance_name: VARIANCES}
+        for part, module in self.parts.items():
+            for parameter in part.free:
+                fitting = LENGTHSCALES if part.kind in RADIAL else SHAPES["lengthscale"]
+                limits = fitting if parameter == "lengthscale" else SHAPES.get(parameter, LENGTHSCALES)
+                self.limits[self._name_of(module, parameter)] = limits
+        self.limits |= {self._name_of(module, "outputscale"): VARIANCES for module in self.scales.values()}
+
+    def _name_of(self, module: Any, parameter: str) -> str:
+        name: str = self.names[id(getattr(module, f"raw_{parameter}"))]
+        return name
 
     def _positive(self) -> Positive:
         return Positive(transform=torch.exp, inv_transform=torch.log) if self.logarithmic else Positive()
 
     def _kernel(self) -> Kernel:
-        question = self.question
-        if isinstance(question.kernel, Kernel):
-            own = copy.deepcopy(question.kernel).double().cpu()
+        kernel = self.question.kernel
+        if isinstance(kernel, Kernel):
+            own = copy.deepcopy(kernel).double().cpu()
             if self.logarithmic:
                 _search_on_log_scale(own)
-            kernel = ScaleKernel(own, outputscale_constraint=Positive(transform=None, inv_transform=None)).double()
-            kernel.outputscale = torch.tensor(1.0 / self.y_scale**2, dtype=torch.float64)
-            kernel.raw_outputscale.requires_grad_(False)
-            return kernel
-        kind, *settings = KERNELS[question.kernel].items()
-        options = {"ard_num_dims": question.X.shape[1], "lengthscale_constraint": self._positive(), **dict(settings)}
-        base = KINDS[kind[1]].kernel(**options)
-        kernel = ScaleKernel(base, outputscale_constraint=self._positive()).double()
-        if question.lengthscale is not None:
-            base.lengthscale = torch.from_numpy(question.lengthscale / self.x_scale)
-            base.raw_lengthscale.requires_grad_(False)
-        return kernel
+            scaled = ScaleKernel(own, outputscale_constraint=Positive(transform=None, inv_transform=None)).double()
+            scaled.outputscale = torch.tensor(1.0 / self.y_scale**2, dtype=torch.float64)
+            scaled.raw_outputscale.requires_grad_(False)
+            return scaled
+
+        def scale(found: Kernel, part: KernelText, relative: bool) -> Kernel:
+            scaled = ScaleKernel(found, outputscale_constraint=self._positive()).double()
+            self.scales[part] = scaled
+            return scaled
+
+        return assemble(kernel, self._part, scale, lambda kind, parts: COMPOSITES[kind](*parts))
+
+    def _part(self, part: Named) -> Kernel:
+        """A kernel with a name, on the common scale."""
+        kind, columns = KINDS[part.kind], list(part.columns)
+        options = {name: value for name, value in NAMES[part.name].tree.items() if name != "kind"}
+        for parameter in kind.parameters if kind.constrained else ():
+            # without a transform a parameter is the value itself
+            fixed = Positive(transform=None, inv_transform=None)
+            options[f"{parameter.name}_constraint"] = fixed if parameter.name in part.fixed else self._positive()
+        module = kind.kernel(ard_num_dims=len(columns), **options).double()
+        for parameter in kind.parameters:
+            if parameter.name not in part.fixed:
+                continue
+            value = part.fixed[parameter.name]
+            if parameter.unit:
+                offset = self.x_offset[columns] if parameter.place else 0.0
+                value = (value - offset) / self.x_scale[columns] ** parameter.unit
+            shape = getattr(module, parameter.name).shape
+            setattr(module, parameter.name, torch.from_numpy(np.atleast_1d(value)).reshape(shape))
+            getattr(module, f"raw_{parameter.name}" if kind.constrained else parameter.name).requires_grad_(False)
+        if part.columns != tuple(range(self.question.X.shape[1])):
+            module.active_dims = torch.tensor(columns)
+        self.parts[part] = module
+        return module
 
     def _mean(self) -> Mean:
         mean = self.question.mean
         if isinstance(mean, Mean):
             offset, scale = torch.from_numpy(self.x_offset), torch.from_numpy(self.x_scale)
             return OwnMean(copy.deepcopy(mean).double().cpu(), offset, scale, self.y_scale)
-        return ConstantMean().double() if mean == "constant" else ZeroMean()
+        # Adam, as in the paper, takes steps in the constant too; elsewhere a trend follows from the kernel.
+        stepped = isinstance(mean, Trend) and mean.degree == 0 and not self.logarithmic
+        return ConstantMean().double() if stepped else ZeroMean()
 
     def _likelihood(self) -> Any:
         self.raised_noise = False
@@ -261,10 +335,63 @@ class Search:
                 self._restart_own_kernel(stretch)
             self.origin = copy.deepcopy(self.mll.state_dict())
             return
-        self.kernel.outputscale = 1.0
-        if self.question.lengthscale is None:
-            width = self.question.X.shape[1] if self.logarithmic else 1
-            self.kernel.base_kernel.lengthscale = stretch * math.sqrt(width)
+        for part, module in self.scales.items():
+            module.outputscale = 1.0 / len(self._terms()) if part in self._terms() else 1.0
+        self._start_lengthscales(turn, stretch)
+        self._start_periods(turn)
+
+    def _terms(self) -> tuple[KernelText, ...]:
+        """The terms that have a variance of their own, in the units of y."""
+        kernel = self.question.kernel
+        assert not isinstance(kernel, Kernel)
+        return kernel.parts if isinstance(kernel, Joined) and kernel.kind == "sum" else (kernel,)
+
+    def _start_lengthscales(self, turn: int, stretch: float) -> None:
+        """Terms of a sum start apart, and take turns; what a season is multiplied by starts slow."""
+        slow = [part for term in self._terms() for part in _beside_a_season(term)]
+        free = [(part, module) for part, module in self.parts.items() if "lengthscale" in part.free]
+        ladder = [part for part, _ in free if part.kind in RADIAL and part not in slow]
+        for part, module in free:
+            if part.kind not in RADIAL:
+                module.lengthscale = 1.0
+                continue
+            width = math.sqrt(len(part.columns)) if self.logarithmic else 1.0
+            if part in slow:
+                module.lengthscale = SLOW * width
+                continue
+            rung = (len(ladder) - 1) / 2.0 - (ladder.index(part) + turn) % len(ladder)
+            module.lengthscale = stretch * width * APART**rung
+        for part, module in self.parts.items():
+            if "alpha" in part.free:
+                module.alpha = 1.0
+
+    def _start_periods(self, turn: int) -> None:
+        """Periods that are free start where the data show one, each at another, and stay near it."""
+        seen: dict[int, int] = {}
+        for part, module in self.parts.items():
+            if "period_length" not in part.free:
+                continue
+            (column,) = part.columns
+            shown = self._periods(column)
+            place = seen.get(column, 0)
+            seen[column] = place + 1
+            period = shown[(place + turn) % len(shown)] / self.x_scale[column]
+            module.period_length = period
+            self.limits[self._name_of(module, "period_length")] = (period / NEAR_PERIOD, period * NEAR_PERIOD)
+
+    def _periods(self, column: int) -> tuple[float, ...]:
+        """The periods that the rows show along ``column``, in the units of X; guesses where they show none."""
+        if column not in self.shown:
+            X, y = self.question.X, self.question.y
+            known = None if self.learns_noise or np.any(self.question.noise == 0.0) else self.question.noise
+            self.shown[column] = periods_in(X[:, column], y - self.level, known)
+            if not self.shown[column]:
+                self.alarms.append(
+                    f"no period stands out along {self.question.names[column]}, so that the fitted one may be chance; "
+                    "give it, as in periodic(period=1)."
+                )
+                self.shown[column] = tuple(share * float(np.ptp(X[:, column])) for share in GUESSED_PERIODS)
+        return self.shown[column]
 
     def _restart_own_kernel(self, stretch: float) -> None:
         """The user's values come first; other starts stretch its lengthscales and bring its variance to that of y."""
@@ -281,8 +408,9 @@ class Search:
         model = self.mll.model
         (X,), y = model.train_inputs, model.train_targets
         noise = self.likelihood.noise.expand(len(y))
-        covariance = self.kernel(X).to_dense() + torch.diag(noise)
-        value: torch.Tensor = LogDensity.apply(covariance, y - self.mean(X))
+        kernel = self.kernel if self.own_kernel else DifferentiableKernel(self.kernel)
+        covariance = kernel(X).to_dense() + torch.diag(noise)
+        value: torch.Tensor = LogDensity.apply(covariance, y - self.mean(X), self.basis)
         for _, module, prior, closure, _ in self.mll.named_priors():
             value = value + prior.log_prob(closure(module)).sum()
         return -value / len(y)
@@ -307,12 +435,13 @@ class Search:
     def run(self, adam: Adam | None, restarts: int, bar: Progress) -> Fitted:
         """The prior that is found: by Adam, or else by the best of several starts."""
         if not self.free():
-            return self._fitted("nothing to fit", True, 0, ("every value was given.",))
+            known = ("every value was given.",) if self.basis is None else ("kernel and noise were given.",)
+            return self._fitted("nothing to fit" if self.basis is None else "least squares", True, 0, known)
         return self._by_lbfgs(restarts, bar) if adam is None else self._by_adam(adam, bar)
 
     def _by_lbfgs(self, restarts: int, bar: Progress) -> Fitted:
         """The best of several deterministic starts, each followed by L-BFGS-B to a maximum."""
-        best, best_state, best_origin, lost = math.inf, None, self.origin, 0
+        best, best_state, best_origin, best_limits, lost = math.inf, None, self.origin, self.limits, 0
         with _exact():
             for turn in range(restarts):
                 bar.stage(f"fitting the prior, start {turn + 1} of {restarts}")
@@ -322,13 +451,14 @@ class Search:
                     lost += 1
                 elif loss < best:
                     best, best_state, best_origin = loss, copy.deepcopy(self.mll.state_dict()), self.origin
+                    best_limits = dict(self.limits)
             if best_state is None:
                 raise InputError(
                     "no start gave a finite likelihood: the covariance of the data is not positive definite. Give "
                     'noise="learn" or a larger noise, or check the kernel.'
                 )
             self.mll.load_state_dict(best_state)
-            self.origin = best_origin
+            self.origin, self.limits = best_origin, best_limits
             slope = self.slope()
         if lost:
             self.alarms.append(f"{lost} of {restarts} starts gave no finite likelihood and were left out.")
@@ -408,6 +538,7 @@ class Search:
     def _fitted(self, method: str, converged: bool, starts: int, notes: tuple[str, ...] = ()) -> Fitted:
         """What was found, in the user's units."""
         question = self.question
+        notes += self.notes
         self.mll.eval()
         if self.raised_noise:
             notes += (
@@ -415,24 +546,42 @@ class Search:
                 "noise that was given.",
             )
         with torch.no_grad():
-            mean: float | Mean = self.y_offset
-            if isinstance(question.mean, Mean):
-                mean = self.mean.own
-            elif question.mean == "constant":
-                mean = self.y_offset + self.y_scale * float(self.mean.constant)
             noise: Any = question.noise
             if self.learns_noise:
                 noise = float(self.likelihood.noise) * self.y_scale**2
-            kernel = self.kernel.base_kernel
-            if isinstance(question.kernel, str):
-                kernel = named_kernel(question.kernel, self._lengthscales(), self._variance())
-        return Fitted(Prior(kernel, mean, noise), method, converged, tuple(self.alarms), notes, starts)
+            kernel = self.kernel.base_kernel if self.own_kernel else build_kernel(self._tree(), question.X.shape[1])
+            found = self._found_mean(kernel, noise)
+        return Fitted(Prior(kernel, found, noise), method, converged, tuple(self.alarms), notes, starts)
 
-    def _lengthscales(self) -> Array:
-        return np.asarray(self.kernel.base_kernel.lengthscale.detach().numpy().reshape(-1) * self.x_scale)
+    def _found_mean(self, kernel: Kernel, noise: Any) -> float | Mean:
+        question, trend = self.question, self.question.mean
+        if not isinstance(trend, Trend):
+            return self.mean.own if isinstance(trend, Mean) else trend
+        if self.basis is None:
+            return float(self.level[0]) + self.y_scale * float(self.mean.constant)  # type: ignore[index]
+        searched = np.maximum(np.broadcast_to(noise, len(question.y)), NUGGET * self.y_scale**2)
+        covariance = Prior(kernel).covariance(question.X) + np.diag(searched)
+        return trend.mean(trend.generalised_least_squares(question.X, question.y, Whitening.of(covariance)))
 
-    def _variance(self) -> float:
-        return float(self.kernel.outputscale.detach()) * self.y_scale**2
+    def _tree(self) -> Tree:
+        """The kernel that was found, in the user's units; what was given is as it was given."""
+        kernel = self.question.kernel
+        assert not isinstance(kernel, Kernel)
+
+        def variance(part: KernelText, relative: bool) -> float:
+            value = float(self.scales[part].outputscale.detach())
+            return value if relative else value * self.y_scale**2
+
+        def value(part: Named, parameter: str) -> Array:
+            return self._value(part, self.parts[part], parameter)
+
+        return kernel_tree(kernel, self.question.X.shape[1], value, variance)
+
+    def _value(self, part: Named, module: Any, parameter: str) -> Array:
+        """A parameter in the user's units."""
+        value = getattr(module, parameter).detach().numpy().reshape(-1)
+        unit = next(known.unit for known in KINDS[part.kind].parameters if known.name == parameter)
+        return np.asarray(value * self.x_scale[list(part.columns)] ** unit if unit else value)
 
     def _ended(self) -> dict[str, tuple[list[bool], list[bool]]]:
         """Which entries of each free parameter ended on their lower and on their upper bound."""
@@ -446,14 +595,14 @@ class Search:
     def _note_bounds(self) -> None:
         ended, say = self._ended(), self.alarms.append
         if self.learns_noise:
-            (low,), (high,) = ended.pop(self.noise_name)
+            (at_least,), (at_most,) = ended.pop(self.noise_name)
             value = float(self.likelihood.noise.detach()) * self.y_scale**2
-            if low:
+            if at_least:
                 say(
                     f"the noise ended at its lower limit ({value:.3g}): the data look free of noise. Give noise=0.0 or "
                     "the noise that you know."
                 )
-            if high:
+            if at_most:
                 say(f"the noise ended at its upper limit ({value:.3g}); check y.")
         if self.own_kernel:
             for name in [name for name, (low, high) in ended.items() if any(low) or any(high)]:
@@ -462,32 +611,72 @@ class Search:
                     "stopped; start it closer to what fits the data, or fix it."
                 )
             return
-        if self.lengthscale_name in ended:
-            self._note_lengthscales(*ended[self.lengthscale_name])
-        for word, (at_end,) in zip(("lower", "upper"), ended[self.variance_name], strict=True):
-            if at_end:
-                say(
-                    f"the variance ended at its {word} limit ({self._variance():.3g}); the data do not determine it. "
-                    "Give lengthscale, or use sf.Prior with values that you know."
-                )
+        for part, module in self.parts.items():
+            for parameter in part.free:
+                low, high = ended[self._name_of(module, parameter)]
+                self._note_part(part, parameter, self._value(part, module, parameter), low, high)
+        for term, module in self.scales.items():
+            (at_least,), (at_most,) = ended[self._name_of(module, "outputscale")]
+            if at_least or at_most:
+                self._note_variance(term, float(module.outputscale.detach()) * self.y_scale**2, at_least)
 
-    def _note_lengthscales(self, low: list[bool], high: list[bool]) -> None:
-        for column, (name, value) in enumerate(zip(self.question.names, self._lengthscales(), strict=True)):
-            if self.still[column]:
-                self.alarms.append(
-                    f"column {name} is constant, so its lengthscale ({value:.3g}) says nothing; leave the column out, "
-                    "or give lengthscale."
-                )
-            elif low[column]:
-                self.alarms.append(
-                    f"the lengthscale of {name} ended at its lower limit ({value:.3g}): neighbouring rows look "
-                    "unrelated. Give lengthscale, or a larger noise."
-                )
-            elif high[column]:
-                self.alarms.append(
-                    f"the lengthscale of {name} ended at its upper limit ({value:.3g}): {name} shows no bend that the "
-                    "kernel could use. Leave the column out, or give lengthscale."
-                )
+    def _in(self, part: KernelText) -> str:
+        """Which part of the kernel is spoken of; nothing where there is one only."""
+        return "" if part is self.question.kernel else f" in {in_text(part, self.question.names)}"
+
+    def _note_variance(self, part: KernelText, value: float, low: bool) -> None:
+        word, advice = ("lower", "leave it out of the kernel") if low else ("upper", "give lengthscales that you know")
+        if not self._in(part):
+            advice = "give lengthscale, or use sf.Prior with values that you know"
+        of = f" of the term {in_text(part, self.question.names)}" if self._in(part) else ""
+        self.alarms.append(
+            f"the variance{of} ended at its {word} limit ({value:.3g}); the data do not determine it. "
+            f"{advice[0].upper()}{advice[1:]}."
+        )
+
+    def _note_part(self, part: Named, parameter: str, values: Array, low: list[bool], high: list[bool]) -> None:
+        say, where = self.alarms.append, self._in(part)
+        if parameter == "lengthscale" and part.kind in RADIAL:
+            for place, column in enumerate(part.columns):
+                self._note_lengthscale(column, float(values[place]), low[place], high[place], where)
+            return
+        value = float(values[0])
+        if parameter == "period_length" and (low[0] or high[0]):
+            say(
+                f"the period{where} ended at its limit ({value:.4g}), a factor of {NEAR_PERIOD:g} from the one that "
+                "the data show; give it, as in periodic(period=1)."
+            )
+        elif parameter == "alpha" and high[0]:
+            self.notes += (f"alpha{where} ended at its upper limit ({value:.3g}): rbf says the same in fewer words.",)
+        elif parameter == "lengthscale" and high[0]:
+            self.notes += (f"the season{where} is close to a plain sine wave (lengthscale {value:.3g}, its limit).",)
+        elif low[0] or high[0]:
+            say(f"{parameter}{where} ended at its {'lower' if low[0] else 'upper'} limit ({value:.3g}); give it.")
+
+    def _note_lengthscale(self, column: int, value: float, low: bool, high: bool, where: str) -> None:
+        name = self.question.names[column]
+        if self.still[column]:
+            self.alarms.append(
+                f"column {name} is constant, so its lengthscale{where} ({value:.3g}) says nothing; leave the column "
+                "out, or give lengthscale."
+            )
+        elif low:
+            self.alarms.append(
+                f"the lengthscale of {name}{where} ended at its lower limit ({value:.3g}): neighbouring rows look "
+                "unrelated. Give lengthscale, or a larger noise."
+            )
+        elif high:
+            instead = "Write linear there" if where else "Leave the column out"
+            self.alarms.append(
+                f"the lengthscale of {name}{where} ended at its upper limit ({value:.3g}): {name} shows no bend that "
+                f"the kernel could use. {instead}, or give lengthscale."
+            )
+
+
+def _beside_a_season(term: KernelText) -> list[Named]:
+    """The factors of a product that has a periodic kernel among them."""
+    parts = named_parts(term)
+    return parts if isinstance(term, Joined) and any(part.kind == "periodic" for part in parts) else []
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from ..arrays import Array
 from ..data import as_inputs, as_outputs
 from ..errors import InputError
 from .kernel_values import require_derivative
+from .trends import PolynomialMean
 
 #: An average of more points than this is refused: every covariance with it costs one kernel value a point.
 MAX_POINTS = 4096
@@ -143,21 +144,24 @@ class Derivative(Functional):
 
     def of_mean(self, mean: Mean, x: torch.Tensor) -> torch.Tensor:
         value: torch.Tensor = x.new_zeros(())
+        if type(mean) is PolynomialMean:
+            return mean.slope(x, self._number())
         return mean.weights.reshape(-1)[self._number()] if type(mean) is LinearMean else value
 
     def require_kernel(self, kernel: Kernel) -> None:
         require_derivative(kernel, self._number())
 
     def require_mean(self, mean: Mean) -> None:
-        if type(mean) not in (ZeroMean, ConstantMean, LinearMean):
+        if type(mean) not in (ZeroMean, ConstantMean, LinearMean, PolynomialMean):
             raise InputError(
                 f"mean is of class {type(mean).__name__}, whose derivative is not known here; "
-                "use a zero, constant or linear mean."
+                "use a zero, constant, linear or polynomial mean."
             )
-        if type(mean) is LinearMean and self._number() >= mean.weights.numel():
+        columns = {LinearMean: "weights", PolynomialMean: "centre"}.get(type(mean))
+        if columns is not None and self._number() >= getattr(mean, columns).numel():
             raise InputError(
-                f"column is {self.column}, but the linear mean has {mean.weights.numel()} weight(s); "
-                "give a mean with one weight for each column."
+                f"column is {self.column}, but the mean is made for {getattr(mean, columns).numel()} column(s); "
+                "give a mean that is made for each column."
             )
 
     def _number(self) -> int:

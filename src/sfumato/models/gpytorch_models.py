@@ -41,7 +41,7 @@ from ..arrays import Array
 from ..errors import InputError
 from .kernel_values import DifferentiableKernel, kernel_matrix, require_features
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
-from .units import ColumnMap, kernel_before, mean_before, multiplied_kernel
+from .units import ColumnMap, kernel_before, mean_before, multiplied_kernel, multiplied_mean
 
 
 @dataclass(frozen=True)
@@ -223,16 +223,12 @@ def _mean(mean: Mean, units: Units) -> Mean:
     except InputError:
         own = copy.deepcopy(mean)
         return own if units.same_inputs and units.same_outputs else RescaledMean(own, units)
-    if tree["kind"] == "linear" and not (units.same_inputs and units.same_outputs):
-        if units.columns.width != len(tree["weights"]):
-            return RescaledMean(copy.deepcopy(mean), units)
-        tree = mean_before(tree, units.columns, units.columns.width)
-        tree["weights"] = [units.factor * weight for weight in tree["weights"]]
-        tree["bias"] = units.shift + units.factor * tree["bias"]
-    elif tree["kind"] == "constant":
-        tree["value"] = units.shift + units.factor * tree["value"]
-    elif tree["kind"] == "zero" and units.shift != 0.0:
-        tree = {"kind": "constant", "value": units.shift}
+    if units.same_inputs and units.same_outputs:
+        return build_mean(tree)
+    width = {"linear": "weights", "polynomial": "centre"}.get(tree["kind"])
+    if width is not None and units.columns.width != len(tree[width]):
+        return RescaledMean(copy.deepcopy(mean), units)
+    tree = multiplied_mean(mean_before(tree, units.columns, units.columns.width), units.factor, units.shift)
     return build_mean(tree)
 
 

@@ -28,6 +28,7 @@ from gpytorch.kernels import (
 )
 
 from ..tree_checks import choice, number, positive, whole
+from .trends import MAX_DEGREE, TrendKernel
 
 #: Inputs this many lengthscales away from a common origin still have round-off of a few units when scaled first.
 NEAR_LENGTHSCALES = 32.0
@@ -91,13 +92,15 @@ class Parameter:
 
     It is a number, or numbers listed over its ``axes``; where that is the column alone, one number may stand for all.
     ``unit``: where a column is stretched by a, the same kernel has this parameter times a to the power ``unit``: 1 for
-    lengths, −1 for frequencies, 0 for what has no unit. ``check`` is that of a number from a file.
+    lengths, −1 for frequencies, 0 for what has no unit. ``place``: it is a place on the column, and moves with it.
+    ``check`` is that of a number from a file.
     """
 
     name: str
     axes: tuple[str, ...] = ()
     unit: int = 0
     check: Callable[[object, str], float] = positive
+    place: bool = False
 
     @property
     def may_be_shared(self) -> bool:
@@ -109,7 +112,8 @@ class Parameter:
 class Kind:
     """What is known of one kernel class.
 
-    ``settings`` are fixed when a kernel is made (with the check of a value from a file).
+    ``settings`` are fixed when a kernel is made (with the check of a value from a file). ``constrained``: its
+    parameters have GPyTorch's constraints.
     """
 
     name: str
@@ -120,6 +124,7 @@ class Kind:
     parameters: tuple[Parameter, ...] = ()
     settings: Mapping[str, Callable[[object, str], float]] = field(default_factory=dict)
     stationary: bool = True
+    constrained: bool = True
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -301,6 +306,22 @@ def _linear_derivative(kernel: Any, pairs: Pairs, left: Side, right: Side) -> to
     return total
 
 
+def _trend_derivative(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
+    """Of k = Σ_j Σ_p (u_j u′_j)^p with u = (x − c)/w."""
+    centres, widths = pairs.one_a_column(kernel.centre), pairs.one_a_column(kernel.width)
+
+    def side(values: torch.Tensor, column: int, columns: Side, power: int) -> torch.Tensor:
+        u = (values - centres[column]) / widths[column]
+        return u**power if columns is None else power * u ** (power - 1) / widths[column]
+
+    total = pairs.constant(0.0)
+    for column in _shared(left, right) if left and right else left or right or ():
+        for power in range(1, kernel.power + 1):
+            one = side(pairs.left(column), column, left, power)
+            total = total + one * side(pairs.right(column), column, right, power)
+    return total
+
+
 def _polynomial_derivative(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
     """Of k = (c + a·b)^p."""
     power = float(kernel.power)
@@ -450,6 +471,17 @@ KINDS = {
             (Parameter("offset"),),
             settings={"power": lambda value, what: whole(value, what, 1, MAX_POWER)},
             stationary=False,
+        ),
+        Kind(
+            "trend",
+            "trend",
+            TrendKernel,
+            by_gpytorch,
+            _trend_derivative,
+            (Parameter("centre", (COLUMN,), unit=1, check=number, place=True), Parameter("width", (COLUMN,), unit=1)),
+            settings={"power": lambda value, what: whole(value, what, 1, MAX_DEGREE)},
+            stationary=False,
+            constrained=False,
         ),
         Kind(
             "cosine",

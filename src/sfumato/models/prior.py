@@ -26,6 +26,7 @@ from ..linalg import Whitening
 from .kernel_terms import kernel_in_words
 from .kernel_values import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
+from .trends import PolynomialMean
 from .units import ColumnMap, kernel_before, mean_before
 
 
@@ -185,7 +186,8 @@ class Prior(GaussianProcess):
         return self.noise
 
     def __str__(self) -> str:
-        return self.in_words(())
+        # a fit knows the names of the columns
+        return self.in_words(getattr(self.fit_report, "columns", ()))
 
     def in_words(self, names: Sequence[str], outputs: Outputs = ONE_OUTPUT) -> str:
         """This prior for people, over columns with these ``names``."""
@@ -194,6 +196,8 @@ class Prior(GaussianProcess):
             return f"prior {kernel_in_words(self.kernel, names, outputs.names)}; noise variance {noise}"
         parameters = [f"{float(value):.6g}" for value in self.mean.parameters() if value.numel() == 1]
         mean = " ".join([type(self.mean).__name__.replace("Mean", "").lower(), *parameters])
+        if isinstance(self.mean, PolynomialMean):
+            mean = self.mean.in_words(names)
         noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"
         return f"prior {kernel_in_words(self.kernel, names)}; mean {mean}; noise variance {noise}"
 

@@ -145,7 +145,7 @@ def along_column(kernel: Kernel, column: int, output: int | None, lower: Array, 
 
     ``output`` is the number of the output that f is, where the kernel is one of several.
     """
-    line = _Line(column, np.maximum(np.abs(lower), np.abs(upper)))
+    line = _Line(column, np.asarray(lower), np.asarray(upper))
     try:
         if isinstance(kernel, OutputsKernel):
             parts = None if output is None else _of_output(kernel, output, line)
@@ -161,10 +161,19 @@ def along_column(kernel: Kernel, column: int, output: int | None, lower: Array, 
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """Along ``column``, in a box that reaches so far from 0 in each column."""
+    """Along ``column``, in the box from ``lower`` to ``upper``."""
 
     column: int
-    reach: Array
+    lower: Array
+    upper: Array
+
+    @property
+    def reach(self) -> Array:
+        """How far the box reaches from 0 in each column."""
+        return self.reach_from(np.zeros(len(self.lower)))
+
+    def reach_from(self, places: Array) -> Array:
+        return np.maximum(np.abs(self.lower - places), np.abs(self.upper - places))
 
 
 def _of_output(kernel: OutputsKernel, output: int, line: _Line) -> list[Part] | None:
@@ -282,7 +291,7 @@ def _binomial(weights: Array, first: Array, second: Array) -> Array:
 
 def _factor(leaf: Leaf, line: _Line) -> Part | None:
     """One factor of a product along the line; None where it is not known."""
-    if leaf.kind == "linear" or leaf.kind == "polynomial":
+    if leaf.kind in ("linear", "polynomial", "trend"):
         return replace(_constant(), coefficients=_coefficients(leaf, line), still=False, tied=(leaf.columns,))
     if leaf.kind == "cosine" and len(leaf.columns) > 1:
         return None  # it is no covariance in several columns
@@ -315,7 +324,7 @@ def _slope(leaf: Leaf, by: int, line: _Line) -> Part | None:
     column = line.column
     if leaf.kind == "linear":
         return _constant(leaf.rows[leaf.columns.index(by)][0])
-    if leaf.kind == "polynomial":
+    if leaf.kind in ("polynomial", "trend"):
         slope = _slope_of_polynomial(leaf, by, line)
         return replace(_constant(), coefficients=slope, still=False, tied=(leaf.columns,))
     own, along = _moments(leaf, by), _moments(leaf, column)
@@ -396,14 +405,42 @@ def _coefficients(leaf: Leaf, line: _Line) -> tuple[float, ...]:
         scales = {c: row[0] for c, row in zip(leaf.columns, leaf.rows, strict=True)}
         size = math.sqrt(sum(scale * reach[c] ** 2 for c, scale in scales.items()))
         return (size, math.sqrt(scales[column])) if column in scales else (size,)
+    if leaf.kind == "trend":
+        return _of_trend(leaf, line)
     offset, power = leaf.numbers  # sorted by name
     return tuple(np.sqrt(_squares(offset, int(power), leaf.columns, line)).tolist())
+
+
+def _reach_of_trend(leaf: Leaf, line: _Line) -> dict[int, tuple[float, float]]:
+    """The largest |u| in each column of the kernel, and its width."""
+    places = np.zeros(len(line.lower))
+    places[list(leaf.columns)] = [centre for centre, _ in leaf.rows]
+    reach = line.reach_from(places)
+    return {c: (float(reach[c] / width), width) for c, (_, width) in zip(leaf.columns, leaf.rows, strict=True)}
+
+
+def _of_trend(leaf: Leaf, line: _Line) -> tuple[float, ...]:
+    """The coefficient of power j is Σ_p g_p (p choose j) u^{p−j} / w^j, g independent; other columns are in j = 0."""
+    degree, reach = int(leaf.numbers[0]), _reach_of_trend(leaf, line)
+    size = sum(u ** (2 * p) for c, (u, _) in reach.items() for p in range(1, degree + 1) if c != line.column)
+    if line.column not in reach:
+        return (math.sqrt(size),)
+    u, width = reach[line.column]
+    squares = [
+        sum((math.comb(p, j) * u ** (p - j)) ** 2 for p in range(max(j, 1), degree + 1)) / width ** (2 * j)
+        for j in range(degree + 1)
+    ]
+    return tuple(np.sqrt(np.array(squares) + size * (np.arange(degree + 1) == 0)).tolist())
 
 
 def _slope_of_polynomial(leaf: Leaf, by: int, line: _Line) -> tuple[float, ...]:
     """The same for its derivative by ``by``."""
     if by == line.column:
         return tuple(order * size for order, size in enumerate(_coefficients(leaf, line)))[1:]
+    if leaf.kind == "trend":
+        # no column of a trend has a say in another: its derivative is the same all along the line
+        u, width, degrees = *_reach_of_trend(leaf, line)[by], np.arange(1, int(leaf.numbers[0]) + 1)
+        return (float(np.sqrt(np.sum((degrees * u ** (degrees - 1)) ** 2)) / width),)
     # the derivative of (c + x·y)^p by x_b and y_b is p (c + x·y)^{p−1} + p(p − 1) x_b y_b (c + x·y)^{p−2}
     offset, power = leaf.numbers[0], int(leaf.numbers[1])
     total = power * _squares(offset, power - 1, leaf.columns, line)

@@ -28,6 +28,7 @@ from ..tree_checks import fields, items, kind_of, matrix, node, number, positive
 from .functionals import MAX_POINTS, Average, Derivative, Functional, Value
 from .kernel_kinds import COLUMN, COUNTS, KINDS, Parameter, kind_of_kernel
 from .outputs import OutputsKernel, OutputsMean, Term
+from .trends import MAX_DEGREE, PolynomialMean
 
 Tree = dict[str, Any]
 Found = TypeVar("Found")
@@ -206,7 +207,8 @@ class _Builder:
 
 def _build_leaf(name: str, entries: dict[str, object], columns: int | None) -> Kernel:
     kind = KINDS[name]
-    options: dict[str, Any] = {f"{parameter.name}_constraint": _as_is() for parameter in kind.parameters}
+    constrained = [parameter.name for parameter in kind.parameters if kind.constrained]
+    options: dict[str, Any] = {f"{name}_constraint": _as_is() for name in constrained}
     for setting, check in kind.settings.items():
         options[setting] = check(entries[setting], f"{setting} of the {name} kernel")
     counts: dict[str, int | None] = {}
@@ -310,10 +312,34 @@ def _linear_mean(entries: dict[str, object], dimension: int | None) -> Mean:
     return mean
 
 
+def _describe_polynomial_mean(mean: Any) -> Tree:
+    lists = {name: getattr(mean, name).tolist() for name in ("coefficients", "centre", "width")}
+    return {"constant": float(mean.constant), **lists}
+
+
+def _polynomial_mean(entries: dict[str, object], dimension: int | None) -> Mean:
+    what = "the polynomial mean"
+    coefficients = matrix(entries["coefficients"], f"coefficients of {what}", MAX_COLUMNS, MAX_DEGREE)
+    columns = len(_one_a_column(entries["coefficients"], f"coefficients of {what}", dimension, broadcast=False))
+    listed = {name: _one_a_column(entries[name], f"{name} of {what}", columns, False) for name in ("centre", "width")}
+    return PolynomialMean(
+        number(entries["constant"], f"constant of {what}"),
+        coefficients,
+        [number(value, f"centre of {what}") for value in listed["centre"]],
+        [positive(value, f"width of {what}") for value in listed["width"]],
+    )
+
+
 _MEANS = {
     "zero": _MeanKind(ZeroMean, lambda _: {}, lambda *_: ZeroMean()),
     "constant": _MeanKind(ConstantMean, lambda mean: {"value": float(mean.constant)}, _constant_mean, ("value",)),
     "linear": _MeanKind(LinearMean, _describe_linear_mean, _linear_mean, ("weights",), ("bias",)),
+    "polynomial": _MeanKind(
+        PolynomialMean,
+        _describe_polynomial_mean,
+        _polynomial_mean,
+        ("constant", "coefficients", "centre", "width"),
+    ),
 }
 
 

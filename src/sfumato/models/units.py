@@ -64,15 +64,18 @@ def kernel_before(tree: Tree, scaling: ColumnMap, columns: int) -> Tree:
         sources = [scaling.sources[j] for j in seen]
         if sources != list(range(columns)):
             before["active_dims"] = sources
-        offsets, scales = np.array(scaling.offsets)[seen], np.abs(np.array(scaling.scales)[seen])
-        stretched = [parameter for parameter in kind.parameters if parameter.unit]
+        offsets, signed = np.array(scaling.offsets)[seen], np.array(scaling.scales)[seen]
+        scales = np.abs(signed)
+        places = [parameter for parameter in kind.parameters if parameter.place]
+        stretched = [parameter for parameter in kind.parameters if parameter.unit and not parameter.place]
         alike = all(COLUMN in parameter.axes for parameter in stretched) or np.ptp(scales) == 0
-        if not stretched or not alike or (np.any(offsets) and not kind.stationary):
+        if not stretched or not alike or (np.any(offsets) and not kind.stationary and not places):
             raise InputError(
                 f"kernel has a {kind.name} part, which does not stay one when its columns are moved or stretched; use "
                 "another kernel."
             )
         before |= {p.name: _stretched(tree[p.name], scales**p.unit) for p in stretched}
+        before |= {p.name: (offsets + signed * np.asarray(tree[p.name])).tolist() for p in places}
         shared = [parameter.name for parameter in kind.parameters if parameter.may_be_shared]
         if any(isinstance(before[name], list) for name in shared):  # then all are one value a column
             before |= {name: np.broadcast_to(before[name], len(seen)).tolist() for name in shared}
@@ -96,6 +99,8 @@ def _stretched(values: Any, by: Array) -> Any:
 
 def mean_before(tree: Tree, scaling: ColumnMap, columns: int) -> Tree:
     """The tree of ``m(scaling.apply(x))`` as a mean of x with ``columns`` columns."""
+    if tree["kind"] == "polynomial":
+        return _polynomial_before(tree, scaling, columns)
     if tree["kind"] != "linear":
         return tree
     slopes = np.array(tree["weights"]) / np.array(scaling.scales)
@@ -103,6 +108,31 @@ def mean_before(tree: Tree, scaling: ColumnMap, columns: int) -> Tree:
     weights[list(scaling.sources)] = slopes
     bias = float(tree.get("bias", 0.0) - slopes @ np.array(scaling.offsets))
     return {"kind": "linear", "weights": weights.tolist(), "bias": bias}
+
+
+def _polynomial_before(tree: Tree, scaling: ColumnMap, columns: int) -> Tree:
+    given, sources = np.array(tree["coefficients"]), list(scaling.sources)
+    offsets, scales = np.array(scaling.offsets), np.array(scaling.scales)
+    coefficients, centre, width = np.zeros((columns, given.shape[1])), np.zeros(columns), np.ones(columns)
+    # where a column was turned around, odd powers change their sign
+    coefficients[sources] = given * np.sign(scales)[:, None] ** np.arange(1, given.shape[1] + 1)
+    centre[sources] = offsets + scales * np.array(tree["centre"])
+    width[sources] = np.abs(scales) * np.array(tree["width"])
+    lists = {"coefficients": coefficients, "centre": centre, "width": width}
+    return {**tree, **{name: values.tolist() for name, values in lists.items()}}
+
+
+def multiplied_mean(tree: Tree, factor: float, shift: float) -> Tree:
+    """The tree of ``factor · m + shift``."""
+    if tree["kind"] == "linear":
+        weights = [factor * weight for weight in tree["weights"]]
+        return {"kind": "linear", "weights": weights, "bias": shift + factor * tree.get("bias", 0.0)}
+    if tree["kind"] == "polynomial":
+        coefficients = (factor * np.array(tree["coefficients"])).tolist()
+        return {**tree, "constant": shift + factor * tree["constant"], "coefficients": coefficients}
+    if tree["kind"] == "zero" and shift == 0.0:
+        return tree
+    return {"kind": "constant", "value": shift + factor * tree.get("value", 0.0)}
 
 
 def multiplied_kernel(kernel: Kernel, factors: Sequence[float] | Array) -> Kernel:
