@@ -323,7 +323,7 @@ def _one_kernel(given: Any, kernel: KernelText | Kernel, columns: int) -> tuple[
     """A kernel of the user's, or the name of one on all columns and its lengthscales where they are given."""
     if isinstance(kernel, Kernel):
         return kernel, None
-    if not isinstance(kernel, Named) or kernel.kind not in ("rbf", "matern") or len(kernel.columns) < columns:
+    if not isinstance(kernel, Named) or kernel.kind not in ("rbf", "matern") or kernel.columns != tuple(range(columns)):
         raise InputError(
             f"kernel is {given!r}; outputs that go together share one of rbf, matern12, matern32, matern52 on all "
             "columns, or a GPyTorch kernel."
