@@ -304,7 +304,7 @@ def test_protect_writes_nothing_when_the_promise_cannot_be_kept(data: Path, monk
     monkeypatch.setattr("sfumato.design.mechanism.make_release", fail)
     result = run(*options(data, csv=data.parent / "public.csv"))
     assert result.exit_code == 1
-    assert result.stderr == "error: the certificate does not hold\n"
+    assert result.stderr == "error: the certificate does not hold Nothing was written.\n"
     assert sorted(path.name for path in data.parent.iterdir()) == ["orbit.csv"]
 
 
@@ -312,14 +312,20 @@ def test_demo_writes_all_its_files_and_its_commands_work(tmp_path: Path) -> None
     folder = tmp_path / "demo"
     result = done(run("demo", "--out", folder))
     assert "The promise holds." in result.stdout
-    names = ["new.csv", "orbit.csv", "orbit.png", "orbit.sfumato", "report.html", "truth.csv"]
+    assert "An orbit is predictable." in result.stdout
+    names = ["coasting.csv", "coasting.sfumato", "new.csv", "orbit.csv", "orbit.png", "orbit.sfumato", "report.html"]
+    names += ["truth.csv"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "orbit.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert len(pd.read_csv(folder / "orbit.csv")) == 61
     assert f"sfumato certify {folder}/orbit.sfumato" in result.stdout
     done(run("certify", folder / "orbit.sfumato"))
     done(run("predict", folder / "orbit.sfumato", folder / "new.csv"))
-    done(run("demo", "--out", folder, "--json"))
+    steers, paper, repeating = answer(run("demo", "--out", folder, "--json"))["priors"]
+    # what the demo says: the paper's prior hides nothing of an orbit that repeats, and the others keep their floors
+    assert paper["rival_inside"] < 0.1
+    assert min(steers["rival_inside"], repeating["rival_inside"]) > 0.9
+    assert repeating["error_outside"] > 4 * paper["error_outside"]
     refused(run("demo", "--out", folder / "new.csv"), "is a file")
 
 

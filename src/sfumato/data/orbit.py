@@ -1,17 +1,18 @@
-"""A small data set, made here: a satellite that circles an oblate Earth, as in the paper and in ``sfumato demo``.
+"""Small data sets, made here: a satellite that circles an oblate Earth, as in the paper, or steers, as in the demo.
 
 Its state (r, ṙ, θ, θ̇) is in Earth radii, radians and orbits: time counts in periods of the unperturbed circular orbit.
 It obeys, as printed in the paper,
 
     r̈ = −μ/r² + r θ̇² + 3/2 J (3 sin²θ − 1)/r⁴,      θ̈ = −2 ṙ θ̇/r − 3 J cos θ sin θ/r⁴.
 
-(The potential behind the first equation would give r⁵ in the second: the motion drifts in energy by 1.5·10⁻⁴. It is
-kept, because the paper's data come from it.)
+and a push outwards is added to r̈ where it steers. (The potential behind the first equation would give r⁵ in the second:
+the motion drifts in energy by 1.5·10⁻⁴. It is kept, because the paper's data come from it.)
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,14 @@ def training_grid() -> Array:
     return np.arange(61) / 20.0
 
 
-def simulate(times: Any, rtol: float = 1e-12, atol: float = 1e-13, method: str = "DOP853") -> pd.DataFrame:
-    """The state of the satellite at ``times`` (in orbits, increasing, ≥ 0).
+def simulate(
+    times: Any,
+    rtol: float = 1e-12,
+    atol: float = 1e-13,
+    method: str = "DOP853",
+    push: Callable[[float], float] | None = None,
+) -> pd.DataFrame:
+    """The state of the satellite at ``times`` (in orbits, increasing, ≥ 0); it steers with ``push``, if that is given.
 
     Columns: t, r (Earth radii), r_dot, theta (radians), theta_dot.
 
@@ -62,7 +69,12 @@ def simulate(times: Any, rtol: float = 1e-12, atol: float = 1e-13, method: str =
     if at[-1] == 0.0:
         states: Array = np.array(START)[:, None]
     else:
-        solution = solve_ivp(_motion, (0.0, float(at[-1])), START, method=method, t_eval=at, rtol=rtol, atol=atol)
+
+        def motion(t: float, state: Array) -> tuple[float, float, float, float]:
+            r_dot, pull, theta_dot, turn = _motion(t, state)
+            return r_dot, pull + (0.0 if push is None else push(t)), theta_dot, turn
+
+        solution = solve_ivp(motion, (0.0, float(at[-1])), START, method=method, t_eval=at, rtol=rtol, atol=atol)
         if not solution.success:
             raise InputError(f"the orbit could not be integrated: {solution.message}")
         states = np.asarray(solution.y)
