@@ -26,7 +26,7 @@ _ROOMS = {
     "errors": "BudgetError FitWarning FormatError GuaranteeError GuaranteeWarning InputError",
     "evaluate": "Suggestion Tradeoff audit suggest tradeoff",
     "ledger": "Ledger",
-    "models": "Average Derivative Integral JointPrior Prior Value fit_correlated fit_prior",
+    "models": "Average Derivative Integral JointPrior Prior PriorFamily Value fit_correlated fit_prior",
     "promise": "Finding KernelTolerance MatrixTolerance Tolerance",
     "proof": "Certificate",
     "regions": "Ball Box Everywhere Points Region parse_region",
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .models import Integral as Integral
     from .models import JointPrior as JointPrior
     from .models import Prior as Prior
+    from .models import PriorFamily as PriorFamily
     from .models import Value as Value
     from .models import fit_correlated as fit_correlated
     from .models import fit_prior as fit_prior

@@ -13,7 +13,7 @@ from gpytorch.kernels import CosineKernel
 from ..arrays import Array, frozen
 from ..data import Inputs, MemoryInputs, Outputs, StoredInputs, as_inputs, in_row_order, stacked_inputs
 from ..errors import InputError
-from ..models import JointPrior, Prior
+from ..models import JointPrior, Prior, PriorFamily
 from ..promise import (
     FloorTolerance,
     FractionTolerance,
@@ -30,6 +30,7 @@ from ..promise import (
 from ..regions import Everywhere, OutputRegion, Points, Region
 from ..release import MOST_PRIORS, SMALLEST_WEIGHT
 from .evidence import AskedEvidence
+from .families import check_families
 from .insiders import check_insiders
 from .plan import Asked, Method
 from .problem import Problem, no_rows_inside
@@ -180,7 +181,12 @@ def asked_problem(
     check_choice("protects", protects, get_args(Protects))
     check_choice("guarantee", guarantee, get_args(Guarantee))
     check_choice("structure", structure, get_args(Structure))
+    families = tuple(dict.fromkeys(one for one in (prior, *_listed(priors)) if isinstance(one, PriorFamily)))
+    prior = prior.prior if isinstance(prior, PriorFamily) else prior
+    priors = tuple(one for one in _listed(priors) if not isinstance(one, PriorFamily)) if families else priors
     if isinstance(prior, JointPrior):
+        if families:
+            raise InputError("priors has a family of priors for one output, but prior is a sf.JointPrior.")
         joint = prior
         prior, others, inputs, region = _joint_task(joint, X, region, released, _others(prior, priors))
     else:
@@ -211,11 +217,23 @@ def asked_problem(
     cost = _checked_weights(in_row_order(weights, inputs.index, "weights"), len(inputs))
     if protects == "records":
         chosen = _record_tolerance(chosen)
+    if families and isinstance(inputs, StoredInputs):
+        raise InputError("prior is a family, but X is read part after part; a family needs all rows in memory.")
     if insiders is not None and isinstance(inputs, StoredInputs):
         raise InputError("insiders is given, but X is read part after part; insiders need all rows in memory.")
     groups = as_insiders(insiders, len(inputs))
     problem = Problem(
-        prior, inputs, bound, chosen, cost, guarantee, structure, others, protects=protects, insiders=groups
+        prior,
+        inputs,
+        bound,
+        chosen,
+        cost,
+        guarantee,
+        structure,
+        others,
+        protects=protects,
+        insiders=groups,
+        families=families,
     )
     if isinstance(bound, Everywhere) and not problem.joint:
         raise InputError(
@@ -224,7 +242,7 @@ def asked_problem(
         )
     _check_tolerance(problem)
     check_insiders(problem)
-    return problem
+    return check_families(problem, _look(bound, inputs.sample)) if families else problem
 
 
 def _chosen_tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) -> Tolerance:
@@ -241,6 +259,10 @@ def _chosen_tolerance(alpha: Any, floor: Any, tolerance: Any, region: Region) ->
             "tolerance is a MatrixTolerance, which has a row for each sensitive point; use it with sf.Points."
         )
     return tolerance.at(region.points)
+
+
+def _listed(priors: Any) -> tuple[Any, ...]:
+    return tuple(priors) if isinstance(priors, Iterable) else ()
 
 
 def _others(prior: Prior | JointPrior, priors: Any) -> tuple[Any, ...]:

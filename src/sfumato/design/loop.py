@@ -105,6 +105,13 @@ class Attempt:
         return self.seen.holds and not len(self.seen.short)
 
 
+def attempted(
+    back_end: BackEnd, cover: AskedCover, examine: Examine, say: Say, insist: bool, start: Attempt | None = None
+) -> Attempt:
+    """The design with the least noise that was found; ``start`` is one for fewer readers."""
+    return _Loop(back_end, cover, examine, say, Margins(), insist, start).run()
+
+
 def certified_design(
     back_end: BackEnd,
     cover: AskedCover,
@@ -154,10 +161,17 @@ class _Loop:
     """The loop for one problem."""
 
     def __init__(
-        self, back_end: BackEnd, cover: AskedCover, examine: Examine, say: Say, margins: Margins, insist: bool = False
+        self,
+        back_end: BackEnd,
+        cover: AskedCover,
+        examine: Examine,
+        say: Say,
+        margins: Margins,
+        insist: bool = False,
+        start: Attempt | None = None,
     ) -> None:
         self.back_end, self.cover, self.say, self.margins = back_end, cover, say, margins
-        self.insist = insist
+        self.insist, self.start = insist, start
         self.solver = Solver(back_end)
         self.problem = back_end.problem
         self._examine = examine
@@ -279,9 +293,15 @@ class _Loop:
 
     def _settle(self, candidates: Candidates, loosest: float) -> Attempt:
         """The joint promise: tighten, or add what falls well short, until all is proved and little is to spare."""
-        cover, sensitive = candidates.stand_ins(self.cover)
-        program, solution = self.solver.program(sensitive), None
-        t = min(loosest, max(candidates.tightening(program), FIRST_TIGHTEST))
+        solution: Solution | None = None
+        cover: Cover
+        if self.start is None:
+            cover, sensitive = candidates.stand_ins(self.cover)
+            program = self.solver.program(sensitive)
+            t = min(loosest, max(candidates.tightening(program), FIRST_TIGHTEST))
+        else:
+            cover, sensitive, solution = self.start.cover, self.start.sensitive, self.start.solution
+            program, t = self.solver.program(sensitive), min(loosest, self.start.tightening)
         for _ in range(MOST_DESIGNS):
             solution = program.solve(t, solution)
             attempt = self._attempt(cover, sensitive, solution, t)
@@ -348,8 +368,8 @@ class _Loop:
     def _cut(self, candidates: Candidates, limit: float) -> Attempt:
         """Cutting planes: the least noise for some inputs, then for those that fall short under it too, and so on."""
         solver, cover = self.solver, self._kind()
-        sensitive = candidates.first_few(FIRST_EPSILON, FIRST_MOST)
-        solution: Solution | None = None
+        solution = None if self.start is None else self.start.solution
+        sensitive = candidates.first_few(FIRST_EPSILON, FIRST_MOST) if self.start is None else self.start.sensitive
         t, accuracy = limit, COARSE_GAP
         for _ in range(MOST_DESIGNS):
             solution = solver.program(sensitive).solve(t, solution, accuracy)

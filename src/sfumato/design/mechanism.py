@@ -17,19 +17,21 @@ import numpy as np
 from ..data import Engine, Here, StoredInputs, as_engine, is_dask_frame, rows_of_dask, stacked_outputs
 from ..errors import GuaranteeError, GuaranteeWarning, InputError
 from ..linalg import VERY_SMALL, few_threads
-from ..models import JointPrior, Prior
+from ..models import JointPrior, Prior, PriorFamily
 from ..noise import SecretKey
 from ..progress import progress as show_progress
 from ..promise import Design, Finding, Guarantee, Protects, Structure, Tolerance, WithDesign, warn_of
-from ..proof import Certificate, Effort, examine, look_alike
+from ..proof import Certificate, Effort, Examination, Pieces, examine, look_alike
 from ..regions import Region
 from ..release import FolderWriter, Release, has_release, load, make_release, refusal, release_digest
 from .acceptance import Acceptance
 from .arguments import asked_problem, asked_work, check_choice
 from .compression import Compression, check_compressible
 from .evidence import AskedEvidence, as_asked
-from .loop import certified_design
+from .families import designed_for_families
+from .loop import Attempt, attempted, certified_design
 from .plan import Method, Plan, decide
+from .problem import Problem
 from .record_privacy import asked_privacy, with_record_privacy
 from .sensitive import AskedCover
 from .units import dense_rows
@@ -196,7 +198,7 @@ class Mechanism(WithDesign):
 
 
 def protect(
-    prior: Prior | JointPrior,
+    prior: Prior | PriorFamily | JointPrior,
     X: Any,
     region: Region | Mapping[str, Region | None],
     alpha: float | Mapping[str, float] | None = None,
@@ -210,7 +212,7 @@ def protect(
     structure: Structure = "full",
     cover: AskedCover = "auto",
     evidence: AskedEvidence = "best",
-    priors: Sequence[Prior | JointPrior] = (),
+    priors: Sequence[Prior | PriorFamily | JointPrior] = (),
     weights: Any = None,
     dp: tuple[float, ...] | None = None,
     method: Method = "auto",
@@ -230,7 +232,8 @@ def protect(
     ``std(f(s)|W) ≥ floor(s)`` at every input s of the region. ``guarantee="joint"`` promises ``K_SX M⁻¹ K_XS ⪯ Δ`` at
     the sensitive inputs as well, so that no weighted average of their values is known better than allowed either;
     ``guarantee="pointwise"`` promises each value by itself, with less noise. With ``priors`` all of that is promised to
-    readers who hold any of these priors too.
+    readers who hold any of these priors too; where one of them is a family (``prior.family(lengthscale=(0.5, 2.0))``),
+    to every reader of the family.
 
     ``protects`` says what is sensitive, and ``alpha`` is always the share of it that may be learnt:
 
@@ -334,23 +337,30 @@ def protect(
                     raise InputError('dp is given, but method is "compressed"; leave it out, or give fewer rows.')
                 design, certificate = compression().design()
             else:
-                rows = dense_rows(replace(problem, plan=plan))
                 effort = Effort(done=step.update)
+
+                insist = evidence == "proved"
+
+                def looked_at(one: Design, needed: Sequence[Pieces] | None = None, quick: bool = False) -> Examination:
+                    return examine(one, plan.device, needed, replace(effort, quick=quick))
+
+                def attempt_at(one: Problem, start: Attempt | None) -> Attempt:
+                    return attempted(dense_rows(one), cover, looked_at, step.stage, insist, start)
+
                 # on a device the large matrices are there, and those that are here are small
                 on_device = few_threads() if plan.device else nullcontext()
                 with few_threads(1) if len(problem.inputs) <= VERY_SMALL else on_device:
-                    design, certificate = certified_design(
-                        rows,
-                        cover,
-                        lambda one, needed, quick: examine(one, plan.device, needed, replace(effort, quick=quick)),
-                        step.stage,
-                        insist=evidence == "proved",
-                    )
+                    planned = replace(problem, plan=plan)
+                    if problem.families:
+                        design, certificate = designed_for_families(planned, attempt_at, looked_at, step.stage)
+                    else:
+                        rows = dense_rows(planned)
+                        design, certificate = certified_design(rows, cover, looked_at, step.stage, insist=insist)
                     if privacy is not None:
                         design = with_record_privacy(design, *privacy)
-                        certificate = examine(design, plan.device, None, effort).certificate()
-                    insist = partial(examine, design, plan.device, None, replace(effort, insist=True))
-                    certificate = as_asked(evidence, certificate, insist, step.stage)
+                        certificate = looked_at(design).certificate()
+                    longer = partial(examine, design, plan.device, None, replace(effort, insist=True))
+                    certificate = as_asked(evidence, certificate, longer, step.stage)
         except np.linalg.LinAlgError as error:
             raise InputError(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "

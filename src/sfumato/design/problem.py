@@ -22,7 +22,7 @@ from ..arrays import UNIT, Array, Index, Mask
 from ..data import Inputs
 from ..errors import InputError
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, squared_norms
-from ..models import Prior
+from ..models import FamilyMember, Prior, PriorFamily
 from ..noise import CorrelatedNoise, IndependentNoise, Noise
 from ..programs import Demand, correlated_noise, diagonal_noise, needed_everywhere, promised_root
 from ..promise import (
@@ -84,10 +84,11 @@ class Problem:
     plan: Plan = field(default_factory=Plan)
     protects: Protects = "function"
     insiders: Insiders | None = None
+    families: tuple[PriorFamily, ...] = ()
 
     @property
     def priors(self) -> tuple[Prior, ...]:
-        """All priors that readers may hold."""
+        """All priors that it is designed for; families are left to families.py."""
         return (self.prior, *self.others)
 
     @property
@@ -105,7 +106,7 @@ class Problem:
         return Size(
             len(self.inputs),
             len(self.priors),
-            self.joint and self.structure == "full" and not self.others,
+            self.joint and self.structure == "full" and not self.others and not self.families,
             self.weights is not None,
             not isinstance(self.prior.noise, float),
         )
@@ -299,7 +300,7 @@ class DenseRows:
                 reader,
                 asked.inputs,
                 asked.tolerance,
-                asked.joint,
+                asked.joint and not isinstance(reader.prior, FamilyMember),
                 asked.plan.device,
                 reader.records(asked.inputs, asked.records),
             )

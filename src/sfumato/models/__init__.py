@@ -4,6 +4,7 @@ It takes data, and models of GPyTorch, BoTorch or scikit-learn. It gives priors,
 that those libraries can work with.
 """
 
+from .family import MOST_CELLS, FamilyMember, PriorFamily
 from .fit import fit_prior
 from .fit_correlated import fit_correlated
 from .fit_search import LogDensity

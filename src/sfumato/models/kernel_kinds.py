@@ -27,7 +27,9 @@ from gpytorch.kernels import (
     SpectralMixtureKernel,
 )
 
+from ..errors import InputError
 from ..tree_checks import choice, number, positive, whole
+from .stretch import MaternStretch, RBFStretch, RQStretch
 from .trends import MAX_DEGREE, TrendKernel
 
 #: Inputs this many lengthscales away from a common origin still have round-off of a few units when scaled first.
@@ -404,6 +406,17 @@ def _turns(pairs: Pairs, column: int) -> Callable[[float], torch.Tensor]:
     return turns
 
 
+def _stretch(kernel: Any, pairs: Pairs) -> torch.Tensor:
+    if pairs.matched:
+        return pairs.constant(1.0)
+    values: torch.Tensor = kernel.stretched(pairs.squares(kernel.lengthscale), pairs.A.shape[1])
+    return values
+
+
+def _no_derivative(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
+    raise InputError(f"kernel has a part of class {type(kernel).__name__}, whose derivative is not known here.")
+
+
 def _no_slope(kernel: Any, pairs: Pairs, left: Side, right: Side) -> torch.Tensor:
     return pairs.constant(0.0)
 
@@ -490,6 +503,24 @@ KINDS = {
             _near_origin,
             _radial_derivative(_cosine_slopes, scale="period_length"),
             (Parameter("period_length", unit=1),),
+        ),
+        Kind("rbf_stretch", "RBF stretch", RBFStretch, _stretch, _no_derivative, (_LENGTHSCALE,)),
+        Kind(
+            "matern_stretch",
+            "Matérn stretch",
+            MaternStretch,
+            _stretch,
+            _no_derivative,
+            (_LENGTHSCALE,),
+            settings={"nu": lambda value, what: choice(value, what, SMOOTHNESS)},
+        ),
+        Kind(
+            "rational_quadratic_stretch",
+            "rational quadratic stretch",
+            RQStretch,
+            _stretch,
+            _no_derivative,
+            (_LENGTHSCALE, Parameter("alpha")),
         ),
         Kind("constant", "constant", ConstantKernel, by_gpytorch, _no_slope, (Parameter("constant"),)),
     )

@@ -12,7 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import gpytorch
 import numpy as np
@@ -28,6 +28,9 @@ from .kernel_values import kernel_diagonal, kernel_matrix, require_features, wit
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
 from .trends import PolynomialMean
 from .units import ColumnMap, kernel_before, mean_before
+
+if TYPE_CHECKING:
+    from .family import PriorFamily
 
 
 class GaussianProcess(ABC):
@@ -126,6 +129,33 @@ class Prior(GaussianProcess):
         from .gpytorch_models import ReleasedGP
 
         return ReleasedGP(self.kernel, self.mean, self.noise, inputs, outputs, noise)
+
+    @property
+    def stands_for(self) -> float:
+        """The variance of f for the readers it stands for, as a multiple of its own (family.py)."""
+        return 1.0
+
+    def family(
+        self,
+        lengthscale: tuple[float, float] = (1.0, 1.0),
+        variance: tuple[float, float] = (1.0, 1.0),
+        noise: tuple[float, float] = (1.0, 1.0),
+    ) -> PriorFamily:
+        """All priors whose lengthscales (by one factor for all), variance and noise are these times factors in ranges.
+
+        Where it is used as a prior, or among ``priors``, a promise is made to every reader of the family, and not only
+        to some of them: for RBF, Matérn and rational quadratic kernels, and their sums and products with others, it is
+        proved for the whole ranges (``sf.PriorFamily``).
+
+        >>> import gpytorch, numpy as np, sfumato as sf
+        >>> prior = sf.Prior(gpytorch.kernels.RBFKernel(), noise=0.01)
+        >>> family = prior.family(lengthscale=(0.5, 1.5), noise=(0.5, 1.0))
+        >>> sf.protect(family, np.linspace(0, 3, 16), sf.Box(1, 2), alpha=0.3).certificate.evidence
+        'proved'
+        """
+        from .family import PriorFamily
+
+        return PriorFamily(self, lengthscale, variance, noise)
 
     def before(self, scaling: ColumnMap, columns: int) -> Prior:
         """The prior over ``columns`` columns that says of x what this one says of ``scaling.apply(x)``."""

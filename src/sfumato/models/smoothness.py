@@ -21,10 +21,14 @@ from ..errors import InputError
 from .functionals import Derivative, Value
 from .kernel_terms import RADIAL, Leaf, ProductTerm, kernel_terms
 from .outputs import OutputsKernel
+from .stretch import stretch_derivatives
 from .trees import describe_kernel
 
 #: Derivatives up to this order are asked for.
 MOST_DERIVATIVES = 10
+
+#: What the kind of the stretch of a kernel ends with (stretch.py).
+_STRETCH = "_stretch"
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,9 +303,13 @@ def _factor(leaf: Leaf, line: _Line) -> Part | None:
     if moments is None:
         return None
     found = _process(moments, 1.0, leaf, line.column)
-    if leaf.kind == "matern" and line.column in leaf.columns:
+    if leaf.kind.startswith("matern") and line.column in leaf.columns:
         scale = leaf.lengthscales[leaf.columns.index(line.column)]
-        return replace(found, kernel=_matern_derivatives(leaf.numbers[0], scale))
+        if leaf.kind == "matern":
+            return replace(found, kernel=_matern_derivatives(leaf.numbers[0], scale))
+        frequency = math.sqrt(2.0 * leaf.numbers[0]) / scale
+        known = stretch_derivatives(leaf.numbers[0], frequency, len(_ORDERS)) if len(leaf.columns) == 1 else math.inf
+        return replace(found, kernel=np.broadcast_to(known, len(_ORDERS)))
     return found
 
 
@@ -328,7 +336,7 @@ def _slope(leaf: Leaf, by: int, line: _Line) -> Part | None:
         slope = _slope_of_polynomial(leaf, by, line)
         return replace(_constant(), coefficients=slope, still=False, tied=(leaf.columns,))
     own, along = _moments(leaf, by), _moments(leaf, column)
-    if own is None or along is None or not np.isfinite(own[1]):
+    if own is None or along is None or not np.isfinite(own[1]) or leaf.kind.endswith(_STRETCH):
         return None
     if column == by:
         return _process(_raised(own), 2.0 * math.sqrt(3.0), leaf, column)
@@ -341,9 +349,12 @@ def _slope(leaf: Leaf, by: int, line: _Line) -> Part | None:
 
 def _process(moments: Array, rough: float, leaf: Leaf, column: int) -> Part:
     """A stationary process. One without a derivative (of Matérn kernels) is so ``rough`` for a lengthscale of 1."""
-    tied = (leaf.columns,) if leaf.kind in RADIAL and leaf.kind != "rbf" else ()
+    stretch = leaf.kind.endswith(_STRETCH)
+    tied = (leaf.columns,) if stretch or (leaf.kind in RADIAL and leaf.kind != "rbf") else ()
     if np.isinf(moments[1]):
         scale = leaf.lengthscales[leaf.columns.index(column)]
+        # 1 − (1 − z/d)e^{−z} is at most (1 + 1/d)z
+        rough = rough + 1.0 / len(leaf.columns) if stretch else rough
         return Part(moments, _spectral(moments), rough=rough / scale, tied=tied)
     return Part(moments, _spectral(moments), bend=float(moments[1] / moments[0]), tied=tied)
 
@@ -357,6 +368,10 @@ def _moments(leaf: Leaf, column: int) -> Array | None:
     """The even spectral moments of a stationary kernel along ``column``; None where they are not known."""
     if column not in leaf.columns:
         return _constant().moments
+    if leaf.kind.endswith(_STRETCH):
+        of_kernel = _moments(replace(leaf, kind=leaf.kind.removesuffix(_STRETCH)), column)
+        # the moment of order 2j is proportional to ℓ^{−2j}
+        return None if of_kernel is None else of_kernel * (1.0 + 2.0 * _ORDERS / len(leaf.columns))
     row = leaf.rows[leaf.columns.index(column)] if leaf.rows else ()
     if leaf.kind == "rbf":
         return np.asarray(_NORMAL / row[0] ** (2.0 * _ORDERS))

@@ -16,9 +16,10 @@ import numpy as np
 
 from ..arrays import Array, Index, Mask
 from ..data import Inputs, among
-from ..models import Prior
+from ..models import FamilyMember, Prior, PriorFamily
 from ..noise import Noise
 from ..regions import Region
+from .families import members_of
 from .insiders import Insiders
 from .tolerance import Tolerance
 
@@ -77,7 +78,8 @@ class Design:
     γ × d) is learnt beyond Δ, averages included, or "pointwise", each value by itself. ``cover`` says how the sensitive
     inputs were chosen: with "greedy", "exchange" and "everywhere" the floor is promised at every input
     of the region, with "rows" at the rows of the data inside it, with "points" at the points of the region.
-    The promise is made to readers with ``prior``, and to those with any of the ``others`` as well.
+    The promise is made to readers with ``prior``, to those with any of the ``others``, and to all readers of the
+    ``families``, for whom finitely many ``members`` stand. The noise was designed for those that are ``binding``.
 
     ``protects`` says what is sensitive: "function", f in the region; "records", the rows of the data that lie in it;
     "both", f and the records, and all combinations of them. The promise is made to ``insiders`` too; those that the
@@ -105,6 +107,8 @@ class Design:
     protects: Protects = "function"
     insiders: Insiders | None = None
     designed_for: tuple[Insider, ...] = ()
+    families: tuple[PriorFamily, ...] = ()
+    binding: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.promised is None:
@@ -120,8 +124,19 @@ class Design:
 
     @property
     def priors(self) -> tuple[Prior, ...]:
-        """All priors that readers may hold."""
-        return (self.prior, *self.others)
+        """All priors that the noise was designed for."""
+        return (self.prior, *self.others, *(self.members[number] for number in self.binding))
+
+    @cached_property
+    def members(self) -> tuple[FamilyMember, ...]:
+        """Processes that stand for all readers of the families."""
+        return members_of(self.families, self.tolerance, self.protects, self.inputs.features)
+
+    @cached_property
+    def examined(self) -> tuple[Prior, ...]:
+        """All priors for which the promise must be kept: first those that the noise was designed for."""
+        rest = (one for number, one in enumerate(self.members) if number not in self.binding)
+        return (*self.priors, *rest)
 
     @property
     def representatives(self) -> Inputs:

@@ -157,6 +157,11 @@ class SensitiveValues(ABC):
 
     reader: Reader
 
+    @property
+    def stands_for(self) -> float:
+        """The variance of f for those whom the reader stands for, as a multiple of the reader's (models/family.py)."""
+        return self.reader.prior.stands_for
+
     @abstractmethod
     def covariance(self, S: Array) -> Array:
         """Cov(values at S|past)."""

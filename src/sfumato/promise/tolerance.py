@@ -37,6 +37,9 @@ class WithRecords(Protocol):
 
     def own_variance(self, S: Array) -> Array: ...
 
+    @property
+    def stands_for(self) -> float: ...
+
 
 def _own(unknown: Uncertain, S: Array) -> Array:
     """How much of each value's variance is its own: nothing of f, V of a record."""
@@ -46,6 +49,11 @@ def _own(unknown: Uncertain, S: Array) -> Array:
 def _before(unknown: Uncertain, S: Array) -> Array:
     """The variances before anything was seen."""
     return unknown.variance_before(S) if isinstance(unknown, WithRecords) else unknown.variance(S)
+
+
+def _stands_for(unknown: Uncertain) -> float:
+    """The variance of f for the readers that are meant, as a multiple of the one that is seen (models/family.py)."""
+    return unknown.stands_for if isinstance(unknown, (Prior, WithRecords)) else 1.0
 
 
 def _matrix_of(shares: tuple[Array, Array], unknown: Uncertain, S: Array) -> Array:
@@ -161,13 +169,19 @@ class FractionTolerance(Tolerance):
         return True
 
     def shares(self, unknown: Uncertain, S: Array) -> tuple[Array, Array]:
-        everywhere = np.full(len(S), self.alpha)
-        return everywhere, everywhere
+        # a process that stands for readers of a larger variance keeps 1 − α of theirs
+        of_function = 1.0 - (1.0 - self.alpha) * _stands_for(unknown) if _stands_for(unknown) != 1.0 else self.alpha
+        return np.full(len(S), of_function), np.full(len(S), self.alpha)
 
     def matrix(self, unknown: Uncertain, S: Array) -> Array:
+        if _stands_for(unknown) != 1.0:
+            return _matrix_of(self.shares(unknown, S), unknown, S)
         return self.alpha * unknown.covariance(S)
 
     def budget(self, unknown: Uncertain, S: Array) -> Array:
+        if _stands_for(unknown) != 1.0:
+            (of_function, of_own), own = self.shares(unknown, S), _own(unknown, S)
+            return np.asarray(of_function * (unknown.variance(S) - own) + of_own * own)
         return self.alpha * unknown.variance(S)
 
     def in_words(self, outputs: Sequence[str] = ()) -> str:

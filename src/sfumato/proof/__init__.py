@@ -9,7 +9,7 @@ from .examination import Examination, certify, examine, examine_sums, examine_to
 from .features import LEAST_SHARE, MOST_CENTRES, Centres, Features, choose_centres
 from .findings import findings_on_design, learnt_inside
 from .insiders import groups_told
-from .knowledge import Knowledge
+from .knowledge import ExactKnowledge, Knowledge
 from .optimality import objective
 from .privacy_loss import gaussian_mu
 from .promise_words import SAME_FLOOR, floor_range, free_columns, record_floors

@@ -20,6 +20,7 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..data import Done, Engine, Here
+from ..models import FamilyMember, Prior, PriorFamily
 from ..noise import no_noise
 from ..promise import Composition, Design, Finding, Reader
 from .certificate import Certificate
@@ -29,6 +30,7 @@ from .findings import (
     findings_on_compression,
     findings_on_design,
     findings_on_evidence,
+    findings_on_families,
     findings_on_insiders,
     findings_on_records,
 )
@@ -109,7 +111,7 @@ def certify(
 
 def knowledge_of(design: Design) -> list[Knowledge]:
     """What a reader knows from ``design``, for each of its priors."""
-    readers = [Reader(prior) for prior in design.priors]
+    readers = [Reader(prior) for prior in design.examined]
     if not design.noise.compressed:
         return [ExactKnowledge(design, reader, design.noise) for reader in readers]
     summary = summary_of(design, Here(), None, lambda rows: None)
@@ -127,7 +129,7 @@ def examine(
     ``needed`` is the part of the region, for each prior, that is not proved without noise: noise
     only adds to what readers do not know, so the rest need not be looked at again. ``effort`` is that of a proof.
     """
-    knowledge = [ExactKnowledge(design, Reader(prior), design.noise, device) for prior in design.priors]
+    knowledge = [ExactKnowledge(design, Reader(prior), design.noise, device) for prior in design.examined]
     insiders = _insiders(design, knowledge)
 
     @cache
@@ -138,7 +140,7 @@ def examine(
         check = replace(check, records=records())
         spill = _spill(design, design.noise.variance())
         findings = (*findings_on_design(design, spill), *findings_on_records(design, records()))
-        return check.certificate(optimality(design, knowledge), spill, findings)
+        return check.certificate(optimality(design, knowledge[: len(design.priors)]), spill, findings)
 
     # where nothing is promised of records, what readers know of them is for the certificate alone
     promised = None if design.protects == "function" else records()
@@ -213,6 +215,8 @@ def examine_together(
         weights=None,
         structure="full",
         others=(),
+        families=(),
+        binding=(),
         witness=None,
         insiders=None,  # what they learn of several releases is not composed
         designed_for=(),
@@ -272,7 +276,8 @@ class _Check:
         insiders: InsidersKnown | None = None,
     ) -> _Check:
         nothing = design.inputs.sample.values[:0]
-        joint = max(_joint_ratio(design, one) for one in knowledge)
+        # readers of a family are promised each value by itself
+        joint = max(_joint_ratio(design, one) for one in knowledge if not isinstance(one.reader.prior, FamilyMember))
         insisted = effort is not None and effort.insist
         check = cls(
             design, knowledge, joint, nothing, np.zeros(0), insisted=insisted, records=records, insiders=insiders
@@ -321,6 +326,11 @@ class _Check:
     def _insiders_are_searched(self) -> bool:
         """Whether something is promised to insiders that is only looked at: f between the sensitive inputs."""
         return self.insiders is not None and not self.is_finite
+
+    @property
+    def _some_are_searched(self) -> bool:
+        """Whether something is promised to readers who are only tried."""
+        return self._insiders_are_searched or not all(family.is_proved for family in self.design.families)
 
     @property
     def proved_share(self) -> float:
@@ -426,12 +436,12 @@ class _Check:
         names, outputs, share = design.inputs.names, design.inputs.outputs, self.proved_share
         certificate = Certificate(
             promise=promise_in_words(design, points, records),
-            prior="; or the ".join(prior.in_words(names, outputs) for prior in design.priors),
+            prior="; or the ".join(one.in_words(names, outputs) for one in _believed(design)),
             guarantee=design.guarantee,
             structure=design.structure,
             cover=design.cover,
             holds=self.holds,
-            evidence="proved" if self.holds and share == 1.0 and not self._insiders_are_searched else "searched",
+            evidence="proved" if self.holds and share == 1.0 and not self._some_are_searched else "searched",
             proved_share=share,
             joint_ratio=self.joint_ratio,
             floor_ratio=self.floor_ratio,
@@ -464,6 +474,7 @@ class _Check:
             *([] if self.listed else [_FLOOR_NOT_LISTED]),
             *([] if certificate.holds else [finding_on_promise(self.promised_ratio, self.joint_ratio)]),
             *findings_on_evidence(design, certificate.holds, share, self.reasons, self.insisted),
+            *findings_on_families(design),
             *(findings_on_insiders(design, self.insiders, self._insiders_are_searched) if self.insiders else ()),
             *(
                 findings_on_check(design, knowledge, points, points[worst], self.floor_ratio, self.joint_ratio)
@@ -472,6 +483,12 @@ class _Check:
             ),
             *findings,
         )
+
+
+def _believed(design: Design) -> list[Prior | PriorFamily]:
+    """What readers may believe, each once: a family says what the prior in it is."""
+    first = [] if any(family.prior is design.prior for family in design.families) else [design.prior]
+    return [*first, *design.families, *design.others]
 
 
 def _joint_ratio(design: Design, reader: Knowledge) -> float:

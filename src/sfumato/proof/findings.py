@@ -68,6 +68,27 @@ _WHY_OPEN = {
 _INSIST = 'evidence="proved" (--evidence proved) takes longer over it.'
 
 
+def findings_on_families(design: Design) -> Iterator[Finding]:
+    """What is not shown of every reader of a family."""
+    if any(not family.is_proved for family in design.families):
+        yield Finding(
+            "family-at-members-only",
+            "medium",
+            "The promise is made to every reader of the family of priors, but for this kernel it was looked at for "
+            "some lengthscales only; nothing is proved between them.",
+            "Use RBF, Matérn or rational quadratic kernels, or sums and products with them, for which the whole range "
+            "is proved.",
+        )
+    elif design.families and design.guarantee == "joint":
+        yield Finding(
+            "family-averages",
+            "note",
+            "Each value is promised to every reader of the family. Weighted averages are promised to them relative to "
+            f"{len(design.members)} processes that stand for all readers, and not to what each of them believes of the "
+            "average.",
+        )
+
+
 def findings_on_evidence(
     design: Design, holds: bool, share: float, reasons: Sequence[Reason], insisted: bool = False
 ) -> Iterator[Finding]:
@@ -318,12 +339,14 @@ def _to_answer(design: Design) -> Iterator[Finding]:
         "Publish once, or let a ledger account for all releases (sf.Ledger, --ledger).",
     )
     if not design.others:
+        lengthscale = "" if design.families else "a longer lengthscale, "
         yield Finding(
             "better-model",
             "low",
             "Could a reader have a better model? The promise is to readers with the model in the certificate. Someone "
-            "who rightly believes in a longer lengthscale, a trend or a physical law can know more.",
-            "Name the models that you fear in priors=[…]; let sf.audit (sfumato audit) try some on your data.",
+            f"who rightly believes in {lengthscale}a trend or a physical law can know more.",
+            "Promise it to a family of priors (prior.family) or name the models that you fear in priors=[…]; let "
+            "sf.rehearse and sf.audit try some on your data.",
         )
     if _is_smooth(design.prior):
         yield Finding(

@@ -21,6 +21,7 @@ import torch
 from ..arrays import Array
 from ..data import among
 from ..linalg import Weighting, as_array, as_tensor, cholesky_in_place, solve_lower
+from ..models import FamilyMember
 from ..noise import Noise
 from ..programs import Demand, insider_root, lower_bound, needed_everywhere, promised_root
 from ..promise import Design, Reader, RowsHeld
@@ -94,7 +95,7 @@ def _bound(design: Design, knowledge: Sequence[ExactKnowledge], weights: Array |
 def _bound_by_witness(
     design: Design, knowledge: Sequence[ExactKnowledge], witness: Sequence[Array], weights: Array | None
 ) -> float:
-    weighting, joint, demands = Weighting(weights), design.guarantee == "joint", []
+    weighting, demands = Weighting(weights), []
     for known in knowledge:
         A = as_array(known.reader.data_covariance(design.inputs, known.device))
         if design.cover == "everywhere":
@@ -102,7 +103,7 @@ def _bound_by_witness(
             root = vectors * np.sqrt(np.maximum(values, 0.0))
         else:
             root = _explaining_root(design, known)
-        demands.append(Demand(weighting.both(A), weighting.forward(root), joint))
+        demands.append(Demand(weighting.both(A), weighting.forward(root), _is_joint(design, known)))
     for binding in design.designed_for:
         known = knowledge[binding.prior]
         assert design.insiders is not None
@@ -146,7 +147,12 @@ def _explaining_root(design: Design, known: ExactKnowledge) -> Array:
     values = known.reader.values(design.inputs, design.records)
     places = values.places(design.sensitive)
     cross = as_array(values.with_data(design.inputs, places, known.device))
-    return promised_root(cross, design.tolerance, values, places, design.guarantee == "joint")
+    return promised_root(cross, design.tolerance, values, places, _is_joint(design, known))
+
+
+def _is_joint(design: Design, known: ExactKnowledge) -> bool:
+    """Whether this reader is promised combinations of sensitive values too; those of a family are not."""
+    return design.guarantee == "joint" and not isinstance(known.reader.prior, FamilyMember)
 
 
 def compressed_optimality(

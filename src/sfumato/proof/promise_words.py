@@ -32,7 +32,10 @@ def promise_in_words(design: Design, points: Array, known: RecordsKnown | Record
     free = free_columns(design)
     if free:
         where += f"; {', '.join(free)} as observed together in the data"
-    who = "no reader" if len(design.priors) == 1 else f"no reader, with any of the {len(design.priors)} priors,"
+    named = 1 + len(design.others)
+    who = "no reader" if named == 1 else f"no reader, with any of the {named} priors,"
+    if design.families:
+        who = "no reader of the family" if named == 1 else f"{who} or of the family"
     allowed = design.tolerance.in_words(design.inputs.outputs.names)
     if not isinstance(design.tolerance, OutputTolerance):  # that begins with the name of an output
         allowed = allowed[:1].upper() + allowed[1:]
@@ -70,7 +73,7 @@ _AVERAGES_KNOWN = "; a weighted average of several of them may be known better"
 
 def record_floors(design: Design) -> Array:
     """How well each record that is promised may be known at best: a row for each prior that readers may hold."""
-    values = [Reader(prior).values(design.inputs, design.records) for prior in design.priors]
+    values = [Reader(prior).values(design.inputs, design.records) for prior in design.examined]
     return np.array([design.tolerance.floor(one, one.places(design.inputs.values[:0])) for one in values])
 
 
@@ -89,7 +92,7 @@ def _floor_in_words(design: Design, points: Array) -> str:
 
 def floor_range(design: Design, points: Array) -> tuple[float, float]:
     """The least and the largest floor at ``points``, for readers with any of the priors."""
-    floors = np.concatenate([design.tolerance.floor(prior, points) for prior in design.priors])
+    floors = np.concatenate([design.tolerance.floor(prior, points) for prior in design.examined])
     return float(np.min(floors)), float(np.max(floors))
 
 
@@ -99,7 +102,7 @@ def _range_in_words(design: Design, points: Array) -> str:
         return "the tolerance allows"
     if high - low <= SAME_FLOOR * high:
         return f"±{low:.6g}"
-    return f"±{low:.4g} (up to ±{high:.4g}, depending on s{' and the prior' if design.others else ''})"
+    return f"±{low:.4g} (up to ±{high:.4g}, depending on s{' and the prior' if len(design.examined) > 1 else ''})"
 
 
 def free_columns(design: Design) -> list[str]:

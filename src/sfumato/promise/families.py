@@ -1,0 +1,54 @@
+"""Whom a promise to a family of priors is shown to be kept for: finitely many processes that stand for all readers.
+
+models/family.py shows it for lengthscales. For the other two ranges, what readers do not know, Cov(f(S), y_R|W), is a
+concave function of the variance and of V together and grows with both:
+
+- A *floor* is the same for all: it is kept if it is kept where both are least.
+- A *share of f*, ``Var(f|W) ≥ (1 − α) v K``: after a division by v the noise on the data is (V + Σ)/v, so the largest
+  variance with the least V is the worst.
+- A *share of f and of records*, ``(1 − α)(v K + V)``: at a given V/v the same division shows that larger is worse, so
+  that one of them is at its largest. Along these two sides the difference is concave: their three corners stand for
+  all.
+- A *share of records*, ``(1 − α) V``: it grows with v, so the least v counts, and both ends of V.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..models import FamilyMember, PriorFamily
+from .tolerance import FloorTolerance, FractionTolerance, RecordTolerance, TabulatedFloor, Tolerance
+
+
+def can_be_promised_to_families(tolerance: Tolerance) -> bool:
+    """Whether it is a share or a floor."""
+    part = tolerance.part if isinstance(tolerance, RecordTolerance) else tolerance
+    return isinstance(part, (FractionTolerance, FloorTolerance, TabulatedFloor))
+
+
+def corners(family: PriorFamily, tolerance: Tolerance, protects: str) -> list[tuple[float, float]]:
+    """Factors for the variance and for V that stand for all of the family."""
+    (low, high), (quiet, loud) = family.variance, family.noise
+    if not np.any(np.asarray(family.prior.noise) > 0.0):
+        quiet = loud = 1.0
+    of_records = isinstance(tolerance, RecordTolerance)
+    if not isinstance(tolerance.part if isinstance(tolerance, RecordTolerance) else tolerance, FractionTolerance):
+        found = [(low, quiet)]
+    elif of_records:
+        found = [(low, quiet), (low, loud)]
+    elif protects == "function":
+        found = [(high, quiet)]
+    else:
+        found = [(high, quiet), (high, loud), (low, loud)]
+    return list(dict.fromkeys(found))
+
+
+def members_of(
+    families: Sequence[PriorFamily], tolerance: Tolerance, protects: str, columns: int
+) -> tuple[FamilyMember, ...]:
+    """Processes that stand for all readers of ``families``, over so many ``columns``."""
+    return tuple(
+        member for family in families for member in family.members(columns, corners(family, tolerance, protects))
+    )
