@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sfumato.errors import FormatError, InputError
 from sfumato.models.kernel_terms import kernel_in_words
 from sfumato.models.prior import Prior
+from sfumato.models.stretch import MaternStretch, RBFStretch, RQStretch
 from sfumato.models.trees import (
     KERNEL_KINDS,
     MAX_COLUMNS,
@@ -56,6 +57,9 @@ KERNELS = {
     "matern32 on a column": lambda: _set(gk.MaternKernel(nu=1.5, active_dims=(1,)), lengthscale=0.37),
     "matern52 ard": lambda: _set(gk.MaternKernel(nu=2.5, ard_num_dims=2, active_dims=(2, 0)), lengthscale=[0.3, 0.7]),
     "rational_quadratic": lambda: _set(gk.RQKernel(), lengthscale=0.9, alpha=1.7),
+    "rbf stretch": lambda: _set(RBFStretch(ard_num_dims=3), lengthscale=[0.1, 1 / 3, 2e3]),
+    "matern stretch": lambda: _set(MaternStretch(nu=1.5), lengthscale=0.4),
+    "rational_quadratic stretch": lambda: _set(RQStretch(), lengthscale=0.9, alpha=1.7),
     "periodic": lambda: _set(gk.PeriodicKernel(), lengthscale=0.9, period_length=0.33),
     "periodic ard": lambda: _set(gk.PeriodicKernel(ard_num_dims=3), lengthscale=[0.9, 1, 2], period_length=[0.3, 4, 5]),
     "spectral mixture": lambda: _mixture(3),
@@ -133,11 +137,11 @@ def trees(draw, width=3, depth=3):
         width = len(tree["active_dims"])
     ard = draw(st.booleans())
     column = st.lists(POSITIVE, min_size=width, max_size=width) if ard else POSITIVE
-    if kind in ("rbf", "matern", "rational_quadratic", "periodic"):
+    if kind.startswith(("rbf", "matern", "rational_quadratic", "periodic")):
         tree["lengthscale"] = draw(column)
-    if kind == "matern":
+    if kind.startswith("matern"):
         tree["nu"] = draw(st.sampled_from([0.5, 1.5, 2.5]))
-    if kind == "rational_quadratic":
+    if kind.startswith("rational_quadratic"):
         tree["alpha"] = draw(POSITIVE)
     if kind == "periodic":
         tree["period_length"] = draw(column)

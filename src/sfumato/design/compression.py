@@ -548,6 +548,8 @@ def check_compressible(problem: Problem) -> None:
     remedy = 'use method="auto", "subspace" or "eigh"'
     if problem.insiders is not None:
         raise InputError(f'method is "compressed", which knows no insiders; {remedy}.')
+    if problem.families:
+        raise InputError(f'method is "compressed", which knows no families of priors; {remedy}, or priors=[…].')
     if problem.protects != "function" and not _has_shares(problem.tolerance):
         raise InputError(
             f'protects is "{problem.protects}"; with method="compressed" give alpha or one floor for all inputs, use '

@@ -150,6 +150,11 @@ class Ledger:
             raise InputError(
                 "insiders is given, but a ledger promises to readers without rows of their own; leave it out."
             )
+        if asked.families:
+            raise InputError(
+                "prior is a family, and what several releases tell its readers is not composed; give a sf.Prior, and "
+                "priors=[family.member(...), …]."
+            )
         plan = exact_plan(asked.size)
         check_memory(plan)
         asked = replace(asked, plan=plan)

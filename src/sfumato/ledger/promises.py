@@ -186,6 +186,11 @@ def check_composable(design: Design) -> None:
         raise InputError(
             "region is sf.Everywhere(), which a ledger cannot divide among releases; bound it, for example with sf.Box."
         )
+    if design.families:
+        raise InputError(
+            "the release is promised to a family of priors, and what several releases tell them is not composed; "
+            "protect with a sf.Prior and priors=[family.member(...), …]."
+        )
     if design.tolerance.varies:
         raise InputError("floor is a function, which a ledger cannot hold; give a number, or alpha.")
 

@@ -4,7 +4,6 @@ It takes data, and models of GPyTorch, BoTorch or scikit-learn. It gives priors,
 that those libraries can work with.
 """
 
-from .family import MOST_CELLS, FamilyMember, PriorFamily
 from .fit import fit_prior
 from .fit_correlated import fit_correlated
 from .fit_search import LogDensity
@@ -13,7 +12,7 @@ from .joint_prior import JointPrior
 from .kernel_terms import RADIAL, ProductTerm, kernel_terms, proportion, scale_between
 from .kernel_values import kernel_diagonal, kernel_jet, kernel_matrix, require_features
 from .outputs import OutputsKernel
-from .prior import GaussianProcess, Posterior, Prior
+from .prior import MOST_CELLS, FamilyMember, GaussianProcess, Posterior, Prior, PriorFamily
 from .relations import Relation, parse_relation
 from .smoothness import MOST_DERIVATIVES, AlongColumn, along_column
 from .spectra import group_gram

@@ -8,11 +8,12 @@ Everything that comes back is float64 NumPy.
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import gpytorch
 import numpy as np
@@ -23,14 +24,15 @@ from ..arrays import Array
 from ..data import ONE_OUTPUT, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
 from ..linalg import Whitening
+from .below import MEMBERS_TRIED, can_be_covered, cells_for, has_lengthscales, kernels_below, scaled, stretched
 from .kernel_terms import kernel_in_words
 from .kernel_values import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
 from .trends import PolynomialMean
 from .units import ColumnMap, kernel_before, mean_before
 
-if TYPE_CHECKING:
-    from .family import PriorFamily
+#: A family has at most so many cells, and a factor lies between one over this and this.
+MOST_CELLS, LARGEST_FACTOR = 96, 1e6
 
 
 class GaussianProcess(ABC):
@@ -132,7 +134,7 @@ class Prior(GaussianProcess):
 
     @property
     def stands_for(self) -> float:
-        """The variance of f for the readers it stands for, as a multiple of its own (family.py)."""
+        """The variance of f for the readers it stands for, as a multiple of its own (below.py)."""
         return 1.0
 
     def family(
@@ -153,8 +155,6 @@ class Prior(GaussianProcess):
         >>> sf.protect(family, np.linspace(0, 3, 16), sf.Box(1, 2), alpha=0.3).certificate.evidence
         'proved'
         """
-        from .family import PriorFamily
-
         return PriorFamily(self, lengthscale, variance, noise)
 
     def before(self, scaling: ColumnMap, columns: int) -> Prior:
@@ -230,6 +230,91 @@ class Prior(GaussianProcess):
             mean = self.mean.in_words(names)
         noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"
         return f"prior {kernel_in_words(self.kernel, names)}; mean {mean}; noise variance {noise}"
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyMember(Prior):
+    """A process that stands for readers of a family: one of them, or one below some of them.
+
+    The variance of f for these readers is ``stands_for`` times its own.
+    """
+
+    stands_for: float = field(default=1.0, kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class PriorFamily:
+    """All priors whose hyper-parameters are those of ``prior`` times factors in these ranges.
+
+    ``lengthscale`` is one factor for all lengthscales, ``variance`` one for the kernel, ``noise`` one for V. ``cells``
+    is in how many parts the range of lengthscales is cut where something is proved about all of it.
+    """
+
+    prior: Prior
+    lengthscale: tuple[float, float] = (1.0, 1.0)
+    variance: tuple[float, float] = (1.0, 1.0)
+    noise: tuple[float, float] = (1.0, 1.0)
+    cells: int = MEMBERS_TRIED
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prior, Prior):
+            raise InputError(f"prior is {self.prior!r}; give a sf.Prior for one output.")
+        for name in ("lengthscale", "variance", "noise"):
+            object.__setattr__(self, name, _as_range(name, getattr(self, name)))
+        if self.lengthscale != (1.0, 1.0) and not has_lengthscales(self.prior.kernel):
+            raise InputError("lengthscale is a range, but the kernel has no lengthscale that could be stretched.")
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether what is shown of the processes below is shown of every member."""
+        return self.lengthscale[0] == self.lengthscale[1] or can_be_covered(self.prior.kernel)
+
+    @property
+    def fit_report(self) -> Any:
+        return self.prior.fit_report
+
+    def member(self, lengthscale: float = 1.0, variance: float = 1.0, noise: float = 1.0) -> Prior:
+        """The prior with these factors.
+
+        >>> import gpytorch, sfumato as sf
+        >>> prior = sf.Prior(gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()), noise=0.1)
+        >>> family = prior.family(lengthscale=(0.5, 2.0), noise=(0.5, 1.0))
+        >>> print(family.member(lengthscale=2.0, noise=0.5).noise)
+        0.05
+        """
+        for name, value in {"lengthscale": lengthscale, "variance": variance, "noise": noise}.items():
+            low, high = getattr(self, name)
+            if not low <= value <= high:
+                raise InputError(f"{name} is {value!r}, not in this family; give a factor from {low:g} to {high:g}.")
+        kernel = scaled(stretched(self.prior.kernel, lengthscale), variance)
+        return Prior(kernel, self.prior.mean, _times(self.prior.noise, noise))
+
+    def cells_for(self, columns: int, shrinks: float) -> int:
+        """How many cells it takes that no process below has a variance less than ``shrinks`` times that of a member."""
+        return cells_for(self.prior.kernel, self.lengthscale, columns, shrinks)
+
+    def members(self, columns: int, corners: Sequence[tuple[float, float]]) -> tuple[FamilyMember, ...]:
+        """Processes for inputs of so many ``columns`` that stand for all members with these variances and noises.
+
+        ``corners`` are factors for the variance and the noise.
+        """
+        kernels = kernels_below(self.prior.kernel, self.lengthscale, columns, self.cells)
+        return tuple(
+            FamilyMember(
+                scaled(kernel, variance), self.prior.mean, _times(self.prior.noise, noise), stands_for=stands_for
+            )
+            for variance, noise in corners
+            for kernel, stands_for in kernels
+        )
+
+    def __str__(self) -> str:
+        return self.in_words(())
+
+    def in_words(self, names: Sequence[str], outputs: Outputs = ONE_OUTPUT) -> str:
+        """This family for people, over columns with these ``names``."""
+        ranges = {"all lengthscales": self.lengthscale, "the variance": self.variance, "the noise": self.noise}
+        said = [f"{what} × {low:g} to {high:g}" for what, (low, high) in ranges.items() if (low, high) != (1.0, 1.0)]
+        return f"{self.prior.in_words(names, outputs)}, and every prior with {', '.join(said) or 'the same values'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,6 +418,23 @@ def as_mean(mean: Any) -> gpytorch.means.Mean:
     if isinstance(mean, (int, float, np.number)) and not isinstance(mean, bool) and np.isfinite(mean):
         return build_mean({"kind": "constant", "value": float(mean)})
     raise InputError(f'mean is {mean!r}; give "zero", a finite number or a GPyTorch mean.')
+
+
+def _as_range(name: str, given: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(value) for value in given)
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    if not 1.0 / LARGEST_FACTOR <= low <= high <= LARGEST_FACTOR:
+        raise InputError(
+            f"{name} is {given!r}; give the least and the largest factor around the prior's own value, such as "
+            "(0.5, 2.0)."
+        )
+    return low, high
+
+
+def _times(noise: Any, factor: float) -> Any:
+    return noise if factor == 1.0 else noise * factor
 
 
 def _as_noise(noise: Any) -> float | Array:

@@ -3,8 +3,7 @@
 With ``t = ℓ²`` and d columns, ``stretch = k − (1/d) ∂k/∂log ℓ`` is a kernel of variance 1 for RBF, Matérn and rational
 quadratic k. Spectral densities say why: with x = t|ω|²/(2ν) that of a Matérn kernel is proportional to
 ``t^{d/2}(1 + x)^{−q}``, q = ν + d/2, so that of the stretch is ``(2q/d) x/(1 + x)`` times as much, which is nowhere
-negative; an RBF is the limit of large ν, and a rational quadratic a mixture of RBFs. models/family.py says what it is
-for.
+negative; an RBF is the limit of large ν, and a rational quadratic a mixture of RBFs. below.py says what it is for.
 """
 
 from __future__ import annotations
@@ -14,12 +13,6 @@ from typing import Any
 
 import torch
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, RQKernel
-
-
-def _scaled(kernel: Any, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
-    from .kernel_kinds import scaled_squares
-
-    return scaled_squares(A, B, kernel.lengthscale)
 
 
 class RBFStretch(RBFKernel):
@@ -72,7 +65,8 @@ STRETCHES: dict[type[Kernel], type[Kernel]] = {
 def _forward(kernel: Any, A: torch.Tensor, B: torch.Tensor, diag: bool) -> torch.Tensor:
     if diag:
         return A.new_ones(len(A))
-    values: torch.Tensor = kernel.stretched(_scaled(kernel, A, B), A.shape[1])
+    gaps = (A[:, None, :] - B[None, :, :]) / kernel.lengthscale
+    values: torch.Tensor = kernel.stretched(gaps.square().sum(dim=-1), A.shape[1])
     return values
 
 

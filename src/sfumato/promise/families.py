@@ -1,6 +1,6 @@
 """Whom a promise to a family of priors is shown to be kept for: finitely many processes that stand for all readers.
 
-models/family.py shows it for lengthscales. For the other two ranges, what readers do not know, Cov(f(S), y_R|W), is a
+models/below.py shows it for lengthscales. For the other two ranges, what readers do not know, Cov(f(S), y_R|W), is a
 concave function of the variance and of V together and grows with both:
 
 - A *floor* is the same for all: it is kept if it is kept where both are least.

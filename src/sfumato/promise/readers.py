@@ -159,7 +159,7 @@ class SensitiveValues(ABC):
 
     @property
     def stands_for(self) -> float:
-        """The variance of f for those whom the reader stands for, as a multiple of the reader's (models/family.py)."""
+        """The variance of f for those whom the reader stands for, as a multiple of the reader's (models/below.py)."""
         return self.reader.prior.stands_for
 
     @abstractmethod

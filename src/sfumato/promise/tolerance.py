@@ -52,7 +52,7 @@ def _before(unknown: Uncertain, S: Array) -> Array:
 
 
 def _stands_for(unknown: Uncertain) -> float:
-    """The variance of f for the readers that are meant, as a multiple of the one that is seen (models/family.py)."""
+    """The variance of f for the readers that are meant, as a multiple of the one that is seen (models/below.py)."""
     return unknown.stands_for if isinstance(unknown, (Prior, WithRecords)) else 1.0
 
 

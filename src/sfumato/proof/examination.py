@@ -277,7 +277,8 @@ class _Check:
     ) -> _Check:
         nothing = design.inputs.sample.values[:0]
         # readers of a family are promised each value by itself
-        joint = max(_joint_ratio(design, one) for one in knowledge if not isinstance(one.reader.prior, FamilyMember))
+        jointly = [one for one in knowledge if not isinstance(one.reader.prior, FamilyMember)]
+        joint = max((_joint_ratio(design, one) for one in jointly), default=0.0)
         insisted = effort is not None and effort.insist
         check = cls(
             design, knowledge, joint, nothing, np.zeros(0), insisted=insisted, records=records, insiders=insiders

@@ -13,7 +13,16 @@ from .. import tree_checks as check
 from ..arrays import Array
 from ..data import LARGEST_NUMBER, ONE_OUTPUT, Inputs, MemoryInputs, Outputs
 from ..errors import FormatError
-from ..models import OutputsKernel, Prior, build_kernel, build_mean, describe_kernel, describe_mean
+from ..models import (
+    MOST_CELLS,
+    OutputsKernel,
+    Prior,
+    PriorFamily,
+    build_kernel,
+    build_mean,
+    describe_kernel,
+    describe_mean,
+)
 from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise, RecordNoise, of_prior
 from ..promise import (
     Cover,
@@ -31,6 +40,7 @@ from ..promise import (
     Structure,
     TabulatedFloor,
     Tolerance,
+    can_be_promised_to_families,
 )
 from ..proof import inputs_to_look_at
 from ..regions import MOST_OUTPUTS, Everywhere, Region, region_from_tree
@@ -45,6 +55,10 @@ DESIGN_KEYS = (
     *("columns", "cover", "designed_for", "guarantee", "insiders", "others", "output_names"),
     *("prior", "promised", "protects", "record_noise", "region", "shift", "structure", "tolerance"),
 )
+
+#: Those that a design with families of priors has besides.
+FAMILY_KEYS = ("binding", "families")
+_RANGES = ("lengthscale", "variance", "noise")
 
 #: What the tree of each kind of tolerance has in it.
 _TOLERANCES: dict[str, tuple[str, ...]] = {
@@ -67,6 +81,9 @@ MOST_DESIGNED_FOR = 4096
 #: A file may have this many priors; each of them costs a reader an n × n problem.
 MOST_PRIORS = 64
 
+#: A file's families may have this many processes that stand for them; each costs a reader an n × n problem, too.
+MOST_MEMBERS = 512
+
 #: A joint promise about more sensitive inputs than this is none that anybody can check.
 MOST_SENSITIVE = 10**9
 
@@ -81,13 +98,14 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
     tolerance, tensors = describe_tolerance(design)
     tensors["sensitive"] = design.sensitive
     tensors |= design.noise.arrays()
-    for place, prior in enumerate(design.priors):
+    named = (design.prior, *design.others, *(family.prior for family in design.families))
+    for place, prior in enumerate(named):
         if not isinstance(prior.noise, float):
             tensors[of_prior("noise_variance", place)] = prior.noise
     if design.insiders is not None and design.insiders.members is not None:
         tensors["insider_members"] = design.insiders.members
     own = design.noise.as_function().records if design.noise.compressed else None
-    tree = {
+    tree: dict[str, Any] = {
         "columns": None if design.inputs.columns is None else list(design.inputs.columns),
         "cover": design.cover,
         "designed_for": [list(one) for one in design.designed_for],
@@ -104,7 +122,14 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
         "structure": design.structure,
         "tolerance": tolerance,
     }
+    if design.families:
+        tree |= {"binding": list(design.binding), "families": [_describe_family(one) for one in design.families]}
     return tree, tensors
+
+
+def _describe_family(family: PriorFamily) -> dict[str, Any]:
+    ranges = {name: list(getattr(family, name)) for name in _RANGES}
+    return {"prior": describe_prior(family.prior), "cells": family.cells, **ranges}
 
 
 def describe_prior(prior: Prior) -> dict[str, Any]:
@@ -144,7 +169,11 @@ def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimensio
     if kind == "records":
         kind = check.kind_of(manifest["tolerance"].get("of"), "tolerance", _OF_RECORDS)
     trees = [manifest["prior"], *check.items(manifest["others"], "the other priors", 0, MOST_PRIORS - 1)]
-    priors = [check.fields(tree, "prior", ("kernel", "mean", "noise_variance")) for tree in trees]
+    families = check.items(manifest.get("families", []), "the families", 0, MOST_PRIORS)
+    trees += [check.fields(one, "family", ("prior", "cells", *_RANGES))["prior"] for one in families]
+    named = [check.fields(tree, "prior", ("kernel", "mean", "noise_variance")) for tree in trees]
+    priors = named[: len(named) - len(families)]
+    binding = check.items(manifest.get("binding", []), "the binding members", 0, MOST_MEMBERS)
     if rows * dimension == 0:
         raise FormatError("the file has no inputs; it is damaged.")
     expected: Expected = {"sensitive": (None, dimension)}
@@ -161,14 +190,13 @@ def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimensio
         expected |= dict.fromkeys(names, (None, dimension)) | {"noise_mixing": (proved, None)}
     else:
         expected["noise_factor"] = (rows, None)
-    for place, prior in enumerate(priors):
+    for place, prior in enumerate(named):
         if prior["noise_variance"] is None:
             expected[of_prior("noise_variance", place)] = (rows,)
-        if "witness" in shapes:
-            expected[of_prior("witness", place)] = (proved, None)
     if "witness" in shapes:
         insiders = check.items(manifest["designed_for"], "the insiders", 0, MOST_DESIGNED_FOR)
-        expected |= {of_prior("witness", len(priors) + place): (proved, None) for place in range(len(insiders))}
+        count = len(priors) + len(binding) + len(insiders)
+        expected |= {of_prior("witness", place): (proved, None) for place in range(count)}
     if manifest["insiders"] == "groups":
         expected["insider_members"] = (None, 2)
     if "weights" in shapes:
@@ -213,7 +241,12 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     priors = tuple(build_prior(tree, tensors, place, inputs.dimension) for place, tree in enumerate(trees))
     region = region_from_tree(manifest["region"]).bind(inputs.sample)
     designed_for = tuple(_insider(one) for one in manifest["designed_for"])
-    count = len(priors) + len(designed_for)
+    binding = tuple(check.whole(one, "a binding member", 0, MOST_MEMBERS) for one in manifest.get("binding", []))
+    families = tuple(
+        _build_family(tree, tensors, len(priors) + place, inputs.dimension)
+        for place, tree in enumerate(manifest.get("families", []))
+    )
+    count = len(priors) + len(binding) + len(designed_for)
     witness = [tensors[of_prior("witness", place)] for place in range(count)] if "witness" in tensors else None
     design = Design(
         prior=priors[0],
@@ -232,11 +265,14 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
         protects=manifest["protects"],
         insiders=_insiders(manifest["insiders"], tensors.get("insider_members"), len(inputs)),
         designed_for=designed_for,
+        families=families,
+        binding=binding,
     )
+    _check_families(design)
     groups = len(design.insiders) if design.insiders is not None else 0
     if any(one.prior >= len(priors) or one.group >= groups for one in designed_for):
         raise FormatError("the file's witness is about insiders to whom it promises nothing.")
-    for prior in priors:
+    for prior in (*priors, *(family.prior for family in families)):
         counted = prior.kernel.count if isinstance(prior.kernel, OutputsKernel) else None
         if counted != (len(outputs) if outputs.numbered else None):
             raise FormatError("the file's prior is about other outputs than its inputs.")
@@ -279,6 +315,31 @@ def _insiders(kind: Any, members: Array | None, rows: int) -> Insiders | None:
     return None if kind is None else Insiders(rows, members)
 
 
+def _build_family(tree: dict[str, Any], tensors: Tensors, place: int, dimension: int) -> PriorFamily:
+    def pair(name: str) -> tuple[float, float]:
+        low, high = check.items(tree[name], f"the range of the {name}", 2, 2)
+        return size(low, f"least {name}"), size(high, f"largest {name}")
+
+    prior = build_prior(tree["prior"], tensors, place, dimension)
+    cells = check.whole(tree["cells"], "the cells of a family", 1, MOST_CELLS)
+    return PriorFamily(prior, pair("lengthscale"), pair("variance"), pair("noise"), cells)
+
+
+def _check_families(design: Design) -> None:
+    if not design.families:
+        return
+    promised = can_be_promised_to_families(design.tolerance) and design.insiders is None
+    if not promised or design.noise.compressed or design.cover == "everywhere" or design.inputs.outputs.numbered:
+        raise FormatError("the file promises something to a family of priors that nobody can check.")
+    count = len(design.members)
+    if (
+        count > MOST_MEMBERS
+        or len(set(design.binding)) < len(design.binding)
+        or max(design.binding, default=0) >= count
+    ):
+        raise FormatError("the file names members that its families do not have, or too many.")
+
+
 def build_prior(tree: dict[str, Any], tensors: Tensors, place: int, dimension: int) -> Prior:
     name = of_prior("noise_variance", place)
     noise = tensors[name] if name in tensors else size(tree["noise_variance"], "noise variance")
@@ -313,7 +374,7 @@ def _try_out(design: Design) -> None:
     """A kernel, mean or region made for other columns must fail here and not at the reader's first prediction."""
     few = design.inputs.sample.values[:2]
     blocks = []
-    for prior in design.priors:
+    for prior in (*design.priors, *(family.prior for family in design.families)):
         blocks += [prior.covariance(few), np.diag(prior.mean_at(few)), np.diag(prior.variance(few))]
     if isinstance(design.tolerance, KernelTolerance):
         blocks.append(design.tolerance.matrix(design.prior, few))

@@ -32,6 +32,7 @@ from ..proof import Certificate, Evidence
 from .container import VERSION, Shapes, Tensors, container, read_container
 from .design_tree import (
     DESIGN_KEYS,
+    FAMILY_KEYS,
     LONGEST_NAME,
     build_design,
     build_inputs,
@@ -163,7 +164,7 @@ def _check_shapes(version: str, manifest: dict[str, Any], shapes: Shapes) -> dic
         manifest = _from_version_5(manifest, shapes)
     if version != VERSION:
         manifest = _from_version_6(manifest)
-    check.fields(manifest, "manifest", _MANIFEST_KEYS, ["row_files"])
+    check.fields(manifest, "manifest", _MANIFEST_KEYS, ["row_files", *FAMILY_KEYS])
     if "row_files" in manifest:
         stored = sum(file.rows for file in _row_files(manifest)), len(manifest["columns"])
         check_shapes(manifest, shapes, False, stored)
