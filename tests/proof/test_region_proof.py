@@ -205,6 +205,12 @@ KERNELS = {
     "matern 5/2 times a square": product(
         {"kind": "matern", "nu": 2.5, "lengthscale": 0.9}, {"kind": "polynomial", "offset": 0.5, "power": 2}
     ),
+    "rbf plus a cubic of each column": total(
+        RBF, scaled(3.0, {"kind": "trend", "power": 3, "centre": [0.5, 0.1], "width": [0.6, 0.9]})
+    ),
+    "a line that a season grows along": product(
+        WAVES, total(RBF, {"kind": "trend", "power": 1, "centre": 0.4, "width": 0.5, "active_dims": [0]})
+    ),
     "rbf plus polynomial": total(RBF, scaled(0.2, {"kind": "polynomial", "offset": 0.5, "power": 2})),
     "mixture": {
         "kind": "spectral_mixture",

@@ -39,8 +39,8 @@ LENGTHSCALES = 9
 #: Cycles: after how many turns they forget their phase, and the background's share in them.
 TURNS, SHARES = (1.5, 4.0, 12.0), (0.0, 0.5)
 #: How often lengthscales are refined where a wave seems to explain much, unless the kind is this much less likely.
-REFINED, NOT_WORTH = 4, 20.0
-NOISES = np.geomspace(1e-8, 1e4, 37)
+REFINED, NOT_WORTH = 3, 20.0
+NOISES = np.geomspace(1e-8, 1e4, 25)
 BACKGROUNDS: tuple[Callable[[Array], Array], ...] = (
     lambda r: np.exp(-0.5 * r**2),
     lambda r: np.exp(-r),
@@ -133,10 +133,15 @@ class _Background:
     turn: Array
 
     @classmethod
-    def of(cls, process: Callable[[Array], Array], lengthscale: float, gaps: Array, whiten: Array) -> _Background:
-        white = whiten @ process(gaps / lengthscale) @ whiten.T
-        sizes, vectors = scipy.linalg.eigh(white * (len(gaps) / np.trace(white)))
-        return cls(process, lengthscale, np.maximum(sizes, 0.0), vectors.T @ whiten)
+    def of(
+        cls, process: Callable[[Array], Array], lengthscale: float, gaps: Array, whiten: Array | None
+    ) -> _Background:
+        white = process(gaps / lengthscale)
+        if whiten is not None:
+            white = whiten @ white @ whiten.T
+        sizes, vectors = scipy.linalg.eigh(white * (len(gaps) / np.trace(white)), driver="evd", check_finite=False)
+        turn = vectors.T if whiten is None else vectors.T @ whiten
+        return cls(process, lengthscale, np.maximum(sizes, 0.0), turn)
 
 
 def _cycle(turns: float, background: Callable[[Array], Array], ratio: float, share: float) -> Callable[[Array], Array]:
@@ -165,11 +170,12 @@ class _Look:
 
     def __init__(self, t: Array, values: Array, noise: Array | None) -> None:
         self.t, self.values, self.gaps = t, values, np.abs(t[:, None] - t)
-        self.whiten = np.eye(len(t))
+        self.whiten = None
         if noise is not None:
             full = np.diag(np.broadcast_to(noise, len(t))) if noise.ndim < 2 else noise
             lower = scipy.linalg.cholesky(full + 1e-10 * np.trace(full) / len(t) * np.eye(len(t)), lower=True)
-            self.whiten = scipy.linalg.solve_triangular(lower, self.whiten, lower=True)
+            self.whiten = scipy.linalg.solve_triangular(lower, np.eye(len(t)), lower=True)
+        self.plain = np.eye(len(t)) if self.whiten is None else self.whiten
         places = np.unique(t)
         shortest = float(np.median(np.diff(places)))
         lengthscales = np.geomspace(shortest, max(float(np.ptp(places)) / 2.0, 2.0 * shortest), LENGTHSCALES)
@@ -182,18 +188,20 @@ class _Look:
     def best(self, frequencies: Array, basis: Array, needed: float) -> tuple[float, float]:
         """The frequency whose wave explains most beyond ``basis``, and by how much the log likelihood rises."""
         without = self._most_likely(basis)
-        plain = self._peaks(frequencies, basis, np.ones(len(self.t)), self.whiten)
+        plain = self._peaks(frequencies, basis, np.ones(len(self.t)), self.plain)
         tried = sorted({*plain, *self._peaks(frequencies, basis, without.variances, without.background.turn)})
         levels = [self._most_likely(np.column_stack([basis, _waves(self.t, f)])).level for f in tried]
-        cycles = [self._cycles(frequency, without.background, basis) for frequency in tried]
-        place = int(np.argmax(np.maximum(levels, [cycle.level for cycle in cycles])))
-        best = max(levels[place], cycles[place].level)
-        if best - without.level > needed:
+        place = int(np.argmax(levels))
+        gain = levels[place] - without.level
+        if gain < needed:
+            cycles = [self._cycles(frequency, without.background, basis) for frequency in tried]
+            place = int(np.argmax([cycle.level for cycle in cycles]))
+            gain = cycles[place].level - without.level
+        if gain > needed:
             # a background between those that were tried may do as well without the wave
             self._refine(basis, without)
-            without = self._most_likely(basis)
-            self.backgrounds.append(cycles[place].background)
-        return tried[place], best - without.level
+            gain += without.level - self._most_likely(basis).level
+        return tried[place], gain
 
     def _cycles(self, frequency: float, background: _Background, basis: Array) -> _Fit:
         """The best cycle of this frequency, on the background or without it."""

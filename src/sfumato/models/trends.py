@@ -56,12 +56,12 @@ class PolynomialMean(Mean):
         called = list(names) if len(names) == count else [f"column {number}" for number in range(count)]
         title = next((word for word, degree in DEGREES.items() if degree == self.degree), f"of degree {self.degree}")
         if count > 1:
-            return f"{title} in {listed(called, 8)}, {float(self.constant):.6g} in the middle of all"
-        terms = [f"{float(self.constant):.6g}"]
+            return f"{title} in {listed(called, 8)}, {self.constant.item():.6g} in the middle of all"
+        terms = [f"{self.constant.item():.6g}"]
         for power, value in zip(("u", "u²", "u³"), self.coefficients[0].tolist(), strict=False):
             terms.append(f"{'-' if value < 0 else '+'} {abs(value):.4g} {power}")
         more = " …" if self.degree > 3 else ""
-        place = f"u = ({called[0]} - {float(self.centre[0]):.6g})/{float(self.width[0]):.4g}"
+        place = f"u = ({called[0]} - {self.centre[0].item():.6g})/{self.width[0].item():.4g}"
         return f"{title} in {called[0]}: {' '.join(terms)}{more}, {place}"
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
