@@ -346,9 +346,13 @@ class Search:
         assert not isinstance(kernel, Kernel)
         return kernel.parts if isinstance(kernel, Joined) and kernel.kind == "sum" else (kernel,)
 
+    def _slow(self) -> list[Named]:
+        """What seasons are multiplied by."""
+        return [part for term in self._terms() for part in _beside_a_season(term)]
+
     def _start_lengthscales(self, turn: int, stretch: float) -> None:
         """Terms of a sum start apart, and take turns; what a season is multiplied by starts slow."""
-        slow = [part for term in self._terms() for part in _beside_a_season(term)]
+        slow = self._slow()
         free = [(part, module) for part, module in self.parts.items() if "lengthscale" in part.free]
         ladder = [part for part, _ in free if part.kind in RADIAL and part not in slow]
         for part, module in free:
@@ -622,21 +626,27 @@ class Search:
 
     def _in(self, part: KernelText) -> str:
         """Which part of the kernel is spoken of; nothing where there is one only."""
-        return "" if part is self.question.kernel else f" in {in_text(part, self.question.names)}"
+        return "" if part is self.question.kernel else f" in {self._text(part)}"
+
+    def _text(self, part: KernelText) -> str:
+        return in_text(part, self.question.names)
 
     def _note_variance(self, part: KernelText, value: float, low: bool) -> None:
-        word, advice = ("lower", "leave it out of the kernel") if low else ("upper", "give lengthscales that you know")
-        if not self._in(part):
-            advice = "give lengthscale, or use sf.Prior with values that you know"
-        of = f" of the term {in_text(part, self.question.names)}" if self._in(part) else ""
+        of = f" of the term {self._text(part)}" if self._in(part) else ""
+        lengthscales = any("lengthscale" in one.free for one in named_parts(part))
+        remedy = "Give lengthscale, or use" if lengthscales else "Use"
+        remedy = "Leave it out of the kernel" if low and of else f"{remedy} sf.Prior with values that you know"
         self.alarms.append(
-            f"the variance{of} ended at its {word} limit ({value:.3g}); the data do not determine it. "
-            f"{advice[0].upper()}{advice[1:]}."
+            f"the variance{of} ended at its {'lower' if low else 'upper'} limit ({value:.3g}); the data do not "
+            f"determine it. {remedy}."
         )
 
     def _note_part(self, part: Named, parameter: str, values: Array, low: list[bool], high: list[bool]) -> None:
         say, where = self.alarms.append, self._in(part)
         if parameter == "lengthscale" and part.kind in RADIAL:
+            if part in self._slow() and all(high):
+                self.notes += (f"the season does not change over the rows: leave {self._text(part)} beside it out.",)
+                return
             for place, column in enumerate(part.columns):
                 self._note_lengthscale(column, float(values[place]), low[place], high[place], where)
             return
