@@ -38,7 +38,7 @@ def test_table_and_figure(folder: Path) -> None:
     release, truth = folder / "orbit.sfumato", folder / "orbit.csv"
     result = done(run("audit", release, "--truth", truth, "--figure", folder / "audit.png"))
     assert result.stdout.startswith("OWNER ONLY: this uses the truth; do not publish this output.")
-    for words in ("Bayes reader", "averages 20 releases", "critical", "not tried", "The promise is kept"):
+    for words in ("Bayes reader", "averages 20 releases", "high", "not tried", "The promise is kept"):
         assert words in result.stdout
     assert (folder / "audit.png").read_bytes().startswith(b"\x89PNG")
 

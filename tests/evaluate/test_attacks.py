@@ -13,7 +13,7 @@ import sfumato as sf
 from kernels import matern, rbf
 from sfumato.evaluate.audits import adversaries
 from sfumato.evaluate.mechanical_attacks import averaging, find_seed, grid_of, joins, possible_noise
-from sfumato.evaluate.statistical_attacks import bayes, bayes_with, holds_rows, knows_physics, refits
+from sfumato.evaluate.statistical_attacks import bayes, bayes_with, holds_rows, knows_physics
 from sfumato.evaluate.target import (
     Adversary,
     NotTriedError,
@@ -77,7 +77,15 @@ def judged(target: Target, name: str, **how: Any) -> Outcome:
 
 # ---------------------------------------------------------------- readers of the release alone
 
-FROM_THE_RELEASE = ["Bayes reader", "plain stationary GP", "refits everything", "low bits", "guesses the seed"]
+FROM_THE_RELEASE = [
+    "Bayes reader",
+    "fits matern52",
+    "fits rbf, noise ignored",
+    "polynomial, noise known",
+    "gradient boosting",
+    "low bits",
+    "guesses the seed",
+]
 
 
 @pytest.mark.parametrize("name", FROM_THE_RELEASE)
@@ -170,26 +178,6 @@ def test_rows_cover_is_below_the_floor_between_rows() -> None:
         judged(whole, "looks between the rows")
 
 
-def test_refitting_uses_the_published_noise_where_that_is_more_likely() -> None:
-    """Independent noise is large inside the region and nothing outside: no one variance for all rows explains it."""
-    release = sf.protect(PRIOR, T, REGION, alpha=0.1, structure="diagonal", progress=False).release(Y, unsafe_seed=1)
-    models = refits(target_for(release, Y))
-    assert {model.kernel for model in models} >= {"rbf", "matern12", "matern32", "matern52", "rational_quadratic"}
-    best = {knows: max(m.log_likelihood for m in models if m.knows_noise is knows) for knows in (True, False)}
-    assert best[True] > best[False]
-
-
-def test_the_likelihood_of_a_refit_is_that_of_its_prior(protected: Target) -> None:
-    W = protected.published
-    for model in refits(protected):
-        total = model.prior.covariance(T) + np.diag(model.prior.noise_variance(41))
-        total += protected.noise if model.knows_noise else 0.0
-        residual = W - model.prior.mean_at(T)
-        log_det = np.linalg.slogdet(total)[1]
-        exact = -0.5 * (residual @ np.linalg.solve(total, residual) + log_det + 41 * np.log(2 * np.pi))
-        assert model.log_likelihood == pytest.approx(exact, rel=1e-6)
-
-
 def test_a_refit_shows_that_a_prior_does_not_fit() -> None:
     """y is far smoother than the owner believes: the promise is kept under the prior, and worth little."""
     y = 2.0 + np.sin(2 * T)
@@ -198,13 +186,15 @@ def test_a_refit_shows_that_a_prior_does_not_fit() -> None:
     for _ in range(3):
         release = sf.protect(wrong, T, REGION, alpha=0.1, progress=False).release(y)
         target = target_for(release, y)
-        outcome = judged(target, "refits everything")
+        outcome = judged(target, "fits rbf")
         assert outcome.ratio >= 1 - 1e-6
         assert not outcome.beaten
         closer.append(outcome)
     # one draw may hide it by chance
-    assert any(outcome.closer and outcome.severity == "medium" for outcome in closer)
-    assert any("prior does not fit" in outcome.words for outcome in closer)
+    best = min(closer, key=lambda outcome: outcome.rmse)
+    assert best.closer
+    assert best.severity == ("high" if best.rmse < 0.5 * best.floor else "medium")
+    assert "sf.rehearse" in best.words
 
 
 # ---------------------------------------------------------------- several releases
@@ -215,7 +205,7 @@ def test_averaging_wins_and_one_release_does_not(protected: Target) -> None:
     assert one.ratio >= 1 - 1e-9
     assert one.covered
     assert many.beaten
-    assert many.severity == "critical"
+    assert many.severity == ("high" if many.ratio < 0.5 else "medium")
     assert not many.covered
     assert many.ratio < 0.6
     assert "ledger" in many.words
@@ -263,16 +253,12 @@ def test_a_reader_who_knows_the_physics_wins_where_the_owner_does_not() -> None:
     target = target_for(release, y)
     outcome = judged(target, "knows the physics", physics=lambda X: 2.0 + np.sin(2 * np.pi * X[:, 0]))
     assert outcome.closer
-    assert outcome.severity == "medium"
+    assert outcome.severity == "high"
     assert outcome.rmse < 0.3 * outcome.floor
     assert outcome.ratio >= 1 - 1e-9
-    trend = judged(target, "knows a trend")
-    assert trend.closer
-    assert trend.rmse < 0.3 * trend.floor
 
 
 OTHER_PRIORS = [
-    "knows a trend",
     "knows of smaller errors V",
     "lengthscale × 0.5",
     "lengthscale × 2",
@@ -305,7 +291,7 @@ def test_other_priors_gain_nothing_where_the_owners_is_right(name: str, mechanis
     assert np.mean(squares) >= left.mean() - 6 * np.std(squares) / np.sqrt(len(squares))
 
 
-@pytest.mark.parametrize("name", OTHER_PRIORS[:5])
+@pytest.mark.parametrize("name", OTHER_PRIORS[:4])
 def test_other_priors_win_without_noise(name: str, bare: Target) -> None:
     outcome = judged(bare, name)
     assert outcome.below
@@ -362,7 +348,7 @@ def test_held_rows_tell_about_their_neighbours(protected: Target) -> None:
     assert all(outcome.beaten for outcome in outcomes)
     assert outcomes[0].ratio > outcomes[2].ratio
     assert [outcome.severity for outcome in outcomes[1:]] == [
-        "high" if o.ratio > 0.1 else "critical" for o in outcomes[1:]
+        "high" if o.ratio < 0.5 else "medium" for o in outcomes[1:]
     ]
     held = np.array([15, 20])
     assert not set(holds_rows(protected, held).target.inputs[:, 0]) & set(T[held])
@@ -431,7 +417,7 @@ def test_rounding_to_the_grid_wins_where_the_noise_is_smaller() -> None:
     assert judged(target, "Bayes reader").ratio >= 1 - 1e-9
     outcome = judged(target, "knows the grid of y", grid=grid_of(y))
     assert outcome.beaten
-    assert outcome.severity == "medium"
+    assert outcome.severity == "high"
     assert outcome.rmse < 0.5 * outcome.floor
     assert "decodes" in outcome.words
     with pytest.raises(NotTriedError, match="no coarse grid"):
@@ -495,7 +481,7 @@ def test_a_small_seed_is_found_and_the_noise_taken_off() -> None:
     assert find_seed(target, 300) == 271
     outcome = judged(target, "guesses the seed", guesses=300)
     assert outcome.beaten
-    assert outcome.severity == "critical"
+    assert outcome.severity == "high"
     assert not outcome.covered
     assert outcome.rmse < 1e-5 * outcome.floor
 

@@ -7,9 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .command import DO_NOT_PUBLISH
-from .options import FIGURES, Figure, Json, ReleaseFile, TruthColumn, Written, check_written, option, save_figure
-from .printing import as_json, console, new_table, say_written
+from .command import exit_by
+from .options import (
+    FIGURES,
+    Accept,
+    Figure,
+    Json,
+    ReleaseFile,
+    TruthColumn,
+    Written,
+    check_written,
+    option,
+    save_figure,
+)
+from .printing import as_json, console, new_table, say_written, show_verdict
 from .releases import open_release, true_values
 
 if TYPE_CHECKING:
@@ -19,6 +30,7 @@ AUDIT_EXAMPLES = (
     "sfumato audit orbit.sfumato --truth orbit.csv",
     "sfumato audit people.sfumato --truth people.parquet --grid 100 --figure audit.png",
     "sfumato audit orbit.sfumato --truth orbit.csv --with older.sfumato --json",
+    "sfumato audit orbit.sfumato --truth orbit.csv --accept prior-beaten",
 )
 
 
@@ -35,10 +47,11 @@ def audit(
         list[Path] | None,
         option("RELEASE", "Another release of the same values that was published; repeat it for more.", "--with"),
     ] = None,
+    accept: Accept = None,
     figure: Figure = None,
     json: Json = False,
 ) -> None:
-    """Attack a release with all that is known and compare with the truth; exit code 1 if the promise is broken."""
+    """Attack a release with all that is known and compare with the truth; exit code 1 if it must not be published."""
     check_written(Written("--figure", figure, FIGURES), read=[release_file, truth])
     from ..evaluate import OWNER_ONLY
     from ..evaluate import audit as attack
@@ -47,7 +60,7 @@ def audit(
     release = open_release(release_file)
     y = true_values(release, truth, output)
     more = [open_release(path) for path in others or []]
-    found = attack(release, y, draws=draws, grid=grid, others=more, progress=not json)
+    found = attack(release, y, draws=draws, grid=grid, others=more, accept=accept or (), progress=not json)
     if figure is not None:
         save_figure(plot_audit(found), figure)
     if json:
@@ -56,8 +69,7 @@ def audit(
     else:
         _show_audit(found, f"{release_file}, attacked: errors in multiples of the floor")
         say_written(figure)
-    if not found.holds:
-        raise typer.Exit(DO_NOT_PUBLISH)
+    exit_by(found.verdict)
 
 
 def _show_audit(found: Audit, title: str) -> None:
@@ -78,4 +90,7 @@ def _show_audit(found: Audit, title: str) -> None:
         screen.print(f"- {words}")
     for skipped in found.skipped:
         screen.print(f"- not tried: {skipped.name}, because {skipped.why}")
-    screen.print(found.verdict, style=f"bold {'green' if found.holds else 'red'}")
+    screen.print(found.sentence, style="bold" if found.holds else "bold red")
+    for one in found.findings:
+        screen.print(f"- {one.label}: {one} ({one.code})")
+    show_verdict(found.certificate)

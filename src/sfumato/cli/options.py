@@ -48,6 +48,10 @@ Cover = Annotated[
 TruthColumn = Annotated[str | None, option("COLUMN", "The column with the secret values, if not called as released.")]
 LedgerFile = Annotated[Path | None, option("FILE", "The ledger that accounts for all releases of these values.")]
 Figure = Annotated[Path | None, option("FILE", "Draw the result: .png, .pdf or .svg.")]
+Accept = Annotated[
+    list[str] | None,
+    option("CODE", "Publish in spite of this finding, as in --accept prior-beaten. Repeat it for more."),
+]
 OutFolder = Annotated[Path, option("FOLDER", "The folder to write to.")]
 DropMissing = Annotated[bool, flag("--drop-missing", "Leave out rows with missing values.")]
 Json = Annotated[bool, flag("--json", "Print one JSON object instead of text.")]
@@ -145,10 +149,7 @@ class Asked:
         bool,
         flag("--allow-raw-rows", "Write the release even if records in the region go out almost as they are."),
     ] = False
-    accept: Annotated[
-        list[str],
-        option("CODE", "Publish in spite of this finding, as in --accept prior-beaten. Repeat it for more."),
-    ] = field(default_factory=list)
+    accept: Accept = None
     relation: Annotated[
         list[str],
         option(

@@ -73,10 +73,14 @@ def show_certificate(certificate: Certificate, title: str, more: Sequence[tuple[
     table.add_column(overflow="fold")
     for name, value in [*certificate.rows(), *more]:
         table.add_row(name, value)
-    screen = console()
-    screen.print(table)
+    console().print(table)
+    show_verdict(certificate)
+
+
+def show_verdict(certificate: Certificate) -> None:
+    """The verdict in plain words."""
     colour = {"publish": "green", "publish with care": "yellow", "do not publish": "red"}[certificate.verdict]
-    screen.print(f"{certificate.verdict_in_words}.", style=f"bold {colour}")
+    console().print(f"{certificate.verdict_in_words}.", style=f"bold {colour}")
 
 
 def say_written(*files: Path | str | None) -> None:

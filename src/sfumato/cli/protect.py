@@ -194,7 +194,7 @@ def _design(
     settings = {**fit.settings(), "progress": progress}
     prior = fitted_prior(outputs, table, columns, regions, asked.own_noise, fit.fit_outside, **settings)
     how: dict[str, Any] = {**asked.promise, **noise.settings(), "method": noise.method, "device": noise.device}
-    how["accept"] = asked.accept
+    how["accept"] = asked.accept or ()
     where: Any = regions if outputs.several else regions[outputs.released[0]]
     if outputs.several:
         how["released"] = outputs.released
@@ -308,7 +308,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         given = {**fit.settings(), "exclude": where if fit.fit_outside else None, "progress": show}
         prior = fit_prior(rows.select(few), rows.column(output).select(few), **given)
         with findings_are_shown_later():
-            mechanism = protect(prior, rows, where, **how, accept=asked.accept, method="compressed")
+            mechanism = protect(prior, rows, where, **how, accept=asked.accept or (), method="compressed")
         mechanism = _with_raw_rows(mechanism, asked)
         return mechanism.design, mechanism.certificate
 
@@ -335,7 +335,7 @@ def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions, large: Large)
         "output": asked.output[0],
         "region": asked.region[0],
         **asked.promise,
-        "accept": [*asked.accept, *(["raw-records"] if asked.allow_raw_rows else [])],
+        "accept": [*(asked.accept or ()), *(["raw-records"] if asked.allow_raw_rows else [])],
         **fit.settings(),
         **noise.settings(),
         "fit_outside": fit.fit_outside,

@@ -9,14 +9,14 @@ import typer
 
 from ..errors import InputError
 from .command import exit_by
-from .options import Json, LedgerFile, ReleaseFile, TruthColumn, flag, option
+from .options import Accept, Json, LedgerFile, ReleaseFile, TruthColumn, flag, option
 from .printing import as_json
 from .releases import open_release, true_values
 
 REPORT_EXAMPLES = (
     "sfumato report orbit.sfumato --out report.html",
     "sfumato report orbit.sfumato --out report.html --ledger orbit.ledger",
-    "sfumato report orbit.sfumato --out mine.html --truth orbit.csv --audit",
+    "sfumato report orbit.sfumato --out mine.html --truth orbit.csv --audit --accept prior-beaten",
 )
 
 
@@ -30,6 +30,7 @@ def report(
     output: TruthColumn = None,
     audit: Annotated[bool, flag("--audit", "With --truth: let adversaries try, and show what they achieve.")] = False,
     ledger: LedgerFile = None,
+    accept: Accept = None,
     title: Annotated[str | None, option("TEXT", "The title of the page.")] = None,
     json: Json = False,
 ) -> None:
@@ -42,7 +43,7 @@ def report(
 
     check_page(out, release_file, truth, ledger, argument="--out")
     release = open_release(release_file)
-    given: dict[str, Any] = {"ledger": ledger, "title": title, "file": release_file}
+    given: dict[str, Any] = {"ledger": ledger, "title": title, "file": release_file, "accept": accept or ()}
     if truth is not None:
         given["truth"] = true_values(release, truth, output)
     if audit:

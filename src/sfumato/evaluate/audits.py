@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from typing import Any
@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
+from ..linalg import few_threads
 from ..progress import progress as show_progress
+from ..promise import Finding, Verdict, accepting, asked_acceptance, check_accepted
+from ..proof import Certificate
 from ..release import Release, digest_outputs
+from ..text import listed, plain
 from .insiders import worst_group, worst_rows
 from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins, knows_grid, low_bits
 from .records_told import RecordsTold, records_told
@@ -19,22 +23,21 @@ from .statistical_attacks import (
     LENGTHSCALE_FACTORS,
     bayes,
     bayes_with,
+    fits_a_model,
     holds_rows,
-    knows_a_trend,
     knows_physics,
     knows_values,
     less_noise,
     looks_between_rows,
+    models_to_try,
     other_lengthscales,
-    refit,
-    stationary,
 )
-from .target import Adversary, Estimate, NotTriedError, Outcome, Skipped, Target, judge, target_for
+from .target import HIGH_BELOW, Adversary, Estimate, NotTriedError, Outcome, Skipped, Target, chances, judge, target_for
 
 # What to do against each adversary; a message puts "Remedy: " in front.
 _BROKEN = "the promise is not kept, or the file was changed; protect again and look at the certificate"
 _NAME_PRIORS = "name the priors that you fear: protect(..., priors=[...])"
-_NO_FIT = f"the prior does not fit; fit another kernel, or {_NAME_PRIORS}"
+_NO_FIT = f"sf.rehearse (sfumato rehearse) tries this prior and names a better one; or {_NAME_PRIORS}"
 _ROUNDED = "publish what release(y) gives, which is rounded; never y plus noise as it comes"
 _NO_SEED = "release without unsafe_seed, which is for experiments only"
 _WHOLE_REGION = 'protect the whole region with cover="auto"'
@@ -51,6 +54,9 @@ _ABOUT_RECORDS = 'protect records too: protects="both" or "records" (--protects)
 #: How many rows the insiders hold that are tried.
 ROWS_HELD = (1, 2, 5)
 
+#: Up to so many rows attacks work on one thread: fits take many small matrices, and threads wait for each other.
+ONE_THREAD = 1000
+
 OWNER_ONLY = "OWNER ONLY: this uses the truth; do not publish this output."
 
 
@@ -59,16 +65,35 @@ class Audit:
     """What every adversary achieved, and which could not be tried. It was made with the truth: for the owner only.
 
     ``holds``: no adversary that the promise covers knows more than promised, under the owner's prior.
-    ``below``: all others that got below the floor. ``records`` says what is told about records inside the region (None:
-    there are none with a part of their own). ``digest`` is that of the published values it is about.
+    ``below``: all others that got below the floor. ``findings`` say what that means for publishing; they join those of
+    the release in ``certificate``, and the ``verdict`` is that of all of them. ``records`` says what is told about
+    records inside the region (None: there are none with a part of their own). ``digest`` is that of the published
+    values it is about, ``claimed`` its certificate, and ``accepted`` are codes of findings that the owner accepts.
     """
 
     output: str
     judged: int
     outcomes: tuple[Outcome, ...]
     skipped: tuple[Skipped, ...]
+    claimed: Certificate
     digest: str = ""
     records: RecordsTold | None = None
+    accepted: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the owner should know before publishing, in numbers that are the owner's alone."""
+        return accepting(findings_on(self.outcomes), {*self.accepted, *self.claimed.accepted})
+
+    @property
+    def certificate(self) -> Certificate:
+        """That of the release, with what the audit found: for the owner only."""
+        return self.claimed.with_findings(*self.findings).accepting(self.accepted)
+
+    @property
+    def verdict(self) -> Verdict:
+        """ "publish", "publish with care" or "do not publish": by all findings, those of the release and these."""
+        return self.certificate.verdict
 
     @property
     def holds(self) -> bool:
@@ -101,7 +126,9 @@ class Audit:
             "output": self.output,
             "judged": self.judged,
             "holds": self.holds,
-            "outcomes": [outcome.as_dict() for outcome in self.outcomes],
+            "verdict": self.verdict,
+            "findings": [asdict(one) for one in self.findings],
+            "outcomes": [plain(outcome.as_dict()) for outcome in self.outcomes],
             "records": None if self.records is None else {**asdict(self.records), "severity": self.records.severity},
             "skipped": [{"name": skipped.name, "why": skipped.why} for skipped in self.skipped],
         }
@@ -109,28 +136,95 @@ class Audit:
     def __str__(self) -> str:
         table = [AUDIT_HEADER, *self.rows()]
         widths = [max(len(line[column]) for line in table) for column in range(len(AUDIT_HEADER))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
+        lines = [" ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
         skipped = [f"not tried: {entry.name} ({entry.why})" for entry in self.skipped]
         title = f"Audit of {self.output!r} at {self.judged} sensitive values, in multiples of the floor"
         told = () if self.records is None else self.records.words
-        return "\n".join([OWNER_ONLY, title, *(line.rstrip() for line in lines), *skipped, *told, self.verdict])
+        said = [self.sentence, f"{self.certificate.verdict_in_words}."]
+        return "\n".join([OWNER_ONLY, title, *(line.rstrip() for line in lines), *skipped, *told, *said])
 
     @property
-    def verdict(self) -> str:
+    def sentence(self) -> str:
         """The result in a sentence."""
         if not self.holds:
             names = ", ".join(outcome.name for outcome in self.outcomes if outcome.covered and outcome.beaten)
             return f"THE PROMISE IS BROKEN by adversaries that it covers: {names}."
         if not self.below:
             return "No adversary got below the floor."
-        fit = [outcome.name for outcome in self.below if outcome.covered]
-        more = [outcome.name for outcome in self.below if not outcome.covered]
+        fit = [outcome.name for outcome in self.below if outcome.closer]
+        more = [outcome.name for outcome in self.below if not outcome.closer]
         said = "The promise is kept, under its prior."
         if fit:
-            said += f" The prior does not fit these data: closer to the truth than the floor came {', '.join(fit)}."
+            said += " The prior does not fit these data: closer to the truth than the floor came "
+            said += f"{listed(fit, between='; ')}."
         if more:
-            said += f" Not covered, and below the floor: {', '.join(more)}."
+            said += f" Not covered, and below the floor: {listed(more, between='; ')}."
         return said
+
+
+def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
+    """What the outcomes mean for publishing. Severity follows from what was achieved, not from who achieved it."""
+    broken = [one for one in outcomes if one.covered and one.beaten]
+    if broken:
+        yield Finding(
+            "audit-breaks-promise",
+            "high",
+            f"Adversaries that the promise covers know more than promised: {_names(broken)}. {_at_best(broken)}",
+            f"{_BROKEN[0].upper()}{_BROKEN[1:]}.",
+        )
+    closer = [one for one in outcomes if one.closer and one not in broken]
+    far = [one for one in closer if one.rmse < HIGH_BELOW * one.floor]
+    if far:
+        yield Finding(
+            "prior-beaten",
+            "high",
+            "The prior does not fit: readers with models of their own come closer to the truth than half the floor, "
+            f"and that is no chance: {_names(far)}. {_at_best(far)}",
+            f"{_NO_FIT[0].upper()}{_NO_FIT[1:]}.",
+        )
+    elif closer:
+        yield Finding(
+            "prior-doubtful",
+            "medium",
+            "The prior may not fit: readers with models of their own come closer to the truth than the floor, and that "
+            f"is hardly chance: {_names(closer)}. {_at_best(closer)}",
+            f"{_NO_FIT[0].upper()}{_NO_FIT[1:]}.",
+        )
+    # of records that are not promised the certificate says what goes out
+    others = [one for one in outcomes if one.below and not one.covered and not one.closer and one.about == "f"]
+    real = [one for one in others if not one.supposed]
+    if any(one.share < HIGH_BELOW for one in real):
+        yield Finding(
+            "audit-far-below-floor",
+            "high",
+            f"With all that is published readers get below half the floor: {_names(real)}. {_at_best(real)}",
+            "The audit says what to do against each of them.",
+        )
+    elif real:
+        yield Finding(
+            "audit-below-floor",
+            "medium",
+            f"With all that is published readers get below the floor: {_names(real)}. {_at_best(real)}",
+            "The audit says what to do against each of them.",
+        )
+    if supposed := [one for one in others if one.supposed]:
+        yield Finding(
+            "audit-if-known",
+            "low",
+            f"Could anybody have this? These would get below the floor: {_names(supposed)}.",
+            "The audit says what to do against each of them.",
+        )
+
+
+def _names(outcomes: Sequence[Outcome]) -> str:
+    return listed([one.name for one in sorted(outcomes, key=lambda one: one.share)], 4, "; ")
+
+
+def _at_best(outcomes: Sequence[Outcome]) -> str:
+    """How close the best of them got."""
+    best = min(outcomes, key=lambda one: one.share)
+    error = best.rmse if best.closer else best.share * best.floor
+    return f"At best ± {error:.3g} where ± {best.floor:.3g} is promised, {best.share:.2g} of the floor."
 
 
 #: The columns of ``Audit.rows``; errors are in multiples of the floor: "before" without the release, "worst" of the
@@ -147,6 +241,7 @@ def audit(
     grid: float | None = None,
     physics: Callable[[Array], Any] | None = None,
     others: Sequence[Release] = (),
+    accept: Sequence[str] = (),
     progress: bool = True,
 ) -> Audit:
     """Attack a release with everything that is known, and compare with the truth ``y`` that only the owner has.
@@ -154,10 +249,12 @@ def audit(
     ``sensitive``: where to judge (left out: up to 200 inputs of the region, at rows and between them). ``draws``: how
     many releases of the same values to average. ``grid``: the step that y is a multiple of (left out: guessed from y).
     ``physics``: a function of the inputs that a reader may know f to follow. ``others``: earlier releases of the same
-    values.
+    values. ``accept``: codes of high findings in spite of which you publish; those accepted in the release count too.
 
-    Guarantee: adversaries that compute from the release alone are covered, whatever they compute, and stay above the
-    floor while the certificate holds. The others know more; the audit says what they would achieve.
+    Guarantee: adversaries that compute from the release alone are covered. Under the owner's prior they stay above the
+    floor while the certificate holds, whatever they compute. Where one with a model of its own is closer to the truth
+    all the same, more often than chance explains, the prior does not fit, and a finding says so. The others know more;
+    the audit says what they would achieve.
 
     >>> import numpy as np, sfumato as sf
     >>> t = np.linspace(0.0, 3.0, 31)
@@ -167,26 +264,38 @@ def audit(
     >>> found.holds
     True
     """
+    codes = asked_acceptance(accept)
     target = target_for(release, y, sensitive)
     asked = adversaries(target, draws=draws, grid=grid, physics=physics, others=others)
     records = target.of_records()
     if records is not None and target.records is None:
         asked += after_records(records)
-    outcomes: list[Outcome] = []
+    estimates: list[tuple[Adversary, Estimate]] = []
     skipped: list[Skipped] = []
-    with show_progress(progress) as bar:
+    with show_progress(progress) as bar, few_threads(*[1] * (len(target.rows) <= ONE_THREAD)):
         for number, adversary in enumerate(asked):
             bar.stage(f"attacking: {adversary.name}")
             bar.update(number / len(asked))
             try:
-                outcomes.append(judge(adversary, adversary.attack()))
+                estimates.append((adversary, adversary.attack()))
             except NotTriedError as why:
                 skipped.append(Skipped(adversary.name, str(why)))
+        outcomes = _judged(target, estimates)
     reader = next((outcome for outcome in outcomes if outcome.about == "records"), None)
     told = None if records is None or reader is None else records_told(records, reader)
     outcomes.sort(key=lambda outcome: not outcome.covered)
     digest = digest_outputs(np.asarray(release.outputs))
-    return Audit(release.output_name, len(target.inputs), tuple(outcomes), tuple(skipped), digest, told)
+    tried = tuple(outcomes), tuple(skipped)
+    found = Audit(release.output_name, len(target.inputs), *tried, release.certificate, digest, told, codes)
+    check_accepted(codes, found.certificate.findings)
+    return found
+
+
+def _judged(target: Target, estimates: Sequence[tuple[Adversary, Estimate]]) -> list[Outcome]:
+    """The outcomes; those who have priors of their own are judged together, because one of many is close by chance."""
+    own = [estimate for adversary, estimate in estimates if adversary.own_prior]
+    chance = iter(chances(target, own).tolist() if own else [])
+    return [judge(adversary, one, next(chance) if adversary.own_prior else None) for adversary, one in estimates]
 
 
 def adversaries(
@@ -198,50 +307,51 @@ def adversaries(
     others: Sequence[Release] = (),
     guesses: int = GUESSES,
 ) -> list[Adversary]:
-    """Everyone who tries, with what they do, how bad it is when they get below the floor, and what to do then.
+    """Everyone who tries, with what they do, and what to do when they get below the floor.
 
-    Covered are those who compute from the release alone: under the owner's prior nobody of them is better than the
-    Bayes reader. The promise is not about those who know more: a second release, another prior, the grid of y, values.
+    Covered are those who compute from the release alone: under the owner's prior none of them is better than the Bayes
+    reader. The promise is not about those who know more: a second release, another prior, the grid of y, values.
     """
     step = grid_of(target.y, grid)
     covered, own_prior = partial(Adversary, covered=True), partial(Adversary, own_prior=True)
-    trend = own_prior("knows a trend", lambda: knows_a_trend(target), "medium", _NAME_PRIORS)
-    if physics is not None:
-        trend = own_prior("knows the physics", lambda: knows_physics(target, physics), "medium", _NAME_PRIORS)
-    joining = Adversary(f"joins {len(others) + 1} releases", lambda: joins(target, others), "critical", _ONE_RELEASE)
+    if_known = partial(Adversary, supposed=True)
     other_priors = [
-        covered(f"Bayes reader, prior {number}", partial(bayes_with, target, number, prior), "critical", _BROKEN)
+        covered(f"Bayes reader, prior {number}", partial(bayes_with, target, number, prior), _BROKEN)
         for number, prior in enumerate(target.design.others, start=2)
     ]
+    models = [
+        covered(rival.name.replace("refitted", "fits"), partial(fits_a_model, target, rival), _NO_FIT, own_prior=True)
+        for rival in models_to_try(target)
+    ]
     lengthscales = [
-        own_prior(f"lengthscale × {factor:g}", partial(other_lengthscales, target, factor), "medium", _NAME_PRIORS)
+        own_prior(f"lengthscale × {factor:g}", partial(other_lengthscales, target, factor), _NAME_PRIORS)
         for factor in LENGTHSCALE_FACTORS
     ]
-    return [
-        covered("Bayes reader", lambda: bayes(target), "critical", _BROKEN),
+    asked = [
+        covered("Bayes reader", lambda: bayes(target), _BROKEN),
         *other_priors,
-        covered("plain stationary GP", lambda: stationary(target), "medium", _NO_FIT, own_prior=True),
-        covered("refits everything", lambda: refit(target), "medium", _NO_FIT, own_prior=True),
-        covered("low bits", lambda: low_bits(target, step), "critical", _ROUNDED),
-        Adversary(
-            "guesses the seed", lambda: guesses_seed(target, guesses), "critical", _NO_SEED, not target.release.unsafe
-        ),
-        Adversary("looks between the rows", lambda: looks_between_rows(target), "medium", _WHOLE_REGION),
-        Adversary(f"averages {draws} releases", lambda: averaging(target, draws), "critical", _ONE_RELEASE, draws == 1),
-        *([joining] if others else []),
-        own_prior("knows of smaller errors V", lambda: less_noise(target), "medium", _NAME_PRIORS),
+        *models,
+        covered("low bits", lambda: low_bits(target, step), _ROUNDED),
+        Adversary("guesses the seed", lambda: guesses_seed(target, guesses), _NO_SEED, not target.release.unsafe),
+        Adversary("looks between the rows", lambda: looks_between_rows(target), _WHOLE_REGION),
+        if_known(f"averages {draws} releases", lambda: averaging(target, draws), _ONE_RELEASE, draws == 1),
+        own_prior("knows of smaller errors V", lambda: less_noise(target), _NAME_PRIORS),
         *lengthscales,
-        trend,
-        own_prior("knows the grid of y", lambda: knows_grid(target, step), "medium", _NO_GRID),
-        Adversary("knows nearby values", lambda: knows_values(target), "high", _LARGER_REGION),
+        own_prior("knows the grid of y", lambda: knows_grid(target, step), _NO_GRID),
+        if_known("knows nearby values", lambda: knows_values(target), _LARGER_REGION),
         *_insiders(target),
     ]
+    if others:
+        asked.append(Adversary(f"joins {len(others) + 1} releases", lambda: joins(target, others), _ONE_RELEASE))
+    if physics is not None:
+        asked.append(own_prior("knows the physics", lambda: knows_physics(target, physics), _NAME_PRIORS))
+    return asked
 
 
 def after_records(target: Target) -> list[Adversary]:
     """Who is after the records of ``target``, where f is promised too or alone: the best reader first."""
     covered, remedy = target.promised, _BROKEN if target.promised else _ABOUT_RECORDS
-    reader = Adversary("records: reader", lambda: bayes(target), None, remedy, covered)
+    reader = Adversary("records: reader", lambda: bayes(target), remedy, covered)
     return [reader, *_insiders(target, "records: ")]
 
 
@@ -253,7 +363,7 @@ def _insiders(target: Target, about: str = "") -> list[Adversary]:
     def hold(count: int) -> Adversary:
         covered = count == 1 and promised is not None and promised.members is None
         name = f"{about}holds {count} row{'s' * (count > 1)}"
-        return Adversary(name, lambda: holds_rows(target, worst()[:count]), None, _TO_INSIDERS, covered)
+        return Adversary(name, lambda: holds_rows(target, worst()[:count]), _TO_INSIDERS, covered, supposed=True)
 
     def group() -> Estimate:
         assert promised is not None
@@ -263,5 +373,5 @@ def _insiders(target: Target, about: str = "") -> list[Adversary]:
     named = promised is not None and promised.members is not None
     return [
         *map(hold, ROWS_HELD),
-        *([Adversary(f"{about}holds the worst group", group, None, _BROKEN, True)] if named else []),
+        *([Adversary(f"{about}holds the worst group", group, _BROKEN, True)] if named else []),
     ]

@@ -1,27 +1,24 @@
 """Readers who infer: the one of the promise, those who rightly know more than the prior, and those who fit a model.
 
 More is: a better prior, true values of f next to the region, or some of the secret rows. Who trusts no published
-parameter fits a model of their own to the published values.
+parameter fits a model of their own to the published values: these are the rivals of a rehearsal (predictors.py).
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.optimize
-import torch
 
 from ..arrays import Array, Index, Mask
 from ..data import as_outputs
-from ..errors import FitWarning, FormatError, InputError
+from ..errors import FormatError, InputError
 from ..linalg import Whitening
-from ..models import LogDensity, Prior, build_kernel, describe_kernel
-from .rivals import stationary as stationary_model
+from ..models import Prior, build_kernel, describe_kernel
+from .predictors import Rival, rivals
 from .target import Estimate, Evidence, NotTriedError, Target, between_rows
 
 #: The share of the rows outside the region at which a reader knows f: those nearest to it.
@@ -30,17 +27,11 @@ KNOWN_SHARE = 0.1
 #: How many times as slowly functions vary for readers who believe in other lengthscales.
 LENGTHSCALE_FACTORS = (0.5, 2.0, 3.0)
 
-#: The share of the prior's variance that is left for what a trend does not explain.
+#: The share of the prior's variance that is left for what a law does not explain.
 RESIDUAL_SHARE = 0.1
 
 #: The share of V that a reader believes in who knows of smaller measurement errors.
 NOISE_SHARE = 0.1
-
-#: Powers, and harmonics of the data's span, that a trend may be made of.
-POWERS, HARMONICS = 3, 6
-
-#: More rows than this do not change a fit, and take long.
-MOST_FITTED = 400
 
 
 def bayes(target: Target, did: str = "The exact posterior given everything that is published") -> Estimate:
@@ -149,194 +140,63 @@ def knows_physics(target: Target, physics: Callable[[Array], Any]) -> Estimate:
     """A reader who knows the law ``physics`` that f follows, up to a tenth of the prior's variance."""
     if not callable(physics):
         raise InputError(f"physics is {physics!r}; give a function that takes an array of inputs, one a row.")
+    if target.records is not None:
+        raise NotTriedError("it fits a function, and only records are promised")
     law, law_at = (
         as_outputs(physics(np.array(X)), len(X), "what physics returned") for X in (target.rows, target.inputs)
     )
-    no_trend = np.zeros((len(target.rows), 0)), np.zeros((len(target.inputs), 0))
-    return _from_trend(target, law, law_at, *no_trend, "A reader who knows the given law of f")
-
-
-def knows_a_trend(target: Target) -> Estimate:
-    """A reader who knows that f is made of a few powers and harmonics, and finds out which, by BIC."""
-    mean, mean_at = target.prior.mean_at(target.rows), target.prior.mean_at(target.inputs)
-    functions, functions_at = _functions(target.rows, target.rows), _functions(target.rows, target.inputs)
-    chosen = _chosen(target, target.published - mean, functions)
-    trend, trend_at = (np.hstack([part[i] for i in chosen]) for part in (functions, functions_at))
-    did = f"A reader who knows that f is a sum of a few powers and harmonics of the data's span, up to {HARMONICS}"
-    return _from_trend(target, mean, mean_at, trend, trend_at, did)
-
-
-def _functions(rows: Array, at: Array) -> list[Array]:
-    """1, and for every column x, x², x³ and the sine and cosine of each harmonic of the span."""
-    low, span = rows.min(axis=0), np.ptp(rows, axis=0)
-    functions = [np.ones((len(at), 1))]
-    for turns in ((at - low)[:, span > 0] / span[span > 0]).T:
-        functions += [turns[:, None] ** power for power in range(1, POWERS + 1)]
-        angles = 2 * np.pi * np.outer(turns, np.arange(1, HARMONICS + 1))
-        functions += [np.column_stack([np.sin(angle), np.cos(angle)]) for angle in angles.T]
-    return functions
-
-
-def _chosen(target: Target, values: Array, functions: list[Array]) -> list[int]:
-    """The constant, and as long as it pays by BIC the function that explains most of what is left."""
+    # the rest of f is a process of a tenth of the variance
     whiten = _residual_whitening(target).apply
-    white, columns = whiten(values), [whiten(function) for function in functions]
-    chosen, misfit = [0], _misfit(columns[0], white)
-    while len(chosen) < min(len(functions), len(values) // 6):
-        left = {i: _misfit(np.hstack([columns[j] for j in (*chosen, i)]), white) for i in range(len(functions))}
-        prices = {i: left[i] + columns[i].shape[1] * np.log(len(values)) for i in left if i not in chosen}
-        best = min(prices, key=lambda i: prices[i])
-        if prices[best] >= misfit:
-            break
-        chosen, misfit = [*chosen, best], left[best]
-    return chosen
-
-
-def _misfit(columns: Array, white: Array) -> float:
-    coefficients = np.linalg.lstsq(columns, white, rcond=1e-10)[0]
-    return float(np.sum((white - columns @ coefficients) ** 2))
+    cross = whiten(RESIDUAL_SHARE * target.prior.covariance(target.rows, target.inputs))
+    variance = RESIDUAL_SHARE * target.prior.variance(target.inputs) - np.sum(cross**2, axis=0)
+    mean = law_at + cross.T @ whiten(target.published - law)
+    did = "A reader who knows the given law of f"
+    return Estimate(target, mean, np.sqrt(np.maximum(variance, 0.0)), target.evidence, did)
 
 
 def _residual_whitening(target: Target) -> Whitening:
-    """By K/10 + V + Σ: what is not explained by a trend, and the noise."""
+    """By K/10 + V + Σ: what is not explained by a law, and the noise."""
     total = RESIDUAL_SHARE * target.prior.covariance(target.rows) + target.noise
     total[np.diag_indices(len(total))] += target.own_noise + target.rounding
     return Whitening.of(total)
 
 
-def _from_trend(target: Target, law: Array, law_at: Array, trend: Array, trend_at: Array, did: str) -> Estimate:
-    """Universal kriging: generalised least squares of the trend, and a GP of a tenth of the variance for the rest."""
+def models_to_try(target: Target) -> tuple[Rival, ...]:
+    """The rivals that are worth a try on the published values; of several outputs, on those of any."""
     if target.records is not None:
-        raise NotTriedError("it fits a trend, and only records are promised")
-    prior, S, whiten = target.prior, target.inputs, _residual_whitening(target).apply
-    cross = whiten(RESIDUAL_SHARE * prior.covariance(target.rows, S))
-    white = whiten(trend)
-    # functions that tell the same (a column with two values has no cubic) share their coefficients
-    inverse = np.linalg.pinv(white.T @ white, rcond=1e-12, hermitian=True)
-    coefficients = inverse @ (white.T @ whiten(target.published - law))
-    rest = whiten(target.published - law - trend @ coefficients)
-    mean = law_at + trend_at @ coefficients + cross.T @ rest
-    unexplained = trend_at - cross.T @ white
-    variance = RESIDUAL_SHARE * prior.variance(S) - np.einsum("ij,ij->j", cross, cross)
-    variance = variance + np.einsum("ij,jk,ik->i", unexplained, inverse, unexplained)
-    return Estimate(target, mean, np.sqrt(np.maximum(variance, 0.0)), target.evidence, did)
+        return ()
+    found = (rivals(*one) for _, one in _published(target))
+    return tuple({one.name: one for each in found for one in each}.values())
 
 
-def stationary(target: Target) -> Estimate:
-    """The paper's adversary: a plain process, with one noise variance for all rows, fitted to W; Σ is ignored.
+def fits_a_model(target: Target, rival: Rival) -> Estimate:
+    """What a rival predicts from the published values, each output by itself; it knows V + Σ, or ignores it.
 
     Covered: whatever is computed from W alone is no better than the Bayes reader under the owner's prior. Where it is
     closer to the truth all the same, the data speak against the owner's prior.
     """
-    few = _fitted_rows(target)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)
-            warnings.simplefilter("ignore", RuntimeWarning)
-            fitted = stationary_model(target.rows[few], target.published[few]).process
-            seen = fitted.condition(target.rows, target.published)
-    except InputError as error:
-        raise NotTriedError(f"no plain process fits the published values: {error}") from error
-    return Estimate.of(target, seen, "A plain GP refitted to the published values, as if they had no added noise")
-
-
-def _fitted_rows(target: Target) -> slice:
-    """Some of the rows, spread evenly, that stand for all of them in a fit."""
-    return slice(None, None, -(-len(target.rows) // MOST_FITTED))
-
-
-#: Lengthscales (in standard deviations of a column), variances and noise (in variances of W), shapes.
-_BOUNDS = {"lengthscale": (1e-2, 1e2), "variance": (1e-3, 1e3), "noise": (1e-8, 1e1), "shape": (1e-1, 1e2)}
-
-#: Lengthscales from which a fit starts, and steps that it takes at most.
-_STARTS, _STEPS = (1.0, 0.1), 60
-
-#: How a kernel is described, and r² ↦ its correlation, with a shape that only the rational quadratic has.
-_KERNELS: dict[str, tuple[dict[str, Any], Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = {
-    "rbf": ({"kind": "rbf"}, lambda squares, _: torch.exp(-0.5 * squares)),
-    "matern12": ({"kind": "matern", "nu": 0.5}, lambda squares, _: torch.exp(-_root(squares))),
-    "matern32": (
-        {"kind": "matern", "nu": 1.5},
-        lambda squares, _: (1 + _root(3 * squares)) * torch.exp(-_root(3 * squares)),
-    ),
-    "matern52": (
-        {"kind": "matern", "nu": 2.5},
-        lambda squares, _: (1 + _root(5 * squares) + 5 / 3 * squares) * torch.exp(-_root(5 * squares)),
-    ),
-    "rational_quadratic": (
-        {"kind": "rational_quadratic"},
-        lambda squares, shape: torch.exp(-shape * torch.log1p(squares / (2 * shape))),
-    ),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Refitted:
-    """A model that was fitted to W, with or without the published Σ, and its log likelihood."""
-
-    kernel: str
-    knows_noise: bool
-    prior: Prior
-    log_likelihood: float
-
-
-def refit(target: Target) -> Estimate:
-    """Every parameter by maximum likelihood, for five kernels, with and without Σ; the most likely model predicts.
-
-    Covered: it knows W and Σ only, so under the owner's prior it is no better than the Bayes reader. Where it is closer
-    to the truth all the same, the data speak against the owner's prior.
-    """
     if float(np.std(target.published)) == 0.0:
         raise NotTriedError("the published values are all the same, so there is nothing to fit")
-    best = max(refits(target), key=lambda fitted: fitted.log_likelihood)
-    blur = np.diag(best.prior.noise_variance(len(target.rows))) + (target.noise if best.knows_noise else 0.0)
-    seen = best.prior.condition(target.rows, target.published, blur)
-    how = "with" if best.knows_noise else "without"
-    did = f"Five kernels refitted to the published values; the most likely is {best.kernel}, {how} the published noise"
-    return Estimate.of(target, seen, did)
+    outputs = target.design.inputs.outputs
+    about = outputs.numbers(target.inputs) if outputs.numbered else np.zeros(len(target.inputs), dtype=np.intp)
+    # of an output that is not published it says what the Bayes reader does
+    mean = target.evidence.about(target, target.prior)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for number, (X, values, noise) in _published(target):
+            places = outputs.plain(target.inputs[about == number])
+            if len(places):
+                mean[about == number] = rival.predict(X, values, noise, places)
+    did = f"A reader who fits a model of their own to the published values ({rival.name})"
+    return Estimate(target, mean, np.full(len(mean), np.nan), target.evidence, did)
 
 
-def refits(target: Target) -> list[Refitted]:
-    """All models that this reader tries."""
-    few = _fitted_rows(target)
-    rows, published, noise = target.rows[few], target.published[few], target.noise[few, few]
-    return [_fitted(kernel, knows, rows, published, noise) for knows in (True, False) for kernel in _KERNELS]
-
-
-def _fitted(kernel: str, knows_noise: bool, X: Array, W: Array, noise: Array) -> Refitted:
-    """The most likely model of one kernel: L-BFGS-B from a long and from a short lengthscale, on standardised data."""
-    kind, correlation = _KERNELS[kernel]
-    x_scale = np.where(np.std(X, axis=0) > 0, np.std(X, axis=0), 1.0)
-    offset, scale = float(np.mean(W)), float(np.std(W))
-    gaps = torch.from_numpy(np.stack([np.subtract.outer(x, x) ** 2 for x in (X / x_scale).T]))
-    added = torch.from_numpy(noise / scale**2 if knows_noise else np.zeros_like(noise))
-    values = torch.from_numpy((W - offset) / scale)
-    names = ["lengthscale"] * X.shape[1] + ["variance", "noise", "shape"]
-    bounds = [(math.log(low), math.log(high)) for low, high in (_BOUNDS[name] for name in names)] + [(-10.0, 10.0)]
-
-    def slope(at: Array) -> tuple[float, Array]:
-        raw = torch.from_numpy(np.array(at)).requires_grad_(True)
-        free = torch.exp(raw[:-1])
-        squares = torch.tensordot(free[: X.shape[1]] ** -2, gaps, dims=1)
-        covariance = free[-3] * correlation(squares, free[-1]) + added + free[-2] * torch.eye(len(values))
-        density = LogDensity.apply(covariance, values - raw[-1])
-        density.backward()
-        assert raw.grad is not None
-        return -float(density.detach()), -raw.grad.numpy()
-
-    how: dict[str, Any] = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": {"maxiter": _STEPS}}
-    starts = [np.log([start] * X.shape[1] + [1.0, 1e-2, 1.0]) for start in _STARTS]
-    found = [scipy.optimize.minimize(slope, np.append(start, 0.0), **how) for start in starts]
-    best = min(found, key=lambda result: float(result.fun))
-    numbers = np.exp(best.x[:-1])
-    base = {**kind, "lengthscale": (numbers[: X.shape[1]] * x_scale).tolist()}
-    if kernel == "rational_quadratic":
-        base["alpha"] = float(numbers[-1])
-    tree = {"kind": "scale", "variance": float(numbers[-3]) * scale**2, "kernel": base}
-    prior = Prior(build_kernel(tree), offset + scale * float(best.x[-1]), float(numbers[-2]) * scale**2)
-    return Refitted(kernel, knows_noise, prior, -float(best.fun) - len(values) * math.log(scale))
-
-
-def _root(squares: torch.Tensor) -> torch.Tensor:
-    # the root has no slope at 0
-    return torch.sqrt(squares + 1e-24)
+def _published(target: Target) -> list[tuple[int, tuple[Array, Array, Array]]]:
+    """For each output its number, and its inputs, published values and their whole noise."""
+    outputs, blur = target.design.inputs.outputs, target.noise + np.diag(target.own_noise + target.rounding)
+    numbers = outputs.numbers(target.rows) if outputs.numbered else np.zeros(len(target.rows), dtype=np.intp)
+    found = []
+    for number in np.unique(numbers):
+        own = np.flatnonzero(numbers == number)
+        found.append((int(number), (outputs.plain(target.rows[own]), target.published[own], blur[np.ix_(own, own)])))
+    return found

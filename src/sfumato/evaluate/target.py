@@ -7,7 +7,7 @@ that with the truth, with what the adversary claims, and with the promise.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from ..linalg import Whitening
 from ..models import GaussianProcess, Posterior, Prior
 from ..promise import Design, Reader, RowsHeld
 from ..release import Release, steps_of
+from .rivals import unsafe_normals
 
 #: Knowledge is judged at this many inputs of the region at most.
 MOST_INPUTS = 200
@@ -67,13 +68,25 @@ class Evidence:
         if target.records is None:
             seen = self.seen_by(prior)
             return seen.mean_at(target.inputs), seen.variance(target.inputs)
-        own = prior.noise_variance(len(target.rows))[target.records]
-        cross = prior.covariance(self.inputs, target.inputs) + own * (self.records[:, None] == target.records)
-        whiten = Whitening.of(prior.covariance(self.inputs) + self.blur).apply
-        white = whiten(cross)
+        own, whiten, white = self._about_records(target, prior)
         mean = prior.mean_at(target.inputs) + white.T @ whiten(self.values - prior.mean_at(self.inputs))
         variance = prior.variance(target.inputs) + own - np.sum(white**2, axis=0)
         return mean, np.maximum(variance, 0.0)
+
+    def unknown(self, target: Target, prior: Prior) -> Array:
+        """The covariance of what ``target`` judges, for someone who holds ``prior``."""
+        if target.records is None:
+            return self.seen_by(prior).covariance(target.inputs)
+        own, _, white = self._about_records(target, prior)
+        return np.asarray(prior.covariance(target.inputs) + np.diag(own) - white.T @ white)
+
+    def _about_records(self, target: Target, prior: Prior) -> tuple[Array, Callable[[Array], Array], Array]:
+        """The variances of the records' own parts, what whitens the evidence, and the records against it, white."""
+        assert target.records is not None
+        own = np.asarray(prior.noise_variance(len(target.rows))[target.records])
+        cross = prior.covariance(self.inputs, target.inputs) + own * (self.records[:, None] == target.records)
+        whiten = Whitening.of(prior.covariance(self.inputs) + self.blur).apply
+        return own, whiten, whiten(cross)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +201,15 @@ class Target:
         return root_mean_square(mean - self.truth)
 
     @cached_property
-    def bayes_error(self) -> float:
-        """How far the reader who has the right prior is from the truth."""
-        return self.error(self.evidence.about(self, self.prior)[0])
+    def possible_truths(self) -> Array:
+        """What the truth may be, under the prior and for all that the release tells: draws, one a row."""
+        unknown = self.evidence.unknown(self, self.prior)
+        if self.records is None:  # the truth is the owner's best knowledge, not f itself
+            unknown = unknown - self.owner.covariance(self.inputs)
+        values, vectors = np.linalg.eigh((unknown + unknown.T) / 2)
+        normals = unsafe_normals(_SEED, _DRAWS * len(values)).reshape(_DRAWS, -1)
+        spread = normals @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        return np.asarray(self.evidence.about(self, self.prior)[0] + spread)
 
     def held_by(self, rows: Index) -> Target:
         """The same target for whoever holds these rows, judged only at sensitive values that are none of them."""
@@ -272,10 +291,10 @@ def _some(points: Array, most: int) -> Array:
     return points[evenly(len(points), most)]
 
 
-Severity = Literal["none", "low", "medium", "high", "critical"]
+Severity = Literal["none", "medium", "high", "critical"]
 
-#: Below this share of the floor it is critical what a reader knows, and high, where severity follows from the share.
-CRITICAL_BELOW, HIGH_BELOW = 0.1, 0.5
+#: Below this share of the floor it is high what a reader knows, and medium up to the floor.
+HIGH_BELOW = 0.5
 
 #: A floor below this share of the largest is none: whoever holds rows may know f there anyway.
 KNOWN = 1e-6
@@ -283,8 +302,11 @@ KNOWN = 1e-6
 #: Round-off that a ratio of standard deviations may have.
 SLACK = 1e-6
 
-#: A reader with a prior of its own is closer than promised below this share of the floor and of the Bayes error.
-CLOSER = 0.8
+#: A reader with a prior of its own is closer than promised if so close is chance at most this often, under the prior.
+CHANCE = 0.02
+
+#: From how many possible truths that is counted, always the same ones.
+_DRAWS, _SEED = 2000, 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,18 +346,18 @@ class NotTriedError(Exception):
 class Adversary:
     """Who attacks, and what it means when they get below the floor.
 
-    ``attack`` makes the estimate, or raises ``NotTriedError``. ``severity`` is how bad it is when they get there
-    (None: that follows from how far below), ``remedy`` what to do then, in words. ``covered``: whether the promise is
-    about this adversary. An ``own_prior`` may be nearer to the truth than the owner's: errors expected under the
-    owner's prior then say little, and the error on these data has to be looked at.
+    ``attack`` makes the estimate, or raises ``NotTriedError``. ``remedy`` is what to do when they get there, in words.
+    ``covered``: whether the promise is about this adversary. An ``own_prior`` may be nearer to the truth than the
+    owner's: errors expected under the owner's prior then say little, and the error on these data has to be looked at.
+    ``supposed``: it is only supposed that they have what they use, such as some of the secret rows.
     """
 
     name: str
     attack: Callable[[], Estimate]
-    severity: Severity | None
     remedy: str
     covered: bool = False
     own_prior: bool = False
+    supposed: bool = False
 
 
 @dataclass(frozen=True)
@@ -368,10 +390,12 @@ class Outcome:
     ``ratio``    the least actual(s) / floor(s) over S: below 1, some f(s) is known better than promised
     ``covered``  whether the promise is about this adversary
     ``beaten``   ratio < 1: it knows some f(s) better than promised
-    ``closer``   it has a prior of its own, and its rmse is below 0.8 of the floor and of the Bayes reader's: on these
-                 data its prior is the better one
-    ``severity`` "none" covered and kept; "low" not covered, but not below the floor here; "medium" to "critical"
-                 beaten or closer, after who it is; beaten though covered is always "critical"
+    ``chance``   of one with a prior of its own: how often, under the owner's prior and given what is published, one of
+                 them comes as close as this by chance (NaN: not asked)
+    ``closer``   its rmse is below the floor, and its ``chance`` at most 2 %: on these data its prior is the better one
+    ``supposed`` it is only supposed that it has what it uses, such as some of the secret rows
+    ``severity`` by what it achieved, beaten or closer: "medium" below the floor, "high" below half of it, else "none";
+                 beaten though covered is always "critical"
     ============ =====================================================================================
     """
 
@@ -388,6 +412,14 @@ class Outcome:
     words: str
     before: float = float("nan")
     about: Literal["f", "records"] = "f"
+    chance: float = float("nan")
+    supposed: bool = False
+
+    @property
+    def share(self) -> float:
+        """How close it got, in multiples of the floor, by what it knows or by what turned out; 1 if not below."""
+        known, turned_out = self.ratio if self.beaten else 1.0, self.rmse / self.floor if self.closer else 1.0
+        return min(known, turned_out)
 
     @property
     def below(self) -> bool:
@@ -398,8 +430,38 @@ class Outcome:
         return asdict(self)
 
 
-def judge(adversary: Adversary, estimate: Estimate) -> Outcome:
-    """Compare an estimate with the truth, with its own claims and with the promise."""
+def chances(target: Target, estimates: Sequence[Estimate]) -> Array:
+    """How often, under the prior and given the release, the truth is as close to one of the estimates as it is to each.
+
+    The estimates are functions of the release, so given it they are fixed, and the truth is a draw from what the Bayes
+    reader believes. Whoever tries many models is close with one of them sooner or later: for each possible truth the
+    most surprising of them counts (Westfall and Young 1993). Where a promise is made for several priors, the one counts
+    under which it is least surprising.
+    """
+    found = _chances(target, estimates)
+    for prior in target.design.others:
+        if np.all(found > CHANCE):
+            break
+        found = np.maximum(found, _chances(replace(target, prior=prior), estimates))
+    return found
+
+
+def _chances(target: Target, estimates: Sequence[Estimate]) -> Array:
+    possible = target.possible_truths
+    far = np.array([np.mean((possible - one.mean) ** 2, axis=1) for one in estimates])
+    here = np.array([np.mean((target.truth - one.mean) ** 2) for one in estimates])
+    ordered = np.sort(far, axis=1)
+    surprise = np.array([np.searchsorted(row, value, "right") for row, value in zip(ordered, here, strict=True)])
+    of_draws = np.array([np.searchsorted(row, values, "right") for row, values in zip(ordered, far, strict=True)])
+    least = np.min(of_draws, axis=0)
+    return np.asarray((np.sum(least <= surprise[:, None], axis=1) + 1.0) / (len(least) + 1.0))
+
+
+def judge(adversary: Adversary, estimate: Estimate, chance: float | None = None) -> Outcome:
+    """Compare an estimate with the truth, with its own claims and with the promise.
+
+    ``chance`` is that of ``chances`` where the adversary is one of several with priors of their own.
+    """
     target = estimate.target
     mean, variance = estimate.evidence.about(target, target.prior)
     squares = variance + (estimate.mean - mean) ** 2
@@ -408,10 +470,9 @@ def judge(adversary: Adversary, estimate: Estimate) -> Outcome:
     ratio = float(np.min(np.sqrt(squares[promised]) / target.floor[promised], initial=np.inf))
     rmse, floor = target.error(estimate.mean), root_mean_square(target.floor)
     beaten = ratio < 1 - SLACK
-    closer = adversary.own_prior and rmse < CLOSER * min(floor, target.bayes_error)
-    severity: Severity = "none" if adversary.covered else "low"
-    if beaten or closer:
-        severity = "critical" if beaten and adversary.covered else adversary.severity or severity_of(ratio)
+    if adversary.own_prior and chance is None:
+        chance = float(chances(target, [estimate])[0])
+    closer = chance is not None and rmse < floor and chance <= CHANCE
     outcome = Outcome(
         name=adversary.name,
         rmse=rmse,
@@ -422,17 +483,22 @@ def judge(adversary: Adversary, estimate: Estimate) -> Outcome:
         covered=adversary.covered,
         beaten=beaten,
         closer=closer,
-        severity=severity,
+        severity="none",
         words="",
         before=root_mean_square(target.before),
         about="f" if target.records is None else "records",
+        chance=float("nan") if chance is None else chance,
+        supposed=adversary.supposed,
     )
-    return replace(outcome, words=_words(outcome, estimate.did, adversary.remedy, target.promised))
+    words = _words(outcome, estimate.did, adversary.remedy, target.promised)
+    return replace(outcome, severity=_severity(outcome), words=words)
 
 
-def severity_of(ratio: float) -> Severity:
-    """How bad it is to know a value to this share of the floor."""
-    return "critical" if ratio < CRITICAL_BELOW else "high" if ratio < HIGH_BELOW else "medium"
+def _severity(outcome: Outcome) -> Severity:
+    """How bad it is, by what was achieved."""
+    if outcome.covered and outcome.beaten:
+        return "critical"
+    return "high" if outcome.share < HIGH_BELOW else "medium" if outcome.below else "none"
 
 
 def _words(outcome: Outcome, did: str, remedy: str, promised: bool) -> str:
@@ -444,4 +510,6 @@ def _words(outcome: Outcome, did: str, remedy: str, promised: bool) -> str:
         result += f", at worst {outcome.ratio:.2g} of the floor"
     if outcome.below:
         return f"{result}. Remedy: {remedy}."
+    if outcome.chance > CHANCE and outcome.rmse < outcome.floor:
+        result += f"; on these data ± {outcome.rmse:.3g}, which may be chance ({outcome.chance:.0%} under the prior)"
     return f"{result}." + ("" if outcome.covered else f" If you fear it: {remedy}.")

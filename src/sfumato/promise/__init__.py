@@ -22,7 +22,6 @@ from .findings import (
     RAW_RECORDS,
     SEVERITIES,
     Finding,
-    Severity,
     Verdict,
     accepting,
     asked_acceptance,

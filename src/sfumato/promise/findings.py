@@ -33,7 +33,7 @@ _ANSWERS = {"parameters-from-sensitive-rows": "parameters-unknown"}
 RAW_RECORDS, BARE = "raw-records", "records in the region go out almost as they are"
 
 #: Outputs that look related and are protected as if they were not; priors that a rehearsal or an audit found beaten.
-ONE_BY_ONE, PRIOR_BEATEN, BEATEN_BY_AUDIT = "protected-one-by-one", "prior-beaten", "prior-beaten-by-audit"
+ONE_BY_ONE, PRIOR_BEATEN = "protected-one-by-one", "prior-beaten"
 
 #: High findings that an owner may accept by their code, and what they mean in a few words. The promise holds in spite
 #: of them; what breaks it can never be accepted.
@@ -41,19 +41,18 @@ ACCEPTABLE = {
     RAW_RECORDS: BARE,
     ONE_BY_ONE: "outputs that look related are protected one by one",
     PRIOR_BEATEN: "other models come much closer than this prior says is possible",
-    BEATEN_BY_AUDIT: "readers with other models know the sensitive values much better than promised",
     "audit-far-below-floor": "readers who use all that is published get far below the floor",
 }
 
 #: What readers are told of findings that were made with the owner's data: a sentence without any number.
 _TOLD = {
     PRIOR_BEATEN: (
-        "The owner hid regions like this one and predicted them: another model came at least twice as close as this "
-        "prior says is possible. Readers with such a model may know more than is promised."
+        "On the owner's data another model came at least twice as close as this prior says is possible. Readers with "
+        "such a model may know more than is promised."
     ),
     "prior-doubtful": (
-        "The owner hid regions like this one and predicted them: another model came closer than this prior says is "
-        "possible. Readers with such a model may know a little more than is promised."
+        "On the owner's data another model came closer than this prior says is possible. Readers with such a model may "
+        "know a little more than is promised."
     ),
     "no-look-alike": "The data have no region like this one to try the prior on.",
 }

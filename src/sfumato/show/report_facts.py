@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ from ..arrays import Array
 from ..errors import InputError
 from ..ledger import Ledger, Remaining
 from ..models import OutputsKernel
-from ..promise import Design, Finding, Severity, in_order
+from ..promise import SEVERITIES, Design, Finding, asked_acceptance, check_accepted, in_order
 from ..proof import SAME_FLOOR, UNCHANGED, Certificate, floor_range, free_columns, record_floors
 from ..regions import OutputRegion
 from ..release import Release, digest_outputs
@@ -199,7 +200,8 @@ class Account:
 class Facts:
     """All that a public report is made from: a release, with a certificate that was computed again.
 
-    Guarantee: it is made from a ``Release`` and a ledger, which hold no y, and from nothing else.
+    Guarantee: it is made from a ``Release`` and a ledger, which hold no y, and from nothing else; only on the owner's
+    own page findings that were made with the truth join (``for_owner``).
     """
 
     release: Release
@@ -212,6 +214,16 @@ class Facts:
             others = [one for one in certificate.findings if one.code != "only-release"]
             certificate = replace(certificate, findings=in_order([*account.findings, *others]))
         return cls(replace(release, certificate=certificate))
+
+    def for_owner(self, findings: Sequence[Finding], accept: Any) -> Facts:
+        """The same with what a rehearsal or an audit found, and what the owner accepts: for the owner's page."""
+        codes, mine = asked_acceptance(accept), {one.code for one in findings}
+        # in place of the sentences without numbers that are published
+        others = [one for one in self.certificate.findings if one.code not in mine]
+        found = replace(self.certificate, findings=in_order([*others, *findings]))
+        check_accepted(codes, found.findings)
+        certificate = found.accepting({*self.certificate.accepted, *codes})
+        return replace(self, release=replace(self.release, certificate=certificate))
 
     @property
     def certificate(self) -> Certificate:
@@ -230,16 +242,23 @@ class Facts:
         """What is wrong; or how many points are below."""
         findings = self.certificate.findings
         if self.certificate.verdict == "do not publish":
-            return findings[0].text
+            return next((one for one in findings if one.stops), findings[0]).text
+        accepted = sum(one.severity == "high" for one in findings)
         care, questions = (sum(one.severity == severity for one in findings) for severity in ("medium", "low"))
-        said = [counted(care, "point") + " to take care of"] if care else []
+        said = [counted(accepted, "point") + " that you accepted"] if accepted else []
+        said += [counted(care, "point") + " to take care of"] if care else []
         said += [counted(questions, "question") + " that only you can answer"] if questions else []
-        return f"Below: {' and '.join(said)}." if said else ""
+        return f"Below: {', '.join(said[:-1])}{' and ' if said[1:] else ''}{said[-1]}." if said else ""
 
     @property
-    def severities(self) -> set[Severity]:
-        """Those of the findings."""
-        return {one.severity for one in self.certificate.findings}
+    def labels(self) -> dict[str, str]:
+        """What the findings are called, and what that means."""
+        findings = self.certificate.findings
+        said = {
+            label: means for key, (label, means) in SEVERITIES.items() if any(one.label == label for one in findings)
+        }
+        accepted = {"accepted": "the owner knows of it and publishes all the same"}
+        return (accepted if any(one.label == "accepted" for one in findings) else {}) | said
 
     @cached_property
     def released(self) -> tuple[str, ...]:

@@ -217,6 +217,6 @@ def truth_pictures(facts: Facts, y: Array) -> list[Picture]:
 
 def audit_picture(found: Audit) -> Picture:
     """For the owner: what adversaries achieved."""
-    alt = f"One line for each adversary, in multiples of the promised floor. {found.verdict}"
+    alt = f"One line for each adversary, in multiples of the promised floor. {found.sentence}"
     caption = "What each adversary achieves; left of 1 is below the floor."
     return picture(lambda: plot_audit(found), "audit", alt, caption)

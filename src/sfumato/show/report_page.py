@@ -7,6 +7,7 @@ import hashlib
 import os
 import platform
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
@@ -23,7 +24,7 @@ from ..errors import FormatError, InputError
 from ..evaluate import AUDIT_HEADER, Audit
 from ..files import replacing
 from ..progress import progress as show_progress
-from ..promise import SEVERITIES
+from ..promise import Finding
 from ..proof import Certificate
 from ..release import Release, digest_outputs, load
 from ..text import counted, listed
@@ -49,6 +50,7 @@ def report(
     truth: Any = None,
     audit: Any = None,
     ledger: Any = None,
+    accept: Sequence[str] = (),
     title: str | None = None,
     file: str | os.PathLike[str] | None = None,
     progress: bool = True,
@@ -58,7 +60,8 @@ def report(
     ``release`` is a release or the name of its file; ``file`` names the file of a release that is given itself, for its
     checksum. ``ledger`` (a ``sf.Ledger`` or its file) adds what all releases tell together. The certificate is computed
     again. With ``truth``, the true values as ``mechanism.release`` takes them, or ``audit``, what ``sf.audit`` gave,
-    the page is for the owner only, and says so in red.
+    the page is for the owner only, and says so in red. What an audit found joins the findings and counts in the
+    verdict; ``accept`` names the codes of high findings in spite of which you publish.
 
     Guarantee: without ``truth`` and ``audit`` the page is made from the release and the ledger alone, which hold no y.
     It fetches nothing and runs nothing. It is written complete or not at all, and never over anything but a page.
@@ -71,7 +74,7 @@ def report(
     >>> "The promise holds" in page.read_text(encoding="utf-8")
     True
     """
-    return write_report(release, path, truth, audit, ledger, title, file, progress)[0]
+    return write_report(release, path, truth, audit, ledger, accept, title, file, progress)[0]
 
 
 def write_report(
@@ -80,6 +83,7 @@ def write_report(
     truth: Any = None,
     audit: Any = None,
     ledger: Any = None,
+    accept: Sequence[str] = (),
     title: str | None = None,
     file: str | os.PathLike[str] | None = None,
     progress: bool = True,
@@ -96,13 +100,20 @@ def write_report(
     page = check_page(path, named, book if isinstance(book, (str, os.PathLike)) else None)
     if title is not None and (not isinstance(title, str) or not 0 < len(title.strip()) <= LONGEST_TITLE):
         raise InputError(f"title is {str(title)[:60]!r}; give a text of 1 to {LONGEST_TITLE} characters.")
+    if accept and truth is None and audit is None:
+        raise InputError(
+            "accept is given, but this page is for everyone and shows what the release itself says; accept findings in "
+            "protect(…, accept=…), or give the audit that found them."
+        )
     with show_progress(progress) as step:
         step.stage("checking the promise")
         account = None if ledger is None else Account.of(ledger, release)
-        facts = Facts.of(release, account)
+        public = Facts.of(release, account)
+        expected = _expected(public.certificate, account)
+        owner = None if truth is None and audit is None else OwnersEyes.of(public, truth, audit)
+        facts = public if owner is None else public.for_owner(owner.findings, accept)
         step.stage("drawing the report")
-        owner = None if truth is None and audit is None else OwnersEyes.of(facts, truth, audit)
-        text = _page(facts, account, title, named, owner)
+        text = _page(facts, account, title, named, owner, expected)
     return write_page(text, page), facts
 
 
@@ -125,6 +136,11 @@ class OwnersEyes:
             return cls([], [], found, drawn)
         y = true_outputs(facts, truth)
         return cls(errors_on(facts, y), truth_pictures(facts, y), found, drawn)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found with the truth."""
+        return () if self.audit is None else self.audit.findings
 
     @property
     def below(self) -> list[int]:
@@ -169,7 +185,14 @@ def errors_on(facts: Facts, y: Array) -> list[tuple[str, str, str, str]]:
     return found
 
 
-def _page(facts: Facts, account: Account | None, title: str | None, file: Path | None, owner: OwnersEyes | None) -> str:
+def _page(
+    facts: Facts,
+    account: Account | None,
+    title: str | None,
+    file: Path | None,
+    owner: OwnersEyes | None,
+    expected: str,
+) -> str:
     """The whole page; ``owner`` is the one part that was made with the truth."""
     checksum = None if file is None else fingerprint(file)
     name = shlex.quote("RELEASE.sfumato" if file is None else file.name)
@@ -185,10 +208,9 @@ def _page(facts: Facts, account: Account | None, title: str | None, file: Path |
         account_picture=None if account is None else account_picture(account),
         pictures=public_pictures(facts),
         title=title or f"{listed(facts.released, 4)}: what readers can learn",
-        severities=SEVERITIES,
         commands=commands,
         checksum=checksum,
-        expected=_expected(facts.certificate, account),
+        expected=expected,
         now=datetime.datetime.now(datetime.timezone.utc),
         version=__version__,
         python=platform.python_version(),
