@@ -1,4 +1,4 @@
-"""Publish real census rows such that nobody learns what one of a group of workers earns, and others lose nothing.
+"""Publish real census rows such that readers cannot tell what one of a few workers earns, and others lose nothing.
 
 python docs/tutorials/census.py [FOLDER]     writes census.png and wages.sfumato
 """

@@ -136,7 +136,7 @@ def test_floor_in_units_of_the_output(data: Path) -> None:
 def test_the_program_is_said_in_words(data: Path, changed: dict[str, object], said: list[str], unsaid: str) -> None:
     result = done(run(*options(data, **changed)))
     shown = " ".join(result.output.replace("│", " ").split())
-    assert "no reader can know f(s) better than ±" in shown
+    assert "no reader with this prior can know f(s) better than ±" in shown
     assert "at any s in the region" in shown
     assert all(words in shown for words in said)
     assert unsaid not in shown

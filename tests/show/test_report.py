@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -17,7 +18,10 @@ import pytest
 
 import sfumato as sf
 from command_line import run
+from sfumato.evaluate.audits import Audit
+from sfumato.evaluate.target import Outcome
 from sfumato.noise.noise import CorrelatedNoise
+from sfumato.release import digest_outputs
 from sfumato.show import report_figures, report_page
 from sfumato.show.report_facts import number, share
 from sfumato.show.report_page import fingerprint
@@ -126,9 +130,8 @@ def test_the_public_report_has_everything_in_its_order(public: str) -> None:
     ]
     said = page.said
     floor = np.sqrt(0.5)
-    assert (
-        f"No reader can know the typical value of r better than ± {floor:.4f} anywhere where 1 ≤ t ≤ 2, nor any" in said
-    )
+    known = f"know the typical value of r better than ± {floor:.4f} anywhere where 1 ≤ t ≤ 2, nor any"
+    assert f"No reader with this model can {known}" in said
     assert f"any of the 9 single records there better than ± {np.sqrt(0.5 * 1.01):.4f}" in said
     assert "9 rows of 25 have inputs in the region, 16 do not" in said
     assert "sfumato certify RELEASE.sfumato" in said
@@ -174,10 +177,35 @@ def test_the_report_of_the_owner_says_so_in_red(release: sf.Release, tmp_path: P
     assert banner["role"] == "alert"
     assert "OWNER ONLY: this report contains the truth. Do not publish it." in page.said
     assert "What adversaries achieve (owner only)" in page.said
-    assert found.verdict in page.said
+    assert found.sentence in page.said
+    assert found.certificate.verdict_in_words in page.said
     assert "Sign-off" not in page.said
     only = text_of(release, tmp_path, audit=found)
     assert "OWNER ONLY" in only
+
+
+def test_what_an_audit_found_decides_the_owners_verdict_until_it_is_accepted(
+    release: sf.Release, public: str, tmp_path: Path
+) -> None:
+    outcome = Outcome("a textbook", 0.07, 1, 1, 0.7, 1.0, True, False, True, "high", "It read the truth.", chance=1e-3)
+    found = Audit("r", 9, (outcome,), (), release.certificate, digest_outputs(release.outputs))
+    page = Page(text_of(release, tmp_path, audit=found))
+    for said in ("✗ Do not publish: other models come", "a textbook", "± 0.07 where ± 0.7 is promised", "Prior beaten"):
+        assert said in page.said
+    assert "that you accepted" not in page.said
+    known = Page(text_of(release, tmp_path, audit=found, accept=["prior-beaten"]))
+    assert "Publish with care: accepted prior-beaten" in known.said
+    assert "1 point that you accepted" in known.said
+    (chip,) = re.findall(
+        r'<span class="chip medium">accepted</span><span>([^<]*)',
+        text_of(release, tmp_path, audit=found, accept=["prior-beaten"]),
+    )
+    assert chip == "Prior beaten"
+    # sfumato certify knows nothing of it, and the public page neither
+    assert "must end in “The promise holds. It is proved.”" in known.said
+    assert "Prior beaten" not in public
+    with pytest.raises(sf.InputError, match="accept is given, but this page is for everyone"):
+        text_of(release, tmp_path, accept=["prior-beaten"])
 
 
 def test_the_page_is_accessible_and_self_contained(public: str) -> None:
@@ -494,8 +522,10 @@ def test_report_command(data: Path) -> None:
     assert "<h1>The orbit</h1>" in page.read_text(encoding="utf-8")
     assert "OWNER ONLY" not in page.read_text(encoding="utf-8")
     result = run("report", file, "--out", page, "--truth", data, "--audit", "--json")
-    assert result.exit_code == 0, result.output
-    assert '"owner_only": true' in result.stdout
+    said = json.loads(result.stdout)
+    assert said["owner_only"]
+    # a sine is smoother than the prior, and some rival may tell
+    assert result.exit_code == (0 if said["publish"] else 1)
     assert "What adversaries achieve" in page.read_text(encoding="utf-8")
     assert run("report", file, "--out", page, "--audit").exit_code == 2
     assert run("report", file, "--out", data.parent / "page.txt").exit_code == 2
@@ -519,7 +549,9 @@ def test_what_is_said_of_records_follows_from_the_release(protects: str, tmp_pat
         protects == "function"
     )
     assert ("About the typical value at given inputs nothing is promised" in said) == (protects == "records")
-    assert ("No reader can know any of the 9 records of r better than" in said) == (protects == "records")
+    assert ("No reader with this model can know any of the 9 records of r better than" in said) == (
+        protects == "records"
+    )
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")

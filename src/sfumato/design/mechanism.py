@@ -223,7 +223,7 @@ def protect(
     accept: Sequence[str] = (),
     progress: bool = True,
 ) -> Mechanism:
-    """The least noise on outputs at ``X`` such that nobody learns f in ``region`` better than allowed.
+    """The least noise on outputs at ``X`` that lets readers with the prior know f in ``region`` no better than allowed.
 
     Give one of ``alpha`` (the fraction of the prior variance that may be learnt), ``floor`` (the standard deviation
     that every reader must keep, in the units of y, or a function of the inputs) and ``tolerance``.
@@ -247,9 +247,9 @@ def protect(
     ============ ======================================================================================
 
     ``insiders`` are readers who hold rows of the data: "rows" (any one row), one label a row (all rows with the same
-    label: a household, a firm), or a list of sets of row numbers. Nobody who holds the rows of one group then learns
-    more than the same share of what that group did not know, about f and about others' records. That needs noise on
-    nearly all rows.
+    label: a household, a firm), or a list of sets of row numbers. Who holds the prior and the rows of one group then
+    learns no more than the same share of what that group did not know, about f and about others' records. That needs
+    noise on nearly all rows.
 
     ============ ======================================================================================
     cover        the floor is promised

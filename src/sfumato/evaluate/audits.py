@@ -37,7 +37,7 @@ from .target import HIGH_BELOW, Adversary, Estimate, NotTriedError, Outcome, Ski
 # What to do against each adversary; a message puts "Remedy: " in front.
 _BROKEN = "the promise is not kept, or the file was changed; protect again and look at the certificate"
 _NAME_PRIORS = "name the priors that you fear: protect(..., priors=[...])"
-_NO_FIT = f"sf.rehearse (sfumato rehearse) tries this prior and names a better one; or {_NAME_PRIORS}"
+_NO_FIT = f"rehearse the prior (sf.rehearse, sfumato rehearse), which names a better one; or {_NAME_PRIORS}"
 _ROUNDED = "publish what release(y) gives, which is rounded; never y plus noise as it comes"
 _NO_SEED = "release without unsafe_seed, which is for experiments only"
 _WHOLE_REGION = 'protect the whole region with cover="auto"'
@@ -150,7 +150,7 @@ class Audit:
             names = ", ".join(outcome.name for outcome in self.outcomes if outcome.covered and outcome.beaten)
             return f"THE PROMISE IS BROKEN by adversaries that it covers: {names}."
         if not self.below:
-            return "No adversary got below the floor."
+            return "None of these adversaries got below the floor."
         fit = [outcome.name for outcome in self.below if outcome.closer]
         more = [outcome.name for outcome in self.below if not outcome.closer]
         said = "The promise is kept, under its prior."

@@ -439,7 +439,7 @@ def chances(target: Target, estimates: Sequence[Estimate]) -> Array:
     under which it is least surprising.
     """
     found = _chances(target, estimates)
-    for prior in target.design.others:
+    for prior in target.design.priors[1:]:
         if np.all(found > CHANCE):
             break
         found = np.maximum(found, _chances(replace(target, prior=prior), estimates))

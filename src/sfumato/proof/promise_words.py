@@ -33,7 +33,7 @@ def promise_in_words(design: Design, points: Array, known: RecordsKnown | Record
     if free:
         where += f"; {', '.join(free)} as observed together in the data"
     named = 1 + len(design.others)
-    who = "no reader" if named == 1 else f"no reader, with any of the {named} priors,"
+    who = "no reader with this prior" if named == 1 else f"no reader with any of the {named} priors"
     if design.families:
         who = "no reader of the family" if named == 1 else f"{who} or of the family"
     allowed = design.tolerance.in_words(design.inputs.outputs.names)

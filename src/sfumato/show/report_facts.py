@@ -369,7 +369,9 @@ class Facts:
     def promise(self) -> str:
         """The promise in one sentence."""
         known, records = "; nor ".join(self._known(floor) for floor in self.floors), len(self.design.records)
-        sentence = f"No reader can know {known}"
+        several = self.design.others or self.design.families
+        model = "one of these models" if several else "this model"
+        sentence = f"No reader with {model} can know {known}"
         if records and self.design.protects_function:
             several = len(self.record_floors) > 1
             better = [f"{floor.range}{f' ({floor.output})' if several else ''}" for floor in self.record_floors]

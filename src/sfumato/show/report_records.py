@@ -34,7 +34,10 @@ class RecordFacts:
         if not found.records:
             return []
         if math.isfinite(found.record_ratio):
-            ratio, means = multiple(found.record_ratio), "The least error of any reader about a record over its floor."
+            ratio, means = (
+                multiple(found.record_ratio),
+                "The least error of readers with this model about a record over its floor.",
+            )
         elif facts.has_errors:
             ratio, means = "not promised", "Nothing is promised about single records."
         else:

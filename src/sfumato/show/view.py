@@ -143,7 +143,7 @@ def draw_prior(ax: Axes, at: Array, std: Array) -> None:
 
 def draw_floor(ax: Axes, at: Array, floor: Array) -> None:
     """The promised floor, and what lies below it."""
-    ax.fill_between(at, 0, floor, color=FLOOR, alpha=0.25, linewidth=0, label="no reader gets here")
+    ax.fill_between(at, 0, floor, color=FLOOR, alpha=0.25, linewidth=0, label="below the floor")
     ax.plot(at, floor, color=FLOOR, linewidth=2.2, linestyle=(0, (2, 1)), label="promised floor", zorder=4)
 
 
