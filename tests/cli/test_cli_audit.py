@@ -16,15 +16,20 @@ from kernels import matern
 from sfumato.noise.noise import CorrelatedNoise
 
 T = np.linspace(0.0, 3.0, 31)
-Y = np.sin(2 * T)
+PRIOR = sf.Prior(matern(0.4), noise=0.01)
+Y = np.linalg.cholesky(PRIOR.covariance(T) + 0.01 * np.eye(31)) @ np.random.default_rng(1).standard_normal(31)
+
+
+def released(values: np.ndarray) -> sf.Release:
+    """Always the same one, though it does not say so: chance has no part in what rivals make of it."""
+    mechanism = sf.protect(PRIOR, pd.DataFrame({"t": T}), sf.Box({"t": (1.0, 2.0)}), alpha=0.3, progress=False)
+    made = mechanism.release(values, output_name="r", unsafe_seed=1)
+    return replace(made, unsafe=False, certificate=mechanism.certificate)
 
 
 @pytest.fixture(scope="module")
 def release() -> sf.Release:
-    prior = sf.Prior(matern(0.4), noise=0.01)
-    frame = pd.DataFrame({"t": T})
-    mechanism = sf.protect(prior, frame, sf.Box({"t": (1.0, 2.0)}), alpha=0.3, progress=False)
-    return mechanism.release(Y, output_name="r")
+    return released(Y)
 
 
 @pytest.fixture
@@ -40,6 +45,7 @@ def test_table_and_figure(folder: Path) -> None:
     assert result.stdout.startswith("OWNER ONLY: this uses the truth; do not publish this output.")
     for words in ("Bayes reader", "averages 20 releases", "high", "not tried", "The promise is kept"):
         assert words in result.stdout
+    assert result.stdout.strip().splitlines()[-3] == "The promise holds. It is proved."
     assert (folder / "audit.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -47,10 +53,13 @@ def test_json(folder: Path, release: sf.Release) -> None:
     again = sf.protect(release.prior, pd.DataFrame({"t": T}), release.region, alpha=0.3, progress=False).release(Y)
     again.save(folder / "again.sfumato")
     common = ("audit", folder / "orbit.sfumato", "--truth", folder / "orbit.csv", "--draws", 5, "--json")
-    result = done(run(*common, "--with", folder / "again.sfumato"))
+    result = run(*common, "--with", folder / "again.sfumato")
     found = json.loads(result.stdout)
     assert "OWNER ONLY" in result.stderr
     assert found["holds"] is True
+    codes = {one["code"] for one in found["findings"]}
+    assert codes & {"audit-below-floor", "audit-far-below-floor"}  # two releases that are out are known to be
+    assert result.exit_code == (1 if found["verdict"] == "do not publish" else 0)
     assert found["owner_only"] is True
     assert {"averages 5 releases", "joins 2 releases"} <= {outcome["name"] for outcome in found["outcomes"]}
 
@@ -61,6 +70,20 @@ def test_a_covered_adversary_below_the_floor_is_exit_code_1(folder: Path, releas
     result = run("audit", folder / "weak.sfumato", "--truth", folder / "orbit.csv")
     assert result.exit_code == 1, result.output
     assert "THE PROMISE IS BROKEN" in result.stdout
+
+
+def test_a_prior_that_a_rival_beats_is_exit_code_1_until_that_is_accepted(folder: Path) -> None:
+    smooth = 5 + 3 * T - T**2
+    released(smooth).save(folder / "smooth.sfumato")
+    pd.DataFrame({"r": smooth, "t": T}).to_csv(folder / "smooth.csv", index=False)
+    asked = ("audit", folder / "smooth.sfumato", "--truth", folder / "smooth.csv", "--draws", 2)
+    result = run(*asked)
+    assert result.exit_code == 1
+    assert "Do not publish: other models come much closer" in result.stdout
+    result = done(run(*asked, "--accept", "prior-beaten"))
+    assert "- accepted: The prior does not fit" in result.stdout
+    assert "Publish with care: accepted prior-beaten." in result.stdout
+    refused(run(*asked, "--accept", "does-not-hold"), "can never be accepted")
 
 
 def test_rows_are_matched_by_their_inputs(folder: Path, release: sf.Release) -> None:

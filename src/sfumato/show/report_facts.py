@@ -369,8 +369,7 @@ class Facts:
     def promise(self) -> str:
         """The promise in one sentence."""
         known, records = "; nor ".join(self._known(floor) for floor in self.floors), len(self.design.records)
-        several = self.design.others or self.design.families
-        model = "one of these models" if several else "this model"
+        model = "one of these models" if self.design.others or self.design.families else "this model"
         sentence = f"No reader with {model} can know {known}"
         if records and self.design.protects_function:
             several = len(self.record_floors) > 1
