@@ -40,6 +40,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.on_dask
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.records
+	$(BIN)/python -m benchmarks.rehearsal --draws 40
 
 # Tutorials are run to see that they work; their pages show the pictures that are in the repository.
 docs: $(DOCS_INSTALLED)

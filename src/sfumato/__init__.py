@@ -24,7 +24,7 @@ _ROOMS = {
     "design": "Mechanism protect",
     "design.estimator": "PrivateGPRegressor",  # not in the door: only this needs scikit-learn
     "errors": "BudgetError FitWarning FormatError GuaranteeError GuaranteeWarning InputError",
-    "evaluate": "Suggestion Tradeoff audit suggest tradeoff",
+    "evaluate": "Rehearsal Suggestion Tradeoff audit rehearse suggest tradeoff",
     "ledger": "Ledger",
     "models": "Average Derivative Integral JointPrior Prior PriorFamily Value fit_correlated fit_prior",
     "promise": "Finding KernelTolerance MatrixTolerance Tolerance",
@@ -49,9 +49,11 @@ if TYPE_CHECKING:
     from .errors import GuaranteeError as GuaranteeError
     from .errors import GuaranteeWarning as GuaranteeWarning
     from .errors import InputError as InputError
+    from .evaluate import Rehearsal as Rehearsal
     from .evaluate import Suggestion as Suggestion
     from .evaluate import Tradeoff as Tradeoff
     from .evaluate import audit as audit
+    from .evaluate import rehearse as rehearse
     from .evaluate import suggest as suggest
     from .evaluate import tradeoff as tradeoff
     from .ledger import Ledger as Ledger

@@ -1,4 +1,4 @@
-"""What readers can do, and what protection costs: attacks, audit, rivals, trade-off, suggestions.
+"""What readers can do, and what protection costs: attacks, audit, rehearsal, rivals, trade-off, suggestions.
 
 It takes a release and the truth, which only its owner has; or a prior, inputs and a region before anything is
 published. It gives errors of adversaries in multiples of the floor, and tables of what each level costs.
@@ -7,7 +7,8 @@ published. It gives errors of adversaries in multiples of the floor, and tables 
 from .audits import AUDIT_HEADER, OWNER_ONLY, Audit, audit
 from .predictors import Rival, rivals
 from .promises_compared import compare_promises
+from .rehearsal import Rehearsal, Stage, rehearse
 from .rivals import Budget, PrivatePredictions, cloak, dropout, solve_positive, standard_dp, stationary, unsafe_normals
 from .suggestions import Suggestion, suggest
 from .target import Outcome
-from .tradeoffs import TRADEOFF_HEADER, WIDE_ONLY, Tradeoff, cells, notes, number, share, tradeoff
+from .tradeoffs import TRADEOFF_HEADER, WIDE_ONLY, Tradeoff, cells, notes, number, share, short, tradeoff

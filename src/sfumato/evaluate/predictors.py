@@ -24,7 +24,7 @@ from ..linalg import one_thread
 from ..models import LogDensity, Prior, build_kernel
 
 #: More rows than this do not change a fit, and take long.
-MOST_FITTED = 400
+MOST_FITTED = 240
 
 #: A fitted process is told at most so many rows: half of them the nearest, half of them spread evenly.
 MOST_TOLD = 1200
@@ -64,6 +64,10 @@ class Rival(ABC):
         ``noise`` is the covariance of what was added to f, as variances or as a matrix; None where it is not known.
         """
 
+    def learnt(self, X: Array, values: Array, noise: Array | None) -> Rival:
+        """This rival with what takes long to learn learnt from these rows: parameters, which serve for others too."""
+        return self
+
 
 def rivals(X: Array, values: Array, noise: Array | None = None) -> tuple[Rival, ...]:
     """The rivals worth a try for these data; ``noise`` as for ``predict``.
@@ -75,7 +79,7 @@ def rivals(X: Array, values: Array, noise: Array | None = None) -> tuple[Rival, 
     count = max(len(periods(X, values, noise=known)) for known in ((None, noise) if uneven else (None,)))
     trends = [Trend("polynomial"), *(Trend(f"polynomial + {name}", number) for name, number in SEASONS[:count])]
     fitted = [Refit(f"refitted {kernel}", kernel) for kernel in FAMILIES]
-    fitted += [Refit("refitted rbf + season", "rbf", True)] if count else []
+    fitted += [Refit(f"refitted {kernel} + season", kernel, True) for kernel in ("rbf", "matern32")] if count else []
     if uneven:
         trends += [replace(one, name=f"{one.name}, noise known", knows_noise=True) for one in trends]
         fitted += [replace(one, name=f"{one.name}, noise ignored", knows_noise=False) for one in fitted]
@@ -319,16 +323,12 @@ class Refit(Rival):
     knows_noise: bool = True
 
     def predict(self, X: Array, values: Array, noise: Array | None, at: Array) -> Array:
+        return self.learnt(X, values, noise).predict(X, values, noise, at)
+
+    def learnt(self, X: Array, values: Array, noise: Array | None) -> Rival:
         if float(np.std(values)) == 0.0:
-            return np.full(len(at), float(np.mean(values)))
-        added = noise if self.knows_noise else None
-        prior = self.fitted(X, values, added)[0]
-        told = _told(X, at)
-        blur = prior.noise_variance(len(told))
-        blur = np.diag(blur) + _block(added, told)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            return prior.condition(X[told], values[told], blur).mean_at(at)
+            return Constant(self.name)
+        return Fitted(self.name, self.fitted(X, values, noise if self.knows_noise else None)[0], self.knows_noise)
 
     def fitted(self, X: Array, values: Array, noise: Array | None) -> tuple[Prior, float]:
         """The most likely model, and its log likelihood at the rows that it was fitted to.
@@ -400,6 +400,22 @@ class Refit(Rival):
         return {"kind": "sum", "kernels": [whole, part]}
 
 
+@dataclass(frozen=True, eq=False)
+class Fitted(Rival):
+    """A process whose parameters are known: its posterior mean."""
+
+    name: str
+    prior: Prior
+    knows_noise: bool
+
+    def predict(self, X: Array, values: Array, noise: Array | None, at: Array) -> Array:
+        told = _told(X, at)
+        blur = np.diag(self.prior.noise_variance(len(told))) + _block(noise if self.knows_noise else None, told)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return self.prior.condition(X[told], values[told], blur).mean_at(at)
+
+
 def _start(length: float, d: int, season: Period | None) -> list[float]:
     return [length] * d + [1.0, 1e-2, 1.0, *([] if season is None else [10.0, 0.3, 1.0])]
 
@@ -411,7 +427,7 @@ def _root(squares: torch.Tensor) -> torch.Tensor:
 
 def _evenly(rows: int, most: int) -> Index:
     """Some of the rows, spread evenly, that stand for all of them in a fit."""
-    return np.arange(0, rows, -(-rows // most))
+    return np.unique(np.linspace(0, rows - 1, min(rows, most)).astype(np.intp))
 
 
 def _told(X: Array, at: Array) -> Index:

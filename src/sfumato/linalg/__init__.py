@@ -29,6 +29,7 @@ from .interpolation import (
 from .low_discrepancy import deal, fill_ball, fill_cube, fill_interval
 from .pivots import Pivots, block_pivots, pivoted_cholesky
 from .positive_part import positive_part_by_sign, positive_part_factor, positive_part_there
+from .quadratic_forms import chance_below
 from .roots import Weighting, Whitening, parallel_sum_factor
 from .subspace import FeasibleSubspace
 from .tensors import (
