@@ -259,7 +259,7 @@ def fitted_prior(
             columns = {base: table[base] for base in block}
             part = fit_correlated(X, columns, exclude=exclude, **{**fit, "noise": noise})
         else:
-            prior = fit_prior(X, table[block[0]], exclude=exclude, **{**fit, "noise": noise[block[0]]})
+            prior: Prior = fit_prior(X, table[block[0]], exclude=exclude, **{**fit, "noise": noise[block[0]]})
             if not outputs.several:
                 return prior
             part = JointPrior.of(prior, {block[0]: Value()})
