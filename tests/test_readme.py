@@ -60,12 +60,17 @@ def test_commands_for_several_outputs_and_releases_run_in_order(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     t = np.linspace(0.0, 3.0, 31)
-    pd.DataFrame({"t": t, "r": np.sin(2 * t), "v": 2 * np.cos(2 * t)}).to_csv("orbit.csv", index=False)
+    # a function that nobody can foresee, from the prior of the commands, and its derivative
+    random, turns = np.random.default_rng(0), np.random.default_rng(1).normal(size=(200, 1)) / 0.5
+    cosines, sines = random.normal(size=(2, 200)) / np.sqrt(200)
+    r = cosines @ np.cos(turns * t) + sines @ np.sin(turns * t)
+    v = (turns[:, 0] * sines) @ np.cos(turns * t) - (turns[:, 0] * cosines) @ np.sin(turns * t)
+    errors = 0.1 * random.normal(size=(2, 31))
+    pd.DataFrame({"t": t, "r": r + errors[0], "v": v + errors[1]}).to_csv("orbit.csv", index=False)
     pd.DataFrame({"t": [0.5, 1.5]}).to_csv("new.csv", index=False)
-    year, random = np.arange(1960.0, 2020.0), np.random.default_rng(0)
-    infl, unemp = 4 + 2 * np.sin(year / 3), 6 - np.sin(year / 3)
-    noise = 0.3 * random.normal(size=(2, 60))
-    pd.DataFrame({"year": year, "infl": infl + noise[0], "unemp": unemp + noise[1]}).to_csv("economy.csv", index=False)
+    year = np.arange(1960.0, 2020.0)
+    first, second = random.normal(size=(2, 60)).cumsum(axis=1) / 2
+    pd.DataFrame({"year": year, "infl": 4 + first, "unemp": 6 - first + second}).to_csv("economy.csv", index=False)
     text = "\n".join(blocks(ROOT / "docs" / "several.md", "sh")).replace("\\\n", " ")
     commands = [shlex.split(line) for line in text.splitlines() if line.startswith("sfumato ")]
     assert len(commands) >= 8

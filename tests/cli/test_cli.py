@@ -18,7 +18,8 @@ from command_line import answer, as_words, done, refused, run
 from sfumato.noise.noise import CorrelatedNoise
 
 COMMANDS = (
-    "demo, protect, predict, certify, report, audit, tradeoff, suggest, ledger show, ledger verify, reproduce, data"
+    "demo, rehearse, protect, predict, certify, report, audit, tradeoff, suggest, ledger show, ledger verify, "
+    "reproduce, data"
 )
 
 
@@ -39,6 +40,7 @@ def options(data: Path, **changed: object) -> list[object]:
         "alpha": 0.5,
         "lengthscale": 0.4,
         "noise": 0.01,
+        "no_rehearsal": True,
         "out": data.parent / "orbit.sfumato",
         **changed,
     }

@@ -31,7 +31,7 @@ def economy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def protect(economy: Path, out: Path, *words: object) -> Any:
     both = ["--output", "infl", "--output", "unemp"]
-    return run("protect", economy, "--inputs", "year", *both, *ASKED, "--out", out, *words)
+    return run("protect", economy, "--inputs", "year", *both, *ASKED, "--no-rehearsal", "--out", out, *words)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_a_derivative_is_not_made_harmless_by_calling_it_correlated(tmp_path: Pa
     data, out = tmp_path / "orbit.csv", tmp_path / "orbit.sfumato"
     pd.DataFrame({"t": t, "r": np.sin(2 * t), "v": 2 * np.cos(2 * t)}).to_csv(data, index=False)
     words = ["--inputs", "t", "--output", "r", "--output", "v", "--correlated", "r,v", "--region", "r: 2 <= t <= 3"]
-    fixed = ["--lengthscale", 0.7, "--noise", 0.01, "--alpha", "r=0.5", "--fit-outside"]
+    fixed = ["--lengthscale", 0.7, "--noise", 0.01, "--alpha", "r=0.5", "--fit-outside", "--no-rehearsal"]
     result = run("protect", data, *words, *fixed, "--out", out)
     refused(result, "'v' looks like the derivative of 'r', but they are taken for correlated at equal inputs", code=1)
 

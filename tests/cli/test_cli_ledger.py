@@ -31,7 +31,9 @@ def protect(tmp_path: Path, book: Path) -> Run:
 
     def call(name: str, *words: object, output: tuple[object, ...] = ("--output", "r"), alpha: float = 0.5) -> Any:
         common = ["--inputs", "t", "--lengthscale", 0.6, "--noise", 0.01, "--region", "1 <= t <= 2", "--alpha", alpha]
-        return run("protect", data, *common, *output, "--ledger", book, "--out", tmp_path / name, *words)
+        return run(
+            "protect", data, "--no-rehearsal", *common, *output, "--ledger", book, "--out", tmp_path / name, *words
+        )
 
     return call
 

@@ -32,7 +32,7 @@ def protect(people: Path) -> Run:
     def call(*words: object) -> Any:
         asked = ["--inputs", "age", "--output", "wage", "--region", "age >= 60", "--kernel", "matern52"]
         fixed = ["--lengthscale", 12, "--noise", 1, "--fit-outside", "--out", people.parent / "people.sfumato"]
-        return run("protect", people, *asked, *fixed, *words)
+        return run("protect", people, "--no-rehearsal", *asked, *fixed, *words)
 
     return call
 
@@ -124,7 +124,7 @@ def test_whoever_holds_a_row_of_several_outputs_holds_all_of_them(people: Path) 
     out = people.parent / "two.sfumato"
     asked = ["--inputs", "age", "--output", "wage", "--output", "tax", "--region", "age >= 60", "--alpha", 0.5]
     fixed = ["--lengthscale", 12, "--noise", 1, "--kernel", "matern52", "--protects", "records", "--insiders", "rows"]
-    run("protect", people, *asked, *fixed, "--fit-outside", "--out", out)
+    run("protect", people, "--no-rehearsal", *asked, *fixed, "--fit-outside", "--out", out)
     insiders = sf.load(out).design.insiders
     assert insiders is not None
     assert [rows.tolist() for rows in insiders.groups] == [[row, row + len(table)] for row in range(len(table))]

@@ -77,6 +77,19 @@ def test_what_follows_from_one_of_several_outputs_is_the_same_process_as_from_th
         more.with_related({"x": ("slope", sf.Derivative("t"))})
 
 
+def test_one_output_by_itself_has_a_prior_over_the_inputs():
+    mixed = sf.JointPrior.coregionalised(PRIOR, [[2.0, -1.1], [-1.1, 3.0]], ("a", "b"), mean={"b": 2.0})
+    both = sf.JointPrior.independent(mixed, {"c": sf.Prior(rbf(0.3), 0.5, 0.7)})
+    both = both.with_related({"slope": ("b", sf.Derivative("t"))})
+    whole = both.prior_on(("t",))
+    for number, name in enumerate("abc"):
+        alone = both.prior_of(name)
+        np.testing.assert_allclose(alone.covariance(T), whole.covariance(at(T, number)), atol=1e-12)
+        np.testing.assert_allclose(alone.mean_at(T), whole.mean_at(at(T, number)))
+        assert alone.noise == both.noise_of(name)
+    assert both.prior_of("slope") is None
+
+
 def test_an_integral_is_the_limit_of_averages():
     """∫₀¹ k(x, z) dz of an RBF is an error function."""
     joint = sf.JointPrior.of(sf.Prior(rbf(0.4)), {"f": sf.Value(), "total": sf.Integral(0.0, 1.0)})

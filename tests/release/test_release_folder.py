@@ -513,7 +513,7 @@ class TestCommand:
             "out": f"{folder}/",
             **changed,
         }
-        return ["protect", str(data), *map(str, as_words(options))]
+        return ["protect", str(data), "--no-rehearsal", *map(str, as_words(options))]
 
     def published(self, out: Path) -> np.ndarray:
         files = sorted((out / ROW_FOLDER).iterdir())

@@ -490,7 +490,7 @@ def data(tmp_path: Path) -> Path:
 def protect(data: Path, *more: object) -> list[object]:
     asked = ["--inputs", "t", "--output", "r", "--region", "1 <= t <= 2", "--alpha", 0.5, "--kernel", "matern52"]
     fixed = ["--lengthscale", 0.5, "--noise", 0.01, "--fit-outside", "--out", data.parent / "orbit.sfumato"]
-    return ["protect", data, *asked, *fixed, *more]
+    return ["protect", data, "--no-rehearsal", *asked, *fixed, *more]
 
 
 def test_protect_writes_a_report_beside_the_release(data: Path) -> None:

@@ -17,6 +17,7 @@ from .demo import DEMO_EXAMPLES, demo
 from .ledger import ledger_app
 from .predict import PREDICT_EXAMPLES, predict
 from .protect import PROTECT_EXAMPLES, protect
+from .rehearse import REHEARSE_EXAMPLES, rehearse
 from .report import REPORT_EXAMPLES, report
 from .suggest import SUGGEST_EXAMPLES, suggest
 from .tradeoff import TRADEOFF_EXAMPLES, tradeoff
@@ -50,6 +51,7 @@ def root(
 
 
 add_command(app, demo, DEMO_EXAMPLES)
+add_command(app, rehearse, REHEARSE_EXAMPLES)
 add_command(app, protect, PROTECT_EXAMPLES)
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, certify, CERTIFY_EXAMPLES)

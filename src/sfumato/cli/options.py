@@ -78,9 +78,22 @@ class Fit:
 
     panel: ClassVar[str] = "The prior, which is published"
 
-    kernel: Annotated[str, option("WORD", "rbf, matern12, matern32 or matern52.")] = "rbf"
+    kernel: Annotated[
+        str,
+        option(
+            "TEXT",
+            "rbf, matern12, matern32, matern52, rq, periodic, or sums and products of them with what is known in "
+            'brackets, as in "rbf + periodic(period=1) * rbf".',
+        ),
+    ] = "rbf"
     lengthscale: Annotated[float | None, option("NUMBER", "Fix the lengthscale; else it is learnt.")] = None
-    mean: Annotated[str, option("WORD", "constant, zero or a number.")] = "constant"
+    mean: Annotated[
+        str, option("WORD", "constant, zero, a number, or a trend that is published: linear, quadratic, cubic.")
+    ] = "constant"
+    coefficients: Annotated[
+        str,
+        option("WORD", "Of such a trend: published, it may be known; integrated, readers do not know it."),
+    ] = "published"
     noise: Annotated[str, option("WORD", "The variance of the errors in your data: learn, or a number.")] = "learn"
     fit_outside: Annotated[
         bool, flag("--fit-outside", "Fit to rows outside the region only, so that it tells nothing of the others.")
@@ -91,6 +104,7 @@ class Fit:
         return {
             "kernel": self.kernel,
             "mean": number_or_word(self.mean),
+            "coefficients": self.coefficients,
             "noise": number_or_word(self.noise),
             "lengthscale": self.lengthscale,
         }
@@ -137,6 +151,14 @@ class Asked:
             "single record; records: what is each record's own.",
         ),
     ] = "both"
+    family: Annotated[
+        str | None,
+        option(
+            "RANGES",
+            "Keep the promise to all readers whose lengthscale, variance and noise are the fitted ones times factors "
+            "in these ranges, as in lengthscale=0.5:2,noise=0.5:1.",
+        ),
+    ] = None
     insiders: Annotated[
         str | None,
         option(
@@ -148,6 +170,9 @@ class Asked:
     allow_raw_rows: Annotated[
         bool,
         flag("--allow-raw-rows", "Write the release even if records in the region go out almost as they are."),
+    ] = False
+    no_rehearsal: Annotated[
+        bool, flag("--no-rehearsal", "Do not try the prior on regions like yours before anything is written.")
     ] = False
     accept: Accept = None
     relation: Annotated[
@@ -189,6 +214,27 @@ class Asked:
         return {**levels, "protects": self.protects}
 
     @cached_property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """What ``--family`` says: the least and the largest factor for each hyper-parameter."""
+        found = {}
+        for text in (self.family or "").split(",") if self.family is not None else ():
+            name, _, numbers_of = text.strip().partition("=")
+            low, _, high = numbers_of.partition(":")
+            try:
+                found[name.strip()] = (float(low), float(high))
+            except ValueError:
+                raise InputError(
+                    f"--family has {text.strip()!r}; write a range of factors, as in lengthscale=0.5:2,noise=0.5:1."
+                ) from None
+            if name.strip() not in ("lengthscale", "variance", "noise"):
+                raise InputError(f"--family names {name.strip()!r}; choose lengthscale, variance or noise.")
+        return found
+
+    def readers(self, prior: Any) -> Any:
+        """The prior of all readers, or the family of their priors."""
+        return prior.family(**self.ranges) if self.ranges else prior
+
+    @cached_property
     def own_noise(self) -> dict[str, float]:
         """The variance of the errors of the outputs that were named."""
         found = numbers("--output-noise", self.output_noise, self.outputs)
@@ -208,6 +254,8 @@ class Asked:
                 f"--insiders {self.insiders!r} is also an --output; which rows belong together is published, so it "
                 "cannot be secret."
             )
+        if self.ranges and self.outputs.several:
+            raise InputError("--family is for one output; leave it out, or protect the outputs one by one.")
         if self.output_noise and not self.outputs.several:
             raise InputError("--output-noise is for several outputs; give --noise, the noise variance of the only one.")
         for name in self.own_noise:

@@ -257,9 +257,14 @@ def fitted_prior(
         noise = {base: own_noise.get(base, fit["noise"]) for base in block}
         if len(block) > 1:
             columns = {base: table[base] for base in block}
-            part = fit_correlated(X, columns, exclude=exclude, **{**fit, "noise": noise})
+            if fit.get("coefficients", "published") != "published":
+                raise InputError(
+                    "--coefficients is for a trend, which --correlated outputs have none of; leave it out."
+                )
+            settings = {name: value for name, value in fit.items() if name != "coefficients"}
+            part = fit_correlated(X, columns, exclude=exclude, **{**settings, "noise": noise})
         else:
-            prior: Prior = fit_prior(X, table[block[0]], exclude=exclude, **{**fit, "noise": noise[block[0]]})
+            prior = fit_prior(X, table[block[0]], exclude=exclude, **{**fit, "noise": noise[block[0]]})
             if not outputs.several:
                 return prior
             part = JointPrior.of(prior, {block[0]: Value()})

@@ -20,7 +20,7 @@ from ..text import counted
 from ..version import __version__
 from .command import exit_by
 from .options import TABLES, Account, Asked, DropMissing, Files, Fit, Large, NoiseOptions, Written, check_written
-from .outputs import check_use, fitted_prior, read_regions
+from .outputs import Regions, check_use, fitted_prior, read_regions
 from .printing import (
     as_json,
     findings_are_shown_later,
@@ -30,6 +30,7 @@ from .printing import (
     say_written,
     show_certificate,
 )
+from .rehearse import in_a_line, refusal, rehearsals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from ..arrays import Index
     from ..data import StoredInputs
     from ..design import Mechanism
+    from ..evaluate import Rehearsal
+    from ..models import JointPrior, Prior
     from ..promise import Design
     from ..proof import Certificate
     from ..regions import Region
@@ -138,7 +141,12 @@ def _protect_table(
     columns = [*asked.columns, *outputs.columns, *weights]
     labels = [name for name in [asked.insiders] if name is not None and name not in ("rows", *columns)]
     table = select_numbers(read_table(source), columns, source, drop_missing, as_they_are=labels)
-    mechanism = _with_raw_rows(_design(table, asked, fit, noise, account, not files.json), asked)
+    regions = read_regions(asked.region, outputs.takes_input, asked.columns)
+    check_use(outputs, regions)
+    prior = _prior(table, asked, fit, regions, not files.json)
+    tried = _rehearsed(prior, table, asked, regions, not files.json)
+    mechanism = _design(prior, table, asked, fit, noise, account, regions, tried, not files.json)
+    mechanism = _with_raw_rows(mechanism, asked)
     values: Any = {name: table[name] for name in outputs.released}
     name = None if outputs.several else outputs.released[0]
     y = values if name is None else values[name]
@@ -161,6 +169,7 @@ def _protect_table(
             "rows_inside": len(mechanism.design.rows_inside()),
             "resolution": release.resolution,
             "certificate": certificate.as_dict(),
+            "rehearsal": {name: one.as_dict() for name, one in tried.items()},
         }
         if compared is not None:
             made["promises"] = asdict(compared)
@@ -170,6 +179,8 @@ def _protect_table(
     else:
         places = mechanism.region.in_words(mechanism.design.inputs.names)
         show_certificate(certificate, f"{', '.join(outputs.released)}, protected where {places}")
+        for name, one in tried.items():
+            typer.echo(in_a_line(one, f" of {name}" if outputs.several else ""))
         if compared is not None:
             typer.echo(str(compared))
         say_written(files.out, files.csv, files.report)
@@ -181,20 +192,44 @@ def _protect_table(
     exit_by(certificate.verdict)
 
 
+def _prior(table: pd.DataFrame, asked: Asked, fit: Fit, regions: Regions, progress: bool) -> Prior | JointPrior:
+    settings = {**fit.settings(), "progress": progress}
+    return fitted_prior(asked.outputs, table, asked.columns, regions, asked.own_noise, fit.fit_outside, **settings)
+
+
+def _rehearsed(
+    prior: Prior | JointPrior, table: pd.DataFrame, asked: Asked, regions: Regions, progress: bool
+) -> dict[str, Rehearsal]:
+    """Rehearsals of the sensitive outputs; one that fails, and was not accepted, is the end."""
+    if asked.no_rehearsal:
+        return {}
+    found = rehearsals(prior, table, asked.columns, regions, asked.promise, progress)
+    for name, one in found.items():
+        if any(finding.stops and finding.code not in (asked.accept or ()) for finding in one.findings):
+            about = f" where {name!r} is sensitive" if asked.outputs.several else ""
+            raise GuaranteeError(f"{refusal(one, about)} Nothing was written.")
+    return found
+
+
 def _design(
-    table: pd.DataFrame, asked: Asked, fit: Fit, noise: NoiseOptions, account: Account, progress: bool
+    prior: Prior | JointPrior,
+    table: pd.DataFrame,
+    asked: Asked,
+    fit: Fit,
+    noise: NoiseOptions,
+    account: Account,
+    regions: Regions,
+    tried: dict[str, Rehearsal],
+    progress: bool,
 ) -> Mechanism:
-    """Fit a prior to the table, and find the least noise; with a ledger, the least beside all earlier releases."""
+    """Find the least noise; with a ledger, the least beside all earlier releases."""
     from ..design import protect as find_noise
     from ..proof import learnt_inside
 
     outputs, columns = asked.outputs, asked.columns
-    regions = read_regions(asked.region, outputs.takes_input, columns)
-    check_use(outputs, regions)
-    settings = {**fit.settings(), "progress": progress}
-    prior = fitted_prior(outputs, table, columns, regions, asked.own_noise, fit.fit_outside, **settings)
     how: dict[str, Any] = {**asked.promise, **noise.settings(), "method": noise.method, "device": noise.device}
-    how["accept"] = asked.accept or ()
+    findings = [finding for one in tried.values() for finding in one.findings]
+    how |= {"accept": asked.accept or (), "findings": findings}
     where: Any = regions if outputs.several else regions[outputs.released[0]]
     if outputs.several:
         how["released"] = outputs.released
@@ -204,13 +239,14 @@ def _design(
         how["weights"] = table[noise.weights].tolist() * copies
     if asked.insiders is not None:
         how["insiders"] = _insiders(table, asked.insiders, copies)
+    readers = asked.readers(prior)
     with findings_are_shown_later():
         if account.book is None:
-            mechanism = find_noise(prior, table[columns], where, **how, progress=progress)
+            mechanism = find_noise(readers, table[columns], where, **how, progress=progress)
         else:
             how |= {"remeasured": account.remeasured} | ({} if account.share is None else {"share": account.share})
             name = "y" if outputs.several else outputs.released[0]
-            mechanism = account.book.protect(prior, table[columns], where, output_name=name, **how, progress=progress)
+            mechanism = account.book.protect(readers, table[columns], where, output_name=name, **how, progress=progress)
     if outputs.several and not fit.fit_outside:  # a prior of several outputs does not say what its parts were fitted to
         found = learnt_inside(len(table))
         mechanism = replace(mechanism, certificate=mechanism.certificate.with_findings(found))
@@ -281,6 +317,8 @@ def is_folder(out: str) -> bool:
 
 def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions, large: Large, files: Files) -> None:
     """Protect all rows of ``data`` and write a release to the folder ``files.out``."""
+    import pandas as pd
+
     from ..data import as_engine, fingerprint, parquet_files, rows_of_parquet
     from ..design import protect
     from ..models import fit_prior
@@ -294,6 +332,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     replaced, began = has_release(out), time.monotonic()
     engine, device, show = as_engine(large.dask), noise.device or "cpu", not files.json
     options = _deciding_options(asked, fit, noise, large)
+    tried: dict[str, Rehearsal] = {}
 
     def task() -> dict[str, Any]:
         return {"sfumato": __version__, "options": options, "data": fingerprint(parquet_files(data))}
@@ -306,9 +345,15 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         how = {**asked.promise, **noise.settings(), "engine": engine, "device": device, "progress": show}
         few = rows_to_fit(rows, where, large.fit_rows, fit.fit_outside)
         given = {**fit.settings(), "exclude": where if fit.fit_outside else None, "progress": show}
-        prior = fit_prior(rows.select(few), rows.column(output).select(few), **given)
+        sample = pd.DataFrame(rows.select(few).values, columns=asked.columns)
+        sample[output] = rows.column(output).select(few)
+        prior = fit_prior(sample[asked.columns], sample[output], **given)
+        tried.update(_rehearsed(prior, sample, asked, {output: where}, show))
+        found = [finding for one in tried.values() for finding in one.findings]
         with findings_are_shown_later():
-            mechanism = protect(prior, rows, where, **how, accept=asked.accept or (), method="compressed")
+            mechanism = protect(
+                asked.readers(prior), rows, where, **how, accept=asked.accept or (), findings=found, method="compressed"
+            )
         mechanism = _with_raw_rows(mechanism, asked)
         return mechanism.design, mechanism.certificate
 
@@ -321,6 +366,8 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         as_json({**made, "seconds": seconds, "certificate": certificate.as_dict()})
     else:
         show_certificate(certificate, f"{output}, protected where {where.in_words(tuple(asked.columns))}")
+        for one in tried.values():
+            typer.echo(in_a_line(one))
         speed = rows_a_second(len(rows), seconds)
         say_written(f"{out}{os.sep}, {len(rows)} rows in {seconds:.1f} s ({speed})")
         if replaced:
@@ -335,10 +382,12 @@ def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions, large: Large)
         "output": asked.output[0],
         "region": asked.region[0],
         **asked.promise,
+        "family": asked.ranges,
         "accept": [*(asked.accept or ()), *(["raw-records"] if asked.allow_raw_rows else [])],
         **fit.settings(),
         **noise.settings(),
         "fit_outside": fit.fit_outside,
+        "rehearsal": not asked.no_rehearsal,
         "fit_rows": large.fit_rows,
         "resolution": noise.resolution,
     }

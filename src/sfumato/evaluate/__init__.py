@@ -7,7 +7,7 @@ published. It gives errors of adversaries in multiples of the floor, and tables 
 from .audits import AUDIT_HEADER, OWNER_ONLY, Audit, audit
 from .predictors import Rival, rivals
 from .promises_compared import compare_promises
-from .rehearsal import Rehearsal, Stage, rehearse
+from .rehearsal import REHEARSAL_HEADER, Rehearsal, Stage, rehearse
 from .rivals import Budget, PrivatePredictions, cloak, dropout, solve_positive, standard_dp, stationary, unsafe_normals
 from .suggestions import Suggestion, suggest
 from .target import Outcome

@@ -137,8 +137,7 @@ def stationary(
     """
     inputs = as_inputs(X)
     outputs = as_outputs(W, len(inputs), "W")
-    fitted: Prior = fit_prior(inputs, outputs, kernel, mean, **{"noise": "learn", **how})
-    return fitted.condition(inputs, outputs)
+    return fit_prior(inputs, outputs, kernel, mean, **{"noise": "learn", **how}).condition(inputs, outputs)
 
 
 def noise_multiplier(epsilon: float, delta: float, calibration: Calibration = "analytic") -> float:

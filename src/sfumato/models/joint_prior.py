@@ -15,7 +15,7 @@ from typing import Any
 import gpytorch
 import numpy as np
 import scipy.sparse.csgraph
-from gpytorch.kernels import Kernel, LCMKernel, MultitaskKernel, ScaleKernel
+from gpytorch.kernels import AdditiveKernel, Kernel, LCMKernel, MultitaskKernel, ScaleKernel
 
 from ..arrays import Array
 from ..errors import InputError
@@ -198,6 +198,23 @@ class JointPrior:
                 "give a mean that is made for these columns."
             ) from error
         return prior
+
+    def prior_of(self, output: str) -> Prior | None:
+        """The prior of one output by itself, over the inputs; None for a derivative, an average or an integral."""
+        number = self.number_of(output)
+        if not all(isinstance(functional, Value) for functional in self._functionals(output)):
+            return None
+        parts = []
+        for term in self.terms:
+            own = np.array([o == number for o, _ in term.entries])
+            variance = float(np.sum(term.mixing[own].sum(axis=0) ** 2))
+            if variance > 0.0:
+                scaled = ScaleKernel(copy.deepcopy(term.kernel)).double()
+                scaled.outputscale = variance
+                parts.append(scaled)
+        # an output has one mean here, which is a value too
+        ((_, mean),) = self.means[number]
+        return Prior(parts[0] if len(parts) == 1 else AdditiveKernel(*parts), mean, self.noise_of(output))
 
     def noise_of(self, output: str) -> float:
         """The variance of the noise in the data of this output."""

@@ -1,0 +1,219 @@
+"""The command ``sfumato rehearse``, and the rehearsal that ``sfumato protect`` makes before it writes anything.
+
+A promise is as good as its prior. Regions like the sensitive one are hidden, and textbooks predict them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+from ..text import counted
+from .command import exit_by
+from .options import (
+    FIGURES,
+    DropMissing,
+    Figure,
+    Fit,
+    Inputs,
+    Json,
+    OneOutput,
+    SensitiveWhere,
+    Table,
+    Written,
+    check_written,
+    column_names,
+    option,
+    save_figure,
+)
+from .printing import as_json, console, new_table, say_note, say_written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..evaluate import Rehearsal
+    from ..models import JointPrior, Prior
+    from ..regions import Region
+
+REHEARSE_EXAMPLES = (
+    'sfumato rehearse orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --fit-outside',
+    'sfumato rehearse co2.csv --inputs year --output ppm --region "1985 <= year <= 1988" --floor 1 --fit-outside '
+    '--kernel "rbf + periodic(period=1) * rbf" --figure rehearsal.png',
+    'sfumato rehearse people.csv --inputs age,place --output income --region "age >= 75" --alpha 0.3 --json',
+)
+
+#: Before something is written, at most this many rows take part: enough to show a prior that is far off, in seconds.
+FEW_ROWS = 300
+
+
+def rehearse(
+    data: Table,
+    inputs: Inputs,
+    output: OneOutput,
+    region: SensitiveWhere,
+    fit: Fit,
+    alpha: Annotated[
+        float | None, option("NUMBER", "The share of the prior variance that readers may learn: 0.1 is strong.")
+    ] = None,
+    floor: Annotated[
+        float | None,
+        option("NUMBER", "Or: the standard deviation that every reader keeps, in units of the output."),
+    ] = None,
+    figure: Figure = None,
+    drop_missing: DropMissing = False,
+    json: Json = False,
+) -> None:
+    """Try a prior before you publish: regions like yours are hidden and predicted; exit code 1 if it fails."""
+    columns = column_names(inputs)
+    if output in columns:
+        raise InputError(f"--output {output!r} is also one of --inputs; inputs are published as they are.")
+    if (alpha is None) == (floor is None):
+        given = "neither" if alpha is None else "both"
+        raise InputError(f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1.")
+    check_written(Written("--figure", figure, FIGURES), read=[data])
+    from ..data import read_table, select_numbers
+    from ..evaluate import OWNER_ONLY
+    from ..evaluate import rehearse as try_out
+    from ..models import fit_prior
+    from ..regions import parse_region
+    from ..show import plot_rehearsal
+
+    table = select_numbers(read_table(data), [*columns, output], data, drop_missing)
+    where = parse_region(region, columns)
+    X, y = table[columns], table[output]
+    prior = fit_prior(X, y, exclude=where if fit.fit_outside else None, **fit.settings(), progress=not json)
+    found = try_out(prior, X, y, where, alpha, floor=floor, progress=not json)
+    if figure is not None:
+        if found.results:
+            save_figure(plot_rehearsal(found).figure, figure)
+        else:
+            say_note(f"--figure {figure} was not written: there is no look-alike to draw.")
+    again = _protect_words(data, columns, output, region, alpha, floor, found)
+    if json:
+        typer.echo(OWNER_ONLY, err=True)
+        as_json({"data": data, "output": output, "figure": figure, **found.as_dict(), "command": again})
+    else:
+        _show_rehearsal(found, f"{output}, rehearsed where {where.in_words(tuple(columns))}", again)
+        say_written(figure if found.results else None)
+    exit_by(found.verdict)
+
+
+def _show_rehearsal(found: Rehearsal, title: str, again: str | None) -> None:
+    from ..evaluate import OWNER_ONLY, REHEARSAL_HEADER
+
+    screen = console()
+    screen.print(OWNER_ONLY, style="bold red")
+    if found.results:
+        table = new_table(f"{title}: {counted(len(found.look_alikes), 'look-alike')}")
+        for number, name in enumerate(REHEARSAL_HEADER):
+            table.add_column(name, justify="right" if number else "left", no_wrap=True)
+        for row in found.table():
+            table.add_row(*row)
+        screen.print(table)
+        screen.print(
+            f"The prior claims that nobody can be nearer than {found.claimed:.3g}; the floor is {found.floor:.3g}."
+        )
+    for note in found.notes:
+        screen.print(f"- {note}")
+    for finding in found.findings:
+        screen.print(f"- {finding.label}: {finding.text}")
+    colour = {"publish": "green", "publish with care": "yellow", "do not publish": "red"}[found.verdict]
+    screen.print(f"{_in_words(found)}", style=f"bold {colour}")
+    if found.advised is not None:
+        what = "Use instead, which passes:" if found.advised.passes else "Nearer, though it does not pass either:"
+        typer.echo(f"{what}\n\n{again}")
+
+
+def _in_words(found: Rehearsal) -> str:
+    if not found.results:
+        return "The prior could not be tried."
+    return "The prior passes its rehearsal." if found.passes else f"{found.verdict.capitalize()} with this prior."
+
+
+def _protect_words(
+    data: Path,
+    columns: Sequence[str],
+    output: str,
+    region: str,
+    alpha: float | None,
+    floor: float | None,
+    found: Rehearsal,
+) -> str | None:
+    """The command that publishes with the prior that is advised, ready to copy; None where none is."""
+    if found.advised is None:
+        return None
+    level = ["--alpha", f"{alpha:g}"] if alpha is not None else ["--floor", f"{floor:g}"]
+    words = ["sfumato", "protect", str(data), "--inputs", ",".join(columns), "--output", output, "--region", region]
+    prior = ["--kernel", found.advised.kernel, "--mean", found.advised.mean]
+    rest = [*level, *prior, "--fit-outside", "--out", f"{data.stem}.sfumato"]
+    return shlex.join([*words, *rest])
+
+
+# ---------------------------------------------------------------- before sfumato protect writes anything
+
+
+def rehearsals(
+    prior: Prior | JointPrior,
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    regions: Mapping[str, Region | None],
+    promise: Mapping[str, Any],
+    progress: bool,
+) -> dict[str, Rehearsal]:
+    """A rehearsal for each sensitive output that is a column of the data, by itself.
+
+    There is none of a quantity without inputs or of what follows from another output, nor where readers may know the
+    function because only records are promised.
+    """
+    from ..arrays import evenly
+    from ..evaluate import rehearse as try_out
+    from ..models import JointPrior
+
+    if promise["protects"] == "records" and promise["floor"] is None:
+        return {}
+    few = table.iloc[evenly(len(table), FEW_ROWS)]
+    found = {}
+    for name, where in regions.items():
+        alone = prior.prior_of(name) if isinstance(prior, JointPrior) else prior
+        if where is None or alone is None or name not in table:
+            continue
+        levels = {level: _own(promise[level], name) for level in ("alpha", "floor")}
+        found[name] = try_out(alone, few[list(columns)], few[name], where, **levels, progress=progress)
+    if found and len(few) < len(table):
+        say_note(f"the rehearsal took {len(few)} of {len(table)} rows, evenly spread; sfumato rehearse takes more.")
+    return found
+
+
+def _own(given: Any, name: str) -> Any:
+    return given.get(name) if isinstance(given, dict) else given
+
+
+def in_a_line(found: Rehearsal, about: str = "") -> str:
+    """What a rehearsal has shown, for its owner."""
+    head = f"Rehearsal{about}"
+    if found.best is None:
+        return f"{head}: the region cannot be moved to other rows, so the prior was not tried."
+    best = found.best
+    said = (
+        f"at {counted(len(found.look_alikes), 'look-alike')} of the region {best.name} is off by {best.floors:.2g} "
+        f"floors, where the prior claims {found.claimed / found.floor:.2g}"
+    )
+    return f"{head}: {'passed' if found.passes else found.verdict}; {said}."
+
+
+def refusal(found: Rehearsal, about: str) -> str:
+    """Why nothing is written, and what to do instead; in one paragraph."""
+    from ..promise import how_to_accept
+
+    stopping = [one for one in found.findings if one.stops]
+    said = " ".join(one.text for one in stopping)
+    instead = "" if found.advised is None else f" Use instead: {found.advised.options}."
+    return (
+        f"the prior failed its rehearsal{about}. {said}{instead} {how_to_accept(stopping)} sfumato rehearse shows "
+        "all of it; --no-rehearsal leaves it out."
+    )

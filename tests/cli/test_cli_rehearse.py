@@ -1,0 +1,143 @@
+"""``sfumato rehearse``, the line in ``sfumato protect``, and families on the command line."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato as sf
+from command_line import answer, done, refused, run
+
+WHERE = ["--region", "3 <= t <= 4", "--alpha", 0.3, "--fit-outside"]
+ROUGH = ["--lengthscale", 0.05, "--noise", 0.0001]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wave, which any textbook foresees, and a random walk, which none does."""
+    random, t = np.random.default_rng(0), np.arange(81) / 10.0
+    wave = np.sin(2 * np.pi * t) + 0.01 * random.normal(size=81)
+    path = tmp_path_factory.mktemp("rehearse") / "data.csv"
+    pd.DataFrame({"t": t, "wave": wave, "walk": random.normal(size=81).cumsum()}).to_csv(path, index=False)
+    return path
+
+
+def words(command: str, data: Path, output: str, *more: object) -> list[object]:
+    return [command, data, "--inputs", "t", "--output", output, *WHERE, *more]
+
+
+@pytest.fixture(scope="module")
+def failed(data: Path) -> Any:
+    return run(*words("rehearse", data, "wave", *ROUGH, "--figure", data.with_name("wave.png")))
+
+
+def test_a_prior_that_textbooks_beat_fails_with_exit_code_1(failed: Any) -> None:
+    assert failed.exit_code == 1
+    assert failed.stdout.startswith("OWNER ONLY")
+    assert "of floor" in failed.stdout
+    assert "Do not publish with this prior." in failed.stdout
+
+
+def test_the_advice_is_a_command_that_can_be_copied(failed: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (line,) = [line for line in failed.stdout.splitlines() if line.startswith("sfumato protect ")]
+    monkeypatch.chdir(data.parent)
+    made = done(run(*shlex.split(line)[1:]))
+    assert "Rehearsal: passed" in made.stdout
+    assert "periodic" in str(sf.load(data.with_suffix(".sfumato")).prior)
+
+
+def test_the_picture_is_drawn(failed: Any, data: Path) -> None:
+    assert data.with_name("wave.png").read_bytes().startswith(b"\x89PNG")
+    assert "wave.png" in failed.stdout
+
+
+def test_a_prior_that_fits_passes(data: Path) -> None:
+    result = run(*words("rehearse", data, "walk", "--kernel", "matern12", "--noise", 0, "--json"))
+    found = answer(result)
+    assert (found["passes"], found["verdict"], found["command"]) == (True, "publish", None)
+    assert result.stderr.startswith("OWNER ONLY")
+
+
+@pytest.fixture
+def without_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for a better prior takes long, and is not the point."""
+    monkeypatch.setattr("sfumato.evaluate.rehearsal.advice", lambda *_, **__: None)
+
+
+def test_protect_writes_nothing_after_a_rehearsal_that_failed(data: Path) -> None:
+    out = data.with_name("wave.sfumato")
+    asked = words("protect", data, "wave", *ROUGH, "--out", out)
+    refused(run(*asked), "failed its rehearsal", "--kernel", "--accept prior-beaten", "Nothing was written.", code=1)
+    assert not out.exists()
+
+
+@pytest.mark.usefixtures("without_advice")
+def test_what_was_accepted_is_written_and_told_without_numbers(data: Path) -> None:
+    out = data.with_name("accepted.sfumato")
+    asked = words("protect", data, "wave", *ROUGH, "--out", out)
+    accepted = answer(run(*asked, "--accept", "prior-beaten", "--json"))
+    assert accepted["certificate"]["verdict"] == "publish with care"
+    assert accepted["rehearsal"]["wave"]["verdict"] == "do not publish"
+    # readers are told what was accepted, and no number that was made with the data
+    (told,) = [one for one in sf.load(out).certificate.findings if one.code == "prior-beaten"]
+    assert told.accepted
+    assert not any(character.isdigit() for character in told.text)
+
+
+def test_protect_says_in_a_line_that_the_prior_passed(data: Path) -> None:
+    out = data.with_name("walk.sfumato")
+    asked = words("protect", data, "walk", "--kernel", "matern12", "--noise", 0, "--out", out)
+    (line,) = [one for one in done(run(*asked)).stdout.splitlines() if one.startswith("Rehearsal")]
+    assert line.startswith("Rehearsal: passed; at ")
+    assert "floors, where the prior claims" in line
+    assert "Rehearsal" not in done(run(*asked, "--no-rehearsal")).stdout
+
+
+def test_records_by_a_share_need_no_rehearsal(data: Path) -> None:
+    # readers may know the function then
+    asked = words("protect", data, "wave", *ROUGH, "--protects", "records", "--out", data.with_name("records.sfumato"))
+    assert answer(run(*asked, "--json"))["rehearsal"] == {}
+
+
+@pytest.mark.usefixtures("without_advice")
+def test_each_sensitive_output_is_rehearsed_by_itself(data: Path) -> None:
+    both = ["--inputs", "t", "--output", "wave", "--output", "walk", "--region", "wave: 3 <= t <= 4", "--alpha", 0.3]
+    asked = ["protect", data, *both, "--fit-outside", *ROUGH, "--out", data.with_name("both.sfumato")]
+    refused(run(*asked), "failed its rehearsal where 'wave' is sensitive", code=1)
+
+
+def test_a_large_table_is_rehearsed_on_some_of_its_rows(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.cli.rehearse.FEW_ROWS", 50)
+    asked = words("protect", data, "walk", "--kernel", "matern12", "--noise", 0, "--out", data.with_name("few.sfumato"))
+    assert "took 50 of 81 rows" in done(run(*asked)).stderr
+
+
+def test_a_family_of_priors_on_the_command_line(data: Path) -> None:
+    out = data.with_name("family.sfumato")
+    kept = ["--lengthscale", 0.5, "--noise", 0.1, "--no-rehearsal", "--out", out]
+    ranges = ["--family", "lengthscale=0.7:1.4,noise=0.5:1"]
+    done(run(*words("protect", data, "walk", *kept, *ranges)))
+    (family,) = sf.load(out).design.families
+    assert (family.lengthscale, family.noise) == ((0.7, 1.4), (0.5, 1.0))
+    wrong = {"length=1:2": "choose lengthscale", "lengthscale=2": "write a range", "noise=a:b": "write a range"}
+    for text, part in wrong.items():
+        refused(run(*words("protect", data, "walk", *kept, "--family", text)), "--family", part)
+    both = words("protect", data, "walk", "--output", "wave", *kept, *ranges)
+    refused(run(*both), "--family is for one output")
+
+
+@pytest.mark.parametrize(
+    ("more", "parts"),
+    [
+        (["--floor", 0.1], ["--alpha and --floor: both given"]),
+        (["--kernel", "rbf + tree"], ["tree"]),
+        (["--figure", "wave.txt"], ["--figure", ".txt"]),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(data: Path, more: list[object], parts: list[str]) -> None:
+    refused(run(*words("rehearse", data, "walk", *more)), *parts)
