@@ -214,6 +214,20 @@ def test_a_rehearsal_can_be_read_shown_and_drawn():
     assert "floor" in plots.plot_rehearsal(flat).get_xlabel()
 
 
+def test_a_family_passes_where_one_of_its_members_does():
+    """The promise is made to all of them: also to the one that is right."""
+    prior = GOOD["matern52, long"][0]
+    X = np.linspace(0, 3, 44)
+    short = prior_of(gpytorch.kernels.MaternKernel(nu=2.5), 0.1, 0.05)
+    y = np.linalg.cholesky(prior.covariance(X) + 0.05 * np.eye(44)) @ np.random.default_rng(1).standard_normal(44)
+    alone = sf.rehearse(short, X, y, sf.Box(1.3, 1.8), alpha=PROMISE, advise=False, progress=False)
+    assert alone.findings[0].code == "prior-beaten"
+    family = short.family(lengthscale=(1.0, 20.0))
+    found = sf.rehearse(family, X, y, sf.Box(1.3, 1.8), alpha=PROMISE, advise=False, progress=False)
+    assert found.passes
+    assert found.claimed < alone.claimed
+
+
 def test_wrong_use_is_named():
     t, prior = np.linspace(0, 3, 31), GOOD["rbf"][0]
     for how, said in (

@@ -11,6 +11,7 @@ import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ import numpy as np
 from ..arrays import Array, Index
 from ..data import as_outputs
 from ..errors import InputError
-from ..models import Prior
+from ..models import Prior, PriorFamily
 from ..progress import Progress
 from ..progress import progress as show_progress
-from ..promise import ALARMING, Finding, Verdict, in_order, verdict
+from ..promise import ALARMING, Finding, Verdict, verdict
 from ..regions import Region
 from ..text import counted, plain
 from ..views import boxed_table, pictures
@@ -203,7 +204,7 @@ class Stage:
 
 
 def rehearse(
-    prior: Prior,
+    prior: Prior | PriorFamily,
     X: Any,
     y: Any,
     region: Region,
@@ -222,6 +223,8 @@ def rehearse(
     claims. A rival who is nearer than claimed, by more than chance, is a finding, and with ``advise`` a better prior is
     looked for, which takes longer than the rehearsal itself.
 
+    A family of priors passes if one of its members does, for the promise is made to all of them.
+
     Guarantee: if the prior is right, it is called beaten or doubtful in less than 5 % of all cases.
 
     >>> import numpy as np, sfumato as sf
@@ -233,10 +236,11 @@ def rehearse(
     >>> found.verdict, found.findings[0].code
     ('do not publish', 'prior-beaten')
     """
-    inputs, bound = checked_problem(prior, X, region)
+    central = prior.prior if isinstance(prior, PriorFamily) else prior
+    inputs, bound = checked_problem(central, X, region)
     outputs = as_outputs(y, inputs)
     _check_level(alpha, floor)
-    V, notes = prior.noise_variance(len(inputs)), []
+    V, notes = central.noise_variance(len(inputs)), []
     words = bound.in_words(inputs.names)
     if len(inputs) > MOST_ROWS:
         keep = np.unique(np.linspace(0, len(inputs) - 1, MOST_ROWS).astype(np.intp))
@@ -256,7 +260,8 @@ def rehearse(
     with warnings.catch_warnings(), show_progress(progress) as step:
         warnings.simplefilter("ignore", RuntimeWarning)
         predictions = _predictions(rows, noise, step)
-        judged = judge(prior, rows, predictions, alpha, floor)
+        said = [judge(one, own, predictions, alpha, floor) for one, own in _members(prior, rows)]
+        judged = min(said, key=lambda one: one.severity)
         advised = None
         if advise and not judged.passes:
 
@@ -293,7 +298,21 @@ class Judged:
 
     @property
     def passes(self) -> bool:
-        return not any(one.severity in ALARMING for one in self.findings)
+        return not self.findings
+
+    @property
+    def severity(self) -> int:
+        """2 for a prior that is beaten, 1 for one that is doubtful, 0 for one that passes."""
+        return max(({"medium": 1}.get(one.severity, 2) for one in self.findings), default=0)
+
+
+def _members(prior: Prior | PriorFamily, rows: HiddenRows) -> list[tuple[Prior, HiddenRows]]:
+    """The prior, or those of a family that differ most, the one in their middle first; each with its own V."""
+    if isinstance(prior, Prior):
+        return [(prior, rows)]
+    ranges = (prior.lengthscale, prior.variance, prior.noise)
+    corners = [tuple(math.sqrt(low * high) for low, high in ranges), *product(*(sorted(set(one)) for one in ranges))]
+    return [(prior.member(*factors), replace(rows, V=rows.V * factors[2])) for factors in corners]
 
 
 def judge(
@@ -313,9 +332,11 @@ def judge(
 
     results = [result(name, predicted) for name, predicted in predictions.items()]
     results += [result(ITSELF, claims.means), result(ITS_MEAN, claims.before, before=True)]
-    results.sort(key=lambda one: (one.chance > BY_RIVAL, one.share))
-    findings = _findings(results, claims, unexpected_period(prior, rows.X, rows.y, rows.V))
-    return Judged(claims, height, tuple(results), in_order(findings))
+    finding = _finding(results, claims, unexpected_period(prior, rows.X, rows.y, rows.V))
+    # the one that the finding is about first, then those that are sure, then the nearest
+    guilty = "" if finding is None else finding[0]
+    results.sort(key=lambda one: (one.name != guilty, not one.sure, one.share))
+    return Judged(claims, height, tuple(results), () if finding is None else (finding[1],))
 
 
 def _predictions(rows: HiddenRows, noise: Array | None, step: Progress) -> dict[str, Array]:
@@ -343,23 +364,23 @@ def _of(rows: HiddenRows, noise: Array | None, seen: Index) -> tuple[Array, Arra
 # ---------------------------------------------------------------- findings
 
 
-def _findings(results: Sequence[Result], claims: Claims, period: Unexpected | None) -> list[Finding]:
-    """The worst that can be said of the prior; one finding of a kind."""
-    sure = [one for one in results if one.sure]
-    beaten = [one for one in sure if one.share <= BEATEN]
+def _finding(results: Sequence[Result], claims: Claims, period: Unexpected | None) -> tuple[str, Finding] | None:
+    """The worst that can be said of the prior, and the rival that it is about."""
+    sure = sorted((one for one in results if one.sure), key=lambda one: one.share)
     mean = next(one for one in results if one.name == ITS_MEAN)
+    nearest = min(results, key=lambda one: one.share)
     known = claims.level.chance <= BY_MEAN and claims.level.share <= TELLING and claims.spread_shows
-    if beaten:
-        return [Finding("prior-beaten", "high", _nearer(beaten[0], "at least twice as near as"))]
+    if sure and sure[0].share <= BEATEN:
+        return sure[0].name, Finding("prior-beaten", "high", _nearer(sure[0], "at least twice as near as"))
     if known and mean.share <= BEATEN:
-        return [Finding("prior-beaten", "high", _mean_tells(mean))]
+        return ITS_MEAN, Finding("prior-beaten", "high", _mean_tells(mean))
     if sure:
-        return [Finding("prior-doubtful", "medium", _nearer(sure[0], "nearer than"))]
+        return sure[0].name, Finding("prior-doubtful", "medium", _nearer(sure[0], "nearer than"))
     if known and mean.share < TELLING:
-        return [Finding("prior-doubtful", "medium", _mean_tells(mean))]
-    if period is not None and period.chance <= BY_PERIOD and min(one.share for one in results) < 1.0:
-        return [Finding("prior-doubtful", "medium", _periodic(period, results))]
-    return []
+        return ITS_MEAN, Finding("prior-doubtful", "medium", _mean_tells(mean))
+    if period is not None and period.chance <= BY_PERIOD and nearest.share < 1.0:
+        return nearest.name, Finding("prior-doubtful", "medium", _periodic(period, nearest))
+    return None
 
 
 def _nearer(rival: Result, how: str) -> str:
@@ -380,8 +401,7 @@ def _mean_tells(mean: Result) -> str:
     )
 
 
-def _periodic(period: Unexpected, results: Sequence[Result]) -> str:
-    best = min(results, key=lambda one: one.share)
+def _periodic(period: Unexpected, best: Result) -> str:
     return (
         f"The rows outside the region show a period of about {short(period.length)} that the prior does not expect "
         f"(chance {_chance(period.chance)}). Readers who use it may know the region better than the promise says; at "
@@ -414,7 +434,7 @@ def _cells(one: Result) -> tuple[str, ...]:
 
 
 def _chance(chance: float) -> str:
-    return f"{chance:.1g}" if chance >= 1e-12 else "1e-12"
+    return f"{chance:.1g}" if chance >= 1e-12 else "< 1e-12"
 
 
 def _wrapped(findings: Sequence[Finding], remedies: bool) -> list[str]:
