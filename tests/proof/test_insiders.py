@@ -200,3 +200,12 @@ def test_epsilon_of_independent_noise_is_that_of_the_analytic_gaussian_mechanism
     assert protected("records").certificate.dp(range=reach) > float(found)
     assert protected("function").certificate.dp(range=reach) == np.inf
     assert "no" in str(protected("function").certificate.dp(range=reach)).lower()
+
+
+def test_what_insiders_see_counts_as_records_for_a_tolerance() -> None:
+    """It is recognised by its methods: one that is missing would let a floor forget what is a record's own."""
+    from sfumato.promise.tolerance import WithRecords
+    from sfumato.proof.insiders import Given
+
+    seen = Given(np.eye(2), np.ones(2), np.array([0.0, 0.3]))
+    assert isinstance(seen, WithRecords)

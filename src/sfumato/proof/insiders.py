@@ -55,6 +55,11 @@ class Given:
     def own_variance(self, S: Array) -> Array:
         return self.own
 
+    @property
+    def stands_for(self) -> float:
+        """Insiders stand for themselves alone."""
+        return 1.0
+
 
 @dataclass(frozen=True, eq=False)
 class Told:
