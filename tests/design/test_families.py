@@ -185,3 +185,21 @@ def test_a_ledger_refuses_families(tmp_path):
     family = sf.Prior(rbf(0.4), noise=0.1).family(lengthscale=(0.8, 1.2))
     with pytest.raises(sf.InputError, match="prior is a family"):
         sf.Ledger(tmp_path / "a.ledger").protect(family, GRID, REGION, alpha=0.3)
+
+
+def test_many_records_are_promised_to_a_family_by_noise_on_noise():
+    """The joint promise about many records is met first; the lower bound leaves records out, and is still one."""
+    rng = np.random.default_rng(3)
+    X = np.sort(rng.uniform(0.0, 3.0, 140))
+    family = sf.Prior(matern(0.5, 1.0, nu=2.5), noise=0.1).family(noise=(0.6, 1.0))
+    mechanism = sf.protect(family, X, REGION, alpha=0.3)
+    assert len(mechanism.design.records) > 40
+    certificate = mechanism.certificate
+    assert certificate.evidence == "proved"
+    assert 0.0 < certificate.gap < 0.2
+    for factor in (0.6, 0.8, 1.0):
+        member = family.member(noise=factor)
+        M = member.covariance(X) + mechanism.noise.covariance() + member.noise * np.eye(len(X))
+        S = rng.uniform(1.0, 2.0, 50)
+        cross = member.covariance(X, S)
+        assert np.min(1.0 - np.sum(cross * np.linalg.solve(M, cross), axis=0)) >= 0.7 * (1 - 1e-9)

@@ -92,6 +92,7 @@ def designed_for_families(
             attempt = family.roughly(attempt, binding)
         if binding:
             attempt = attempt_at(family.without(binding), attempt)
+        attempt = family.with_witness(attempt, binding)
         design = replace(attempt.design, others=problem.others, families=problem.families, binding=binding)
         if family.short(attempt, left) and attempt.seen.holds:
             continue
@@ -135,6 +136,21 @@ class _Family:
         solution = Solver(rows).program(attempt.sensitive).solve(attempt.tightening, start, COARSE)
         design = rows.published(attempt.cover, attempt.sensitive, solution)
         return replace(attempt, design=design, solution=solution)
+
+    def with_witness(self, attempt: Attempt, binding: Sequence[int]) -> Attempt:
+        """With what proves how little noise there could be; records, which only ask for more, are left out of that."""
+        if attempt.design.witness is not None or not binding:
+            return attempt
+        program = Solver(dense_rows(self.without(binding))).program(attempt.sensitive, with_records=False)
+        try:
+            witness = program.solve(1.0, accuracy=COARSE).witness
+        except np.linalg.LinAlgError:
+            return attempt
+        if witness is None:
+            return attempt
+        records = np.zeros((len(self.problem.inputs), len(attempt.design.records)))
+        each = [part if part.shape[1] != len(attempt.sensitive) else np.hstack([part, records]) for part in witness]
+        return replace(attempt, design=replace(attempt.design, witness=tuple(each)))
 
     def short(self, attempt: Attempt, left: Sequence[int]) -> dict[int, float]:
         """Those members ``left`` whose readers know more than they may at some inputs, and how far from it they are."""
