@@ -264,7 +264,7 @@ def fitted_prior(
             settings = {name: value for name, value in fit.items() if name != "coefficients"}
             part = fit_correlated(X, columns, exclude=exclude, **{**settings, "noise": noise})
         else:
-            prior = fit_prior(X, table[block[0]], exclude=exclude, **{**fit, "noise": noise[block[0]]})
+            prior: Prior = fit_prior(X, table[block[0]], exclude=exclude, **{**fit, "noise": noise[block[0]]})
             if not outputs.several:
                 return prior
             part = JointPrior.of(prior, {block[0]: Value()})

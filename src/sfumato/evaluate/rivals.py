@@ -137,7 +137,8 @@ def stationary(
     """
     inputs = as_inputs(X)
     outputs = as_outputs(W, len(inputs), "W")
-    return fit_prior(inputs, outputs, kernel, mean, **{"noise": "learn", **how}).condition(inputs, outputs)
+    fitted: Prior = fit_prior(inputs, outputs, kernel, mean, **{"noise": "learn", **how})
+    return fitted.condition(inputs, outputs)
 
 
 def noise_multiplier(epsilon: float, delta: float, calibration: Calibration = "analytic") -> float:

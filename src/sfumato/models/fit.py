@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from gpytorch.kernels import Kernel
@@ -18,10 +18,12 @@ from ..errors import FitWarning, InputError
 from ..linalg import Whitening
 from ..progress import progress as progress_bar
 from ..text import listed
-from .fit_search import MOST_STARTS, Adam, Fitted, Question, Search, kernel_tree
+from .fit_search import MOST_STARTS, Adam, Fitted, Question, Search
 from .kernel_terms import RADIAL
 from .kernel_text import ALLOWED, Joined, KernelText, Named, named_parts, parse_kernel, with_trend_places
-from .prior import Prior
+from .prior import Prior, PriorFamily
+from .searched_kernels import kernel_tree
+from .spread import Spread, spread_of
 from .trees import build_kernel, describe_kernel
 from .trends import DEGREES, Trend
 
@@ -57,6 +59,50 @@ class FitReport:
         return "\n".join([head, *(f"  - {message}" for message in self.messages)])
 
 
+@overload
+def fit_prior(
+    X: Any,
+    y: Any,
+    kernel: str | Kernel = ...,
+    mean: str | float | Mean = ...,
+    noise: Any = ...,
+    *,
+    coefficients: str = ...,
+    spread: None = ...,
+    lengthscale: Any = ...,
+    exclude: Any = ...,
+    optimizer: str = ...,
+    epochs: int | None = ...,
+    learning_rate: float = ...,
+    decay: tuple[int, float] | None = ...,
+    weight_decay: float = ...,
+    restarts: int | None = ...,
+    progress: bool = ...,
+) -> Prior: ...
+
+
+@overload
+def fit_prior(
+    X: Any,
+    y: Any,
+    kernel: str | Kernel = ...,
+    mean: str | float | Mean = ...,
+    noise: Any = ...,
+    *,
+    coefficients: str = ...,
+    spread: float,
+    lengthscale: Any = ...,
+    exclude: Any = ...,
+    optimizer: str = ...,
+    epochs: int | None = ...,
+    learning_rate: float = ...,
+    decay: tuple[int, float] | None = ...,
+    weight_decay: float = ...,
+    restarts: int | None = ...,
+    progress: bool = ...,
+) -> PriorFamily: ...
+
+
 def fit_prior(
     X: Any,
     y: Any,
@@ -65,6 +111,7 @@ def fit_prior(
     noise: Any = "learn",
     *,
     coefficients: str = "published",
+    spread: float | None = None,
     lengthscale: Any = None,
     exclude: Any = None,
     optimizer: str = "auto",
@@ -74,7 +121,7 @@ def fit_prior(
     weight_decay: float = 0.0,
     restarts: int | None = None,
     progress: bool = False,
-) -> Prior:
+) -> Prior | PriorFamily:
     """The prior under which ``y`` at ``X`` is most likely, in the user's units.
 
     ``kernel``: "rbf", "matern12", "matern32", "matern52", "rq" (one lengthscale for each column), "periodic" (one
@@ -101,6 +148,10 @@ def fit_prior(
     its schedule).
     ``prior.fit_report`` tells how it went; a fit that ends on a bound or short of a maximum is a ``FitWarning``.
 
+    ``spread=2.0`` gives back all priors that are nearly as likely, as a ``sf.PriorFamily``: one factor for all
+    lengthscales, one for the variance and one for the noise, each as far as the log likelihood of the rows falls by
+    less than that with the others fitted again. What was given has no range.
+
     What becomes public: the fitted values are published with every release, and they were learnt from ``y``.
     With ``exclude=region`` the rows inside the region have no part in the fit, so that the values tell nothing of them.
 
@@ -121,6 +172,10 @@ def fit_prior(
     _require(
         restarts is None or (_is_whole(restarts) and 1 <= restarts <= MOST_STARTS),
         f"restarts is {restarts!r}; give a whole number from 1 to {MOST_STARTS}.",
+    )
+    _require(
+        spread is None or (is_number(spread) and spread > 0),
+        f"spread is {spread!r}; give units of log likelihood > 0, for example 2.0.",
     )
     integrated = _checked_coefficients(coefficients, kernel, mean) == "integrated"
     keep = rows_outside(exclude, inputs)
@@ -143,6 +198,9 @@ def fit_prior(
             fitted = Search(question, logarithmic=adam is None).run(adam, int(starts), bar)
     prior = _with_unknown_trend(fitted.prior, question) if integrated else fitted.prior
     likelihood, note = _log_likelihood(prior, question)
+    ranges = None if spread is None else _spread(prior, question, integrated, float(spread))
+    if ranges is not None:
+        note = (*note, ranges.in_words(float(spread or 0.0)))
     report = FitReport(
         method=fitted.method,
         log_likelihood=likelihood,
@@ -155,7 +213,22 @@ def fit_prior(
     )
     for alarm in fitted.alarms:
         warnings.warn(alarm, FitWarning, stacklevel=2)
-    return Prior(prior.kernel, prior.mean, prior.noise if isinstance(noise, str) else noise, fit_report=report)
+    found = Prior(prior.kernel, prior.mean, prior.noise if isinstance(noise, str) else noise, fit_report=report)
+    return found if ranges is None else ranges.of(found)
+
+
+def _spread(prior: Prior, question: Question, integrated: bool, drop: float) -> Spread:
+    """How far the values that were learnt can be off."""
+    trend, kernel = question.mean, question.kernel
+    features = np.zeros((len(question.y), 0))
+    if isinstance(trend, Trend):
+        features = Trend.of(0, question.X).features(question.X) if integrated else trend.directions(question.X)
+    if isinstance(kernel, Kernel):
+        learnt = any(name.endswith("raw_lengthscale") and p.requires_grad for name, p in kernel.named_parameters())
+    else:
+        learnt = any(part.kind in RADIAL and "lengthscale" in part.free for part in named_parts(kernel))
+    noise = isinstance(question.noise, str)
+    return spread_of(prior, question.X, question.y, features, drop, learnt, noise)
 
 
 def _leaves_one_variance(question: Question) -> bool:

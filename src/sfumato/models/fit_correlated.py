@@ -28,18 +28,17 @@ from .fit import checked_kernel, rows_outside
 from .fit_search import (
     FLAT,
     LEAST_NOISE,
-    LENGTHSCALES,
     MOST_NOISE,
     NUGGET,
     START_LENGTHSCALES,
     START_NOISES,
     STEPS,
-    VARIANCES,
 )
 from .joint_prior import JointPrior
 from .kernel_kinds import KINDS
 from .kernel_text import NAMES, KernelText, Named
 from .prior import Prior
+from .searched_kernels import LENGTHSCALES, VARIANCES
 from .trees import build_kernel
 
 #: Correlations between outputs start no closer to ±1 than this.
