@@ -80,8 +80,8 @@ def judged(target: Target, name: str, **how: Any) -> Outcome:
 FROM_THE_RELEASE = [
     "Bayes reader",
     "fits matern52",
-    "fits rbf, noise ignored",
-    "polynomial, noise known",
+    "fits rbf, ignores Σ",
+    "polynomial, knows Σ",
     "gradient boosting",
     "low bits",
     "guesses the seed",

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import sfumato as sf
 from drawn import legends_are_whole
 from kernels import matern, rbf
-from sfumato.evaluate.audits import AUDIT_HEADER, OWNER_ONLY, Audit
+from sfumato.evaluate.audits import AUDIT_HEADER, OWNER_ONLY, Audit, called
 from sfumato.evaluate.predictors import rivals
 from sfumato.evaluate.statistical_attacks import fits_a_model, models_to_try
 from sfumato.evaluate.target import CHANCE, chances, target_for
@@ -50,7 +50,7 @@ def names(audit: Audit, covered: bool) -> list[str]:
 def test_everyone_tries(found: Audit, release: sf.Release) -> None:
     assert names(found, True) == [
         "Bayes reader",
-        *(rival.name.replace("refitted", "fits") for rival in rivals(T[:, None], release.outputs, np.eye(len(T)))),
+        *(called(rival) for rival in rivals(T[:, None], release.outputs, np.eye(len(T)))),
         "low bits",
         "guesses the seed",
         "records: reader",
@@ -101,7 +101,7 @@ def test_a_textbook_regression_closer_than_half_the_floor_is_a_reason_not_to_pub
     assert release.certificate.verdict == "publish"
     found = sf.audit(release, SEASONS, progress=False)
     assert found.holds
-    (textbook,) = [one for one in found.outcomes if one.name == "polynomial + season, noise known"]
+    (textbook,) = [one for one in found.outcomes if one.name == "polynomial + season, knows Σ"]
     assert textbook.rmse < 0.1 * textbook.floor
     assert textbook.ratio >= 1 - 1e-6  # all of that is the prior's fault
     assert (textbook.closer, textbook.severity) == (True, "high")

@@ -19,6 +19,7 @@ import pytest
 import sfumato as sf
 from command_line import run
 from sfumato.evaluate.audits import Audit
+from sfumato.evaluate.rehearsal import Rehearsal, Result
 from sfumato.evaluate.target import Outcome
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.release import digest_outputs
@@ -206,6 +207,26 @@ def test_what_an_audit_found_decides_the_owners_verdict_until_it_is_accepted(
     assert "Prior beaten" not in public
     with pytest.raises(sf.InputError, match="accept is given, but this page is for everyone"):
         text_of(release, tmp_path, accept=["prior-beaten"])
+
+
+def test_a_rehearsal_is_shown_to_the_owner_with_its_numbers(release: sf.Release, tmp_path: Path) -> None:
+    found = sf.Finding("prior-beaten", "high", "A line was off by 0.0123.", "Use mean='linear'.")
+    best = Result("a line", 0.0123, 0.0, 0.7, 0.6, 1e-9)
+    played = Rehearsal("1 ≤ t ≤ 2", 0.5, 0.7, 0.6, (), (best,), (found,), None, ("A note.",), None)
+    # what was published of it when it was accepted has no number
+    accepted = made(findings=played.findings, accept=["prior-beaten"])
+    public = Page(text_of(accepted, tmp_path)).said
+    assert "another model came at least twice as close" in public
+    assert "0.0123" not in public
+    page = Page(text_of(accepted, tmp_path, rehearsal=played)).said
+    assert "OWNER ONLY" in page
+    assert "Publish with care: accepted prior-beaten" in page
+    for said in ("A line was off by 0.0123.", "a line", "no nearer than ± 0.6", "A note."):
+        assert said in page
+    assert "another model came at least twice as close" not in page
+    assert "Do not publish: other models" in Page(text_of(release, tmp_path, rehearsal=played)).said
+    with pytest.raises(sf.InputError, match=r"give what sf\.rehearse"):
+        text_of(release, tmp_path, rehearsal=found)
 
 
 def test_the_page_is_accessible_and_self_contained(public: str) -> None:

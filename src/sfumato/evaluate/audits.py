@@ -18,6 +18,7 @@ from ..release import Release, digest_outputs
 from ..text import listed, plain
 from .insiders import worst_group, worst_rows
 from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins, knows_grid, low_bits
+from .predictors import Rival
 from .records_told import RecordsTold, records_told
 from .statistical_attacks import (
     LENGTHSCALE_FACTORS,
@@ -209,7 +210,7 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
         )
     if supposed := [one for one in others if one.supposed]:
         yield Finding(
-            "audit-if-known",
+            "readers-who-know-more",
             "low",
             f"Could anybody have this? These would get below the floor: {_names(supposed)}.",
             "The audit says what to do against each of them.",
@@ -320,7 +321,7 @@ def adversaries(
         for number, prior in enumerate(target.design.others, start=2)
     ]
     models = [
-        covered(rival.name.replace("refitted", "fits"), partial(fits_a_model, target, rival), _NO_FIT, own_prior=True)
+        covered(called(rival), partial(fits_a_model, target, rival), _NO_FIT, own_prior=True)
         for rival in models_to_try(target)
     ]
     lengthscales = [
@@ -346,6 +347,14 @@ def adversaries(
     if physics is not None:
         asked.append(own_prior("knows the physics", lambda: knows_physics(target, physics), _NAME_PRIORS))
     return asked
+
+
+def called(rival: Rival) -> str:
+    """A rival as an adversary: in words that leave room for numbers on a line."""
+    name = rival.name
+    for long, short in (("refitted", "fits"), ("noise known", "knows Σ"), ("noise ignored", "ignores Σ")):
+        name = name.replace(long, short)
+    return name
 
 
 def after_records(target: Target) -> list[Adversary]:

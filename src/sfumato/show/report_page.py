@@ -21,7 +21,7 @@ from markupsafe import Markup
 from ..arrays import Array
 from ..data import stacked_outputs, without_labels
 from ..errors import FormatError, InputError
-from ..evaluate import AUDIT_HEADER, Audit
+from ..evaluate import AUDIT_HEADER, REHEARSAL_HEADER, Audit, Rehearsal
 from ..files import replacing
 from ..progress import progress as show_progress
 from ..promise import Finding
@@ -49,6 +49,7 @@ def report(
     *,
     truth: Any = None,
     audit: Any = None,
+    rehearsal: Any = None,
     ledger: Any = None,
     accept: Sequence[str] = (),
     title: str | None = None,
@@ -59,12 +60,14 @@ def report(
 
     ``release`` is a release or the name of its file; ``file`` names the file of a release that is given itself, for its
     checksum. ``ledger`` (a ``sf.Ledger`` or its file) adds what all releases tell together. The certificate is computed
-    again. With ``truth``, the true values as ``mechanism.release`` takes them, or ``audit``, what ``sf.audit`` gave,
-    the page is for the owner only, and says so in red. What an audit found joins the findings and counts in the
-    verdict; ``accept`` names the codes of high findings in spite of which you publish.
+    again. With ``truth``, the true values as ``mechanism.release`` takes them, ``audit``, what ``sf.audit`` gave,
+    or ``rehearsal``, what ``sf.rehearse`` gave, the page is for the owner only, and says so in red. What these found
+    joins the findings and counts in the verdict; ``accept`` names the codes of high findings in spite of which you
+    publish.
 
-    Guarantee: without ``truth`` and ``audit`` the page is made from the release and the ledger alone, which hold no y.
-    It fetches nothing and runs nothing. It is written complete or not at all, and never over anything but a page.
+    Guarantee: without ``truth``, ``audit`` and ``rehearsal`` the page is made from the release and the ledger alone,
+    which hold no y. It fetches nothing and runs nothing. It is written complete or not at all, and never over anything
+    but a page.
 
     >>> import os, tempfile, numpy as np, sfumato as sf
     >>> t = np.linspace(0.0, 3.0, 16)
@@ -74,7 +77,7 @@ def report(
     >>> "The promise holds" in page.read_text(encoding="utf-8")
     True
     """
-    return write_report(release, path, truth, audit, ledger, accept, title, file, progress)[0]
+    return write_report(release, path, truth, audit, rehearsal, ledger, accept, title, file, progress)[0]
 
 
 def write_report(
@@ -82,6 +85,7 @@ def write_report(
     path: str | os.PathLike[str],
     truth: Any = None,
     audit: Any = None,
+    rehearsal: Any = None,
     ledger: Any = None,
     accept: Sequence[str] = (),
     title: str | None = None,
@@ -100,17 +104,18 @@ def write_report(
     page = check_page(path, named, book if isinstance(book, (str, os.PathLike)) else None)
     if title is not None and (not isinstance(title, str) or not 0 < len(title.strip()) <= LONGEST_TITLE):
         raise InputError(f"title is {str(title)[:60]!r}; give a text of 1 to {LONGEST_TITLE} characters.")
-    if accept and truth is None and audit is None:
+    owners = any(one is not None for one in (truth, audit, rehearsal))
+    if accept and not owners:
         raise InputError(
             "accept is given, but this page is for everyone and shows what the release itself says; accept findings in "
-            "protect(…, accept=…), or give the audit that found them."
+            "protect(…, accept=…), or give the audit or the rehearsal that found them."
         )
     with show_progress(progress) as step:
         step.stage("checking the promise")
         account = None if ledger is None else Account.of(ledger, release)
         public = Facts.of(release, account)
         expected = _expected(public.certificate, account)
-        owner = None if truth is None and audit is None else OwnersEyes.of(public, truth, audit)
+        owner = OwnersEyes.of(public, truth, audit, rehearsal) if owners else None
         facts = public if owner is None else public.for_owner(owner.findings, accept)
         step.stage("drawing the report")
         text = _page(facts, account, title, named, owner, expected)
@@ -119,28 +124,32 @@ def write_report(
 
 @dataclass(frozen=True, eq=False)
 class OwnersEyes:
-    """What only the owner may see: it is made with the truth, or was by an audit."""
+    """What only the owner may see: it is made with the truth, or was by an audit or a rehearsal."""
 
     errors: list[tuple[str, str, str, str]]
     pictures: list[Picture]
     audit: Audit | None
     audit_picture: Picture | None
+    rehearsal: Rehearsal | None
 
     audit_header = tuple(name.capitalize() for name in AUDIT_HEADER)
+    rehearsal_header = tuple(name.capitalize() for name in REHEARSAL_HEADER)
 
     @classmethod
-    def of(cls, facts: Facts, truth: Any, audit: Any) -> OwnersEyes:
+    def of(cls, facts: Facts, truth: Any, audit: Any, rehearsal: Any) -> OwnersEyes:
         found = None if audit is None else check_audit(audit, facts)
         drawn = None if found is None else audit_picture(found)
+        if rehearsal is not None and not isinstance(rehearsal, Rehearsal):
+            raise InputError(f"rehearsal is {str(rehearsal)[:60]!r}; give what sf.rehearse(prior, X, y, region) gave.")
         if truth is None:
-            return cls([], [], found, drawn)
+            return cls([], [], found, drawn, rehearsal)
         y = true_outputs(facts, truth)
-        return cls(errors_on(facts, y), truth_pictures(facts, y), found, drawn)
+        return cls(errors_on(facts, y), truth_pictures(facts, y), found, drawn, rehearsal)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What was found with the truth."""
-        return () if self.audit is None else self.audit.findings
+        return tuple(one for each in (self.rehearsal, self.audit) if each is not None for one in each.findings)
 
     @property
     def below(self) -> list[int]:
