@@ -80,6 +80,7 @@ def test_protect_writes_nothing_after_a_rehearsal_that_failed(data: Path) -> Non
 def test_what_was_accepted_is_written_and_told_without_numbers(data: Path) -> None:
     out = data.with_name("accepted.sfumato")
     asked = words("protect", data, "wave", *ROUGH, "--out", out)
+    refused(run(*asked, "--accept", "raw-records"), "failed its rehearsal", "--accept prior-beaten", code=1)
     accepted = answer(run(*asked, "--accept", "prior-beaten", "--json"))
     assert accepted["certificate"]["verdict"] == "publish with care"
     assert accepted["rehearsal"]["wave"]["verdict"] == "do not publish"

@@ -18,13 +18,14 @@ import typer
 
 from .options import Json, OutFolder, check_folder_name, save_figure
 from .printing import as_json, console, new_table, show_certificate
+from .rehearse import in_a_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..arrays import Array
     from ..design import Mechanism
-    from ..evaluate import Rival
+    from ..evaluate import Rehearsal, Rival
     from ..models import Prior
     from ..release import Release
 
@@ -84,14 +85,17 @@ class Told:
 def demo(out: OutFolder = Path("demo"), json: Json = False) -> None:
     """Hide a satellite's second orbit: simulate, protect, prove, draw; and see when that cannot be done."""
     check_folder_name(out)
-    release, told = _make(out, not json)
+    release, told, tried = _make(out, not json)
     if json:
         files, found = [out / name for name in FILES], [asdict(one) for one in told]
-        as_json({"files": files, "priors": found, "certificate": release.certificate.as_dict()})
+        verdicts = {name: one.verdict for name, one in tried.items()}
+        as_json({"files": files, "priors": found, "rehearsals": verdicts, "certificate": release.certificate.as_dict()})
         return
     where = release.region.in_words(release.columns)
     show_certificate(release.certificate, f"The radius of a satellite, hidden where {where}")
+    typer.echo(in_a_line(tried["steers"]))
     _show_told(told)
+    typer.echo(f"{in_a_line(tried['coasts'], ' where it coasts, under the prior of the paper')}\n\n{LESSON}")
     typer.echo(f"\nWritten to {out}/:")
     for name, what in FILES.items():
         typer.echo(f"  {name:<17} {what}")
@@ -109,17 +113,16 @@ def _show_told(told: list[Told]) -> None:
     screen = console()
     screen.print()
     screen.print(table)
-    typer.echo(LESSON)
 
 
-def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told]]:
+def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told], dict[str, Rehearsal]]:
     """Protect the satellite's radius during its second orbit and write everything into ``folder``."""
     import numpy as np
     import pandas as pd
 
     from ..data import SENSITIVE, simulate, training_grid, write_table
     from ..design import protect
-    from ..evaluate import unsafe_normals
+    from ..evaluate import rehearse, unsafe_normals
     from ..models import fit_prior
     from ..progress import progress
     from ..regions import Box
@@ -131,15 +134,23 @@ def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told]]:
     truth["r"] += math.sqrt(ERRORS) * unsafe_normals(1, len(truth))
     region, t = Box({"t": SENSITIVE}), truth[["t"]]
     with progress(show_progress) as step:
-        step.stage("finding the least noise")
+        step.stage("trying the prior")
         # Hyper-parameters are published, so they are learnt from the orbits that are no secret.
         prior = fit_prior(t, truth["r"], kernel="rbf", noise=ERRORS, exclude=region)
-        mechanism = protect(prior, t, region, floor=FLOOR, progress=False)
+        tried = rehearse(prior, t, truth["r"], region, floor=FLOOR, progress=False)
+        step.stage("finding the least noise")
+        mechanism = protect(prior, t, region, floor=FLOOR, findings=tried.findings, progress=False)
         release = mechanism.release(truth["r"], output_name="r")
         step.stage("reading a satellite that coasts")
         alone = _coasting_priors(coasting, region)
         others = [protect(one, t, region, floor=COASTING_FLOOR, progress=False) for one in alone.values()]
-        unhidden = others[0].release(coasting["r"], output_name="r")
+        how: dict[str, Any] = {"floor": COASTING_FLOOR, "progress": False}
+        failed = rehearse(others[0].prior, t, coasting["r"], region, advise=False, **how)
+        # it is published here all the same, so that it can be attacked
+        accepted = [one.code for one in failed.findings if one.stops]
+        unhidden = protect(others[0].prior, t, region, findings=failed.findings, accept=accepted, **how).release(
+            coasting["r"], output_name="r"
+        )
         reader = _best_rival(release.outputs, mechanism, truth)
         spoiler = _best_rival(unhidden.outputs, others[0], coasting)
         told = [_told("steers", "RBF", mechanism, truth, FLOOR, reader)]
@@ -162,7 +173,7 @@ def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told]]:
         step.stage("writing the report")
         title = "The radius of a satellite, hidden during its second orbit"
         report(release, folder / "report.html", title=title, file=folder / "orbit.sfumato", progress=False)
-    return release, told
+    return release, told, {"steers": tried, "coasts": failed}
 
 
 def _push() -> Callable[[float], float]:

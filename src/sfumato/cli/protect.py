@@ -201,9 +201,12 @@ def _rehearsed(
     prior: Prior | JointPrior, table: pd.DataFrame, asked: Asked, regions: Regions, progress: bool
 ) -> dict[str, Rehearsal]:
     """Rehearsals of the sensitive outputs; one that fails, and was not accepted, is the end."""
+    from ..promise import PRIOR_BEATEN
+
     if asked.no_rehearsal:
         return {}
-    found = rehearsals(prior, table, asked.columns, regions, asked.promise, progress)
+    accepted = PRIOR_BEATEN in (asked.accept or ())
+    found = rehearsals(prior, table, asked.columns, regions, asked.promise, progress, advise=not accepted)
     for name, one in found.items():
         if any(finding.stops and finding.code not in (asked.accept or ()) for finding in one.findings):
             about = f" where {name!r} is sensitive" if asked.outputs.several else ""

@@ -164,6 +164,7 @@ def rehearsals(
     regions: Mapping[str, Region | None],
     promise: Mapping[str, Any],
     progress: bool,
+    advise: bool = True,
 ) -> dict[str, Rehearsal]:
     """A rehearsal for each sensitive output that is a column of the data, by itself.
 
@@ -183,7 +184,7 @@ def rehearsals(
         if where is None or alone is None or name not in table:
             continue
         levels = {level: _own(promise[level], name) for level in ("alpha", "floor")}
-        found[name] = try_out(alone, few[list(columns)], few[name], where, **levels, progress=progress)
+        found[name] = try_out(alone, few[list(columns)], few[name], where, **levels, advise=advise, progress=progress)
     if found and len(few) < len(table):
         say_note(f"the rehearsal took {len(few)} of {len(table)} rows, evenly spread; sfumato rehearse takes more.")
     return found
@@ -203,7 +204,8 @@ def in_a_line(found: Rehearsal, about: str = "") -> str:
         f"at {counted(len(found.look_alikes), 'look-alike')} of the region {best.name} is off by {best.floors:.2g} "
         f"floors, where the prior claims {found.claimed / found.floor:.2g}"
     )
-    return f"{head}: {'passed' if found.passes else found.verdict}; {said}."
+    luck = ", which may be chance" if found.passes and best.share < 1.0 else ""
+    return f"{head}: {'passed' if found.passes else found.verdict}; {said}{luck}."
 
 
 def refusal(found: Rehearsal, about: str) -> str:

@@ -19,6 +19,7 @@ from .findings import (
     ALARMING,
     NOT_ANY_RECORD,
     ONE_BY_ONE,
+    PRIOR_BEATEN,
     RAW_RECORDS,
     SEVERITIES,
     Finding,
