@@ -32,6 +32,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.region
 	$(BIN)/python -m benchmarks.proof
 	$(BIN)/python -m benchmarks.insiders
+	$(BIN)/python -m benchmarks.families
 	$(BIN)/python -m benchmarks.diagonal
 	$(BIN)/python -m benchmarks.pointwise
 	$(BIN)/python -m benchmarks.cloaking

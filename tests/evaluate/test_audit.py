@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -262,3 +263,19 @@ def test_the_picture_goes_on_given_axes_and_to_a_file(broken: Audit, tmp_path: A
     figure.savefig(tmp_path / "audit.png")
     assert (tmp_path / "audit.png").read_bytes().startswith(b"\x89PNG")
     assert ("matplotlib.pyplot" in sys.modules) == already
+
+
+def test_readers_of_a_family_are_covered(release_of_family):
+    found = sf.audit(release_of_family, np.sin(3 * release_of_family.inputs[:, 0]), draws=2, progress=False)
+    readers = [one for one in found.outcomes if one.name.startswith("reader of the family")]
+    assert [one.covered for one in readers] == [True, True]
+    assert min(one.ratio for one in readers) >= 1 - 1e-9
+
+
+@pytest.fixture(scope="module")
+def release_of_family():
+    t = np.linspace(0.0, 3.0, 25)
+    family = sf.Prior(rbf(0.5), noise=0.01).family(lengthscale=(0.8, 1.3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sf.GuaranteeWarning)
+        return sf.protect(family, t, sf.Box(1.0, 2.0), alpha=0.4, progress=False).release(np.sin(3 * t))

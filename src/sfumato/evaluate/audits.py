@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..linalg import few_threads
+from ..models import Prior
 from ..progress import progress as show_progress
 from ..promise import Finding, Verdict, accepting, asked_acceptance, check_accepted
 from ..proof import Certificate
@@ -320,6 +321,10 @@ def adversaries(
         covered(f"Bayes reader, prior {number}", partial(bayes_with, target, number, prior), _BROKEN)
         for number, prior in enumerate(target.design.others, start=2)
     ]
+    of_families = [
+        covered(f"reader of the family, lengthscale × {factor:g}", partial(bayes_with, target, place, prior), _BROKEN)
+        for place, (factor, prior) in enumerate(_ends_of_families(target), start=2 + len(other_priors))
+    ]
     models = [
         covered(called(rival), partial(fits_a_model, target, rival), _NO_FIT, own_prior=True)
         for rival in models_to_try(target)
@@ -331,6 +336,7 @@ def adversaries(
     asked = [
         covered("Bayes reader", lambda: bayes(target), _BROKEN),
         *other_priors,
+        *of_families,
         *models,
         covered("low bits", lambda: low_bits(target, step), _ROUNDED),
         Adversary("guesses the seed", lambda: guesses_seed(target, guesses), _NO_SEED, not target.release.unsafe),
@@ -355,6 +361,13 @@ def called(rival: Rival) -> str:
     for long, short in (("refitted", "fits"), ("noise known", "knows Σ"), ("noise ignored", "ignores Σ")):
         name = name.replace(long, short)
     return name
+
+
+def _ends_of_families(target: Target) -> Iterator[tuple[float, Prior]]:
+    """The readers of each family who believe in the longest and the shortest lengthscales, and in the least noise."""
+    for family in target.design.families:
+        for factor in dict.fromkeys(reversed(family.lengthscale)):
+            yield factor, family.member(factor, family.variance[1], family.noise[0])
 
 
 def after_records(target: Target) -> list[Adversary]:

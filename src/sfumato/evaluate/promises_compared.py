@@ -57,6 +57,7 @@ def compare_promises(design: Design) -> PromisesCompared | None:
         not plain
         or design.noise.compressed
         or design.others
+        or design.families
         or design.insiders is not None
         or design.inputs.outputs.numbered
         or not isinstance(tolerance, (FractionTolerance, FloorTolerance))
