@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import sfumato as sf
 from drawn import legends_are_whole
 from kernels import matern, rbf
-from sfumato.evaluate.audits import AUDIT_HEADER, OWNER_ONLY, Audit, called
+from sfumato.evaluate.audits import AUDIT_HEADER, OWNER_ONLY, Audit, called, findings_on
 from sfumato.evaluate.predictors import rivals
 from sfumato.evaluate.statistical_attacks import fits_a_model, models_to_try
 from sfumato.evaluate.target import CHANCE, chances, target_for
@@ -137,6 +137,17 @@ def test_being_close_by_chance_is_not_held_against_a_prior(release: sf.Release) 
         y = 2.0 + gain @ (target.published - 2.0) + root @ rng.standard_normal(len(T))
         alarms += bool(np.any(chances(dataclasses.replace(target, y=y), models) <= CHANCE))
     assert alarms < 8
+
+
+def test_closeness_that_may_be_chance_is_a_question_to_the_owner(found: Audit) -> None:
+    reader = found.outcomes[0]
+    for rmse, codes in ((0.4, ["close-by-chance"]), (0.6, [])):
+        near = dataclasses.replace(reader, rmse=rmse * reader.floor)
+        assert [one.code for one in findings_on([near])] == codes
+    surely = dataclasses.replace(reader, name="a textbook", rmse=0.4 * reader.floor, closer=True)
+    assert [one.code for one in findings_on([near, surely])] == ["prior-beaten"]
+    doubtful = dataclasses.replace(surely, rmse=0.6 * reader.floor)
+    assert [one.code for one in findings_on([doubtful])] == ["prior-doubtful"]
 
 
 def test_tables_texts_and_dictionaries(found: Audit) -> None:

@@ -209,6 +209,17 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
             f"With all that is published readers get below the floor: {_names(real)}. {_at_best(real)}",
             "The audit says what to do against each of them.",
         )
+    lucky = [one for one in outcomes if one.covered and not one.below and one.rmse < HIGH_BELOW * one.floor]
+    if lucky and not closer:
+        best = min(lucky, key=lambda one: one.rmse / one.floor)
+        yield Finding(
+            "close-by-chance",
+            "low",
+            f"Could readers have guessed it? On these data {best.name} is off by ± {best.rmse:.3g} where "
+            f"± {best.floor:.3g} is promised. Under the prior that may be chance: few values that vary together lie "
+            "where they are expected now and then. If you expected them there, so can readers.",
+            _NO_FIT[0].upper() + _NO_FIT[1:] + ".",
+        )
     if supposed := [one for one in others if one.supposed]:
         yield Finding(
             "readers-who-know-more",
