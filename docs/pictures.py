@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 
 import sfumato as sf
-from sfumato.plots import plot_cells, plot_noise_map, plot_std_map, plot_tradeoff
+from sfumato.plots import plot_cells, plot_noise_map, plot_rehearsal, plot_std_map, plot_tradeoff
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -66,8 +66,24 @@ def cells_of_regions() -> Figure:
     return figure
 
 
+def rehearsal_of_months() -> Figure:
+    """A season that a prior does not know: look-alikes of a year and a half, and what a rival makes of them."""
+    t = np.arange(120) / 12
+    y = 5 * t + 4 * np.sin(2 * np.pi * t) + 0.5 * np.random.default_rng(0).standard_normal(120)
+    months, region = pd.DataFrame({"year": t}), sf.Box({"year": (4, 5.5)})
+    prior = sf.fit_prior(months, y, kernel="matern52", exclude=region)
+    figure = Figure(figsize=(7.6, 4.2), layout="constrained")
+    plot_rehearsal(sf.rehearse(prior, months, y, region, alpha=0.3, advise=False), ax=figure.subplots())
+    return figure
+
+
 def main() -> None:
-    pictures = {"tradeoff": tradeoff_of_incomes, "maps": maps_of_incomes, "cells": cells_of_regions}
+    pictures = {
+        "tradeoff": tradeoff_of_incomes,
+        "maps": maps_of_incomes,
+        "cells": cells_of_regions,
+        "rehearsal": rehearsal_of_months,
+    }
     for name in sys.argv[1:] or pictures:
         figure = pictures[name]()
         path = IMAGES / f"{name}.png"

@@ -57,6 +57,11 @@ class Rival(ABC):
 
     name: str
 
+    @property
+    def uses_periods(self) -> bool:
+        """Whether it looks for periods."""
+        return False
+
     @abstractmethod
     def predict(self, X: Array, values: Array, noise: Array | None, at: Array) -> Array:
         """Predictions at the rows of ``at`` from ``values`` at the rows of ``X``.
@@ -193,6 +198,10 @@ class Trend(Rival):
     seasons: int = 0
     knows_noise: bool = False
 
+    @property
+    def uses_periods(self) -> bool:
+        return self.seasons > 0
+
     def predict(self, X: Array, values: Array, noise: Array | None, at: Array) -> Array:
         few = _evenly(len(values), MOST_TOLD)
         X, values, noise = X[few], values[few], _rows_of(noise, few) if self.knows_noise else None
@@ -321,6 +330,10 @@ class Refit(Rival):
     kernel: str
     seasonal: bool = False
     knows_noise: bool = True
+
+    @property
+    def uses_periods(self) -> bool:
+        return self.seasonal
 
     def predict(self, X: Array, values: Array, noise: Array | None, at: Array) -> Array:
         return self.learnt(X, values, noise).predict(X, values, noise, at)

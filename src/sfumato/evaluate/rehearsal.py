@@ -29,7 +29,7 @@ from ..views import boxed_table, pictures
 from .advice import Advice, advice
 from .claims import Claims, HiddenRows, Unexpected, unexpected_period
 from .look_alikes import LookAlike, look_alikes
-from .predictors import rivals
+from .predictors import Rival, rivals
 from .tradeoffs import checked_problem, short
 
 #: A rival as close as this share of what the prior claims is "prior-beaten"; closer than the claim, "prior-doubtful".
@@ -37,6 +37,9 @@ BEATEN = 0.5
 
 #: How often data that the prior is right about may be called beaten by a rival, periodic, or known by their mean.
 BY_RIVAL, BY_PERIOD, BY_MEAN = 0.02, 0.005, 0.005
+
+#: The mean of a prior that says that it was fitted is taken for learnt where it is as near as this chance to the rows'.
+BY_FITTED_MEAN = 0.1
 
 #: A mean that was learnt tells of f where f is known around it to this share of the prior's standard deviation.
 TELLING = 0.75
@@ -67,6 +70,7 @@ class Result:
     floor: float
     claimed: float
     chance: float
+    uses_periods: bool = False
 
     @property
     def floors(self) -> float:
@@ -272,7 +276,8 @@ def rehearse(
             advised = advice(rows, "learn" if noise is None else noise, judged_instead, step)
     findings = tuple(replace(one, remedy=_remedy(one, advised)) for one in judged.findings)
     spans = bound.spans(inputs)
-    stage = Stage(inputs.names, rows, judged.claims, predictions, spans.lower, spans.upper)
+    drawn = {one.name: predicted for one, predicted in predictions.items()}
+    stage = Stage(inputs.names, rows, judged.claims, drawn, spans.lower, spans.upper)
     return Rehearsal(
         words,
         alpha,
@@ -312,37 +317,41 @@ def _members(prior: Prior | PriorFamily, rows: HiddenRows) -> list[tuple[Prior, 
         return [(prior, rows)]
     ranges = (prior.lengthscale, prior.variance, prior.noise)
     corners = [tuple(math.sqrt(low * high) for low, high in ranges), *product(*(sorted(set(one)) for one in ranges))]
-    return [(prior.member(*factors), replace(rows, V=rows.V * factors[2])) for factors in corners]
+    members = [replace(prior.member(*factors), fit_report=prior.fit_report) for factors in corners]
+    return [(one, replace(rows, V=rows.V * factors[2])) for one, factors in zip(members, corners, strict=True)]
 
 
 def judge(
-    prior: Prior, rows: HiddenRows, predictions: dict[str, Array], alpha: float | None, floor: float | None
+    prior: Prior, rows: HiddenRows, predictions: dict[Rival, Array], alpha: float | None, floor: float | None
 ) -> Judged:
     """What the prior claims of the hidden rows, beside what each rival predicted there."""
     claims = Claims.of(prior, rows)
     height = float(floor) if floor is not None else math.sqrt(1.0 - (alpha or 0.0)) * claims.claimed_before
     values, count = rows.y[rows.every], len(predictions) + 2
 
-    def result(name: str, predicted: Array, before: bool = False) -> Result:
+    def result(name: str, predicted: Array, before: bool = False, periods: bool = False) -> Result:
         errors = values - predicted
         claimed, chance = (
             (claims.claimed_before, claims.chance_before(errors)) if before else (claims.claimed, claims.chance(errors))
         )
-        return Result(name, rows.error_of_f(errors), rows.least_error, height, claimed, min(count * chance, 1.0))
+        error, chance = rows.error_of_f(errors), min(count * chance, 1.0)
+        return Result(name, error, rows.least_error, height, claimed, chance, periods)
 
-    results = [result(name, predicted) for name, predicted in predictions.items()]
+    results = [result(one.name, predicted, periods=one.uses_periods) for one, predicted in predictions.items()]
     results += [result(ITSELF, claims.means), result(ITS_MEAN, claims.before, before=True)]
-    finding = _finding(results, claims, unexpected_period(prior, rows.X, rows.y, rows.V))
+    near = BY_MEAN if prior.fit_report is None else BY_FITTED_MEAN
+    learnt = claims.level.chance <= near and claims.level.share <= TELLING and claims.spread_shows
+    finding = _finding(results, learnt, unexpected_period(prior, rows.X, rows.y, rows.V))
     # the one that the finding is about first, then those that are sure, then the nearest
     guilty = "" if finding is None else finding[0]
     results.sort(key=lambda one: (one.name != guilty, not one.sure, one.share))
     return Judged(claims, height, tuple(results), () if finding is None else (finding[1],))
 
 
-def _predictions(rows: HiddenRows, noise: Array | None, step: Progress) -> dict[str, Array]:
+def _predictions(rows: HiddenRows, noise: Array | None, step: Progress) -> dict[Rival, Array]:
     """What each rival predicts at the hidden rows, one turn after the other."""
     tried = rivals(rows.X, rows.y, noise)
-    turns, found = len(rows.hidden), {}
+    turns, found = len(rows.hidden), dict[Rival, Array]()
     for place, rival in enumerate(tried):
         step.stage(f"{rival.name} predicts look-alikes")
         step.update(place / len(tried))
@@ -353,7 +362,7 @@ def _predictions(rows: HiddenRows, noise: Array | None, step: Progress) -> dict[
             for turn in own:
                 told = _of(rows, noise, rows.seen(turn))
                 predicted[turn] = learnt.predict(*told, rows.X[rows.hidden[turn]])
-        found[rival.name] = np.concatenate([predicted[turn] for turn in range(turns)])
+        found[rival] = np.concatenate([predicted[turn] for turn in range(turns)])
     return found
 
 
@@ -364,22 +373,24 @@ def _of(rows: HiddenRows, noise: Array | None, seen: Index) -> tuple[Array, Arra
 # ---------------------------------------------------------------- findings
 
 
-def _finding(results: Sequence[Result], claims: Claims, period: Unexpected | None) -> tuple[str, Finding] | None:
-    """The worst that can be said of the prior, and the rival that it is about."""
+def _finding(results: Sequence[Result], learnt: bool, period: Unexpected | None) -> tuple[str, Finding] | None:
+    """The worst that can be said of the prior, and the rival that it is about.
+
+    ``learnt``: the mean was, from rows that do not tell how far f can be from it.
+    """
     sure = sorted((one for one in results if one.sure), key=lambda one: one.share)
     mean = next(one for one in results if one.name == ITS_MEAN)
-    nearest = min(results, key=lambda one: one.share)
-    known = claims.level.chance <= BY_MEAN and claims.level.share <= TELLING and claims.spread_shows
+    periodic = min((one for one in results if one.uses_periods), key=lambda one: one.share, default=None)
     if sure and sure[0].share <= BEATEN:
         return sure[0].name, Finding("prior-beaten", "high", _nearer(sure[0], "at least twice as near as"))
-    if known and mean.share <= BEATEN:
+    if learnt and mean.share <= BEATEN:
         return ITS_MEAN, Finding("prior-beaten", "high", _mean_tells(mean))
     if sure:
         return sure[0].name, Finding("prior-doubtful", "medium", _nearer(sure[0], "nearer than"))
-    if known and mean.share < TELLING:
+    if learnt and mean.share < TELLING:
         return ITS_MEAN, Finding("prior-doubtful", "medium", _mean_tells(mean))
-    if period is not None and period.chance <= BY_PERIOD and nearest.share < 1.0:
-        return nearest.name, Finding("prior-doubtful", "medium", _periodic(period, nearest))
+    if period is not None and period.chance <= BY_PERIOD and periodic is not None and periodic.share < 1.0:
+        return periodic.name, Finding("prior-doubtful", "medium", _periodic(period, periodic))
     return None
 
 
