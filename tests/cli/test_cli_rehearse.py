@@ -128,8 +128,19 @@ def test_a_family_of_priors_on_the_command_line(data: Path) -> None:
     wrong = {"length=1:2": "choose lengthscale", "lengthscale=2": "write a range", "noise=a:b": "write a range"}
     for text, part in wrong.items():
         refused(run(*words("protect", data, "walk", *kept, "--family", text)), "--family", part)
+    refused(run(*words("protect", data, "walk", *kept, *ranges, "--spread", 2)), "--family and --spread: both given")
+    ledger = ["--ledger", data.with_name("a.ledger")]
+    refused(run(*words("protect", data, "walk", *kept, *ranges, *ledger)), "does not count families")
     both = words("protect", data, "walk", "--output", "wave", *kept, *ranges)
     refused(run(*both), "--family is for one output")
+
+
+def test_all_priors_that_are_nearly_as_likely_on_the_command_line(data: Path) -> None:
+    out = data.with_name("spread.sfumato")
+    kept = ["--kernel", "matern32", "--noise", 0.1, "--no-rehearsal", "--out", out]
+    done(run(*words("protect", data, "walk", *kept, "--spread", 2)))
+    (family,) = sf.load(out).design.families
+    assert family.lengthscale[0] < 1.0 < family.lengthscale[1]
 
 
 @pytest.mark.parametrize(

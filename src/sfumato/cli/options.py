@@ -159,6 +159,13 @@ class Asked:
             "in these ranges, as in lengthscale=0.5:2,noise=0.5:1.",
         ),
     ] = None
+    spread: Annotated[
+        float | None,
+        option(
+            "NUMBER",
+            "Or: to all readers whose priors are nearly as likely, within so many units of log likelihood, as in 2.",
+        ),
+    ] = None
     insiders: Annotated[
         str | None,
         option(
@@ -254,8 +261,11 @@ class Asked:
                 f"--insiders {self.insiders!r} is also an --output; which rows belong together is published, so it "
                 "cannot be secret."
             )
-        if self.ranges and self.outputs.several:
-            raise InputError("--family is for one output; leave it out, or protect the outputs one by one.")
+        if self.ranges and self.spread is not None:
+            raise InputError("--family and --spread: both given; choose one, for example --spread 2.")
+        if (self.ranges or self.spread is not None) and self.outputs.several:
+            given = "--family" if self.ranges else "--spread"
+            raise InputError(f"{given} is for one output; leave it out, or protect the outputs one by one.")
         if self.output_noise and not self.outputs.several:
             raise InputError("--output-noise is for several outputs; give --noise, the noise variance of the only one.")
         for name in self.own_noise:

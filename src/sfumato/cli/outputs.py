@@ -17,7 +17,7 @@ from ..errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..models import JointPrior, Prior, Relation
+    from ..models import JointPrior, Prior, PriorFamily, Relation
     from ..regions import Region
 
 
@@ -243,7 +243,7 @@ def fitted_prior(
     own_noise: Mapping[str, float],
     fit_outside: bool,
     **fit: Any,
-) -> Prior | JointPrior:
+) -> Prior | PriorFamily | JointPrior:
     """One prior for each block of bases, fitted to its own columns, and all of them together.
 
     ``noise`` is for the bases that ``own_noise`` leaves out; what follows from them has none if it is not said there.

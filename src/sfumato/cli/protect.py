@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from ..data import StoredInputs
     from ..design import Mechanism
     from ..evaluate import Rehearsal
-    from ..models import JointPrior, Prior
     from ..promise import Design
     from ..proof import Certificate
     from ..regions import Region
     from ..release import Release
+    from .rehearse import Readers
 
 PROTECT_EXAMPLES = (
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --out orbit.sfumato',
@@ -85,6 +85,10 @@ def protect(
     """Add the least noise that keeps a promise, and write a release file with its certificate."""
     asked.check()
     account.check()
+    if account.ledger is not None and (asked.ranges or asked.spread is not None):
+        raise InputError(
+            "--family and --spread are for one release; a --ledger does not count families; leave one out."
+        )
     if noise.weights in asked.outputs.columns:
         raise InputError(
             f"--weights {noise.weights!r} is also an --output; weights are published, so they cannot be secret."
@@ -192,13 +196,18 @@ def _protect_table(
     exit_by(certificate.verdict)
 
 
-def _prior(table: pd.DataFrame, asked: Asked, fit: Fit, regions: Regions, progress: bool) -> Prior | JointPrior:
+def _prior(table: pd.DataFrame, asked: Asked, fit: Fit, regions: Regions, progress: bool) -> Readers:
+    """What readers are taken to believe: a prior, that of several outputs, or a family."""
     settings = {**fit.settings(), "progress": progress}
-    return fitted_prior(asked.outputs, table, asked.columns, regions, asked.own_noise, fit.fit_outside, **settings)
+    if asked.spread is not None:
+        settings["spread"] = asked.spread
+    prior = fitted_prior(asked.outputs, table, asked.columns, regions, asked.own_noise, fit.fit_outside, **settings)
+    readers: Readers = asked.readers(prior)
+    return readers
 
 
 def _rehearsed(
-    prior: Prior | JointPrior, table: pd.DataFrame, asked: Asked, regions: Regions, progress: bool
+    prior: Readers, table: pd.DataFrame, asked: Asked, regions: Regions, progress: bool
 ) -> dict[str, Rehearsal]:
     """Rehearsals of the sensitive outputs; one that fails, and was not accepted, is the end."""
     from ..promise import PRIOR_BEATEN
@@ -215,7 +224,7 @@ def _rehearsed(
 
 
 def _design(
-    prior: Prior | JointPrior,
+    prior: Readers,
     table: pd.DataFrame,
     asked: Asked,
     fit: Fit,
@@ -242,14 +251,14 @@ def _design(
         how["weights"] = table[noise.weights].tolist() * copies
     if asked.insiders is not None:
         how["insiders"] = _insiders(table, asked.insiders, copies)
-    readers = asked.readers(prior)
     with findings_are_shown_later():
         if account.book is None:
-            mechanism = find_noise(readers, table[columns], where, **how, progress=progress)
+            mechanism = find_noise(prior, table[columns], where, **how, progress=progress)
         else:
             how |= {"remeasured": account.remeasured} | ({} if account.share is None else {"share": account.share})
             name = "y" if outputs.several else outputs.released[0]
-            mechanism = account.book.protect(readers, table[columns], where, output_name=name, **how, progress=progress)
+            alone: Any = prior  # no family: they are refused before anything is read
+            mechanism = account.book.protect(alone, table[columns], where, output_name=name, **how, progress=progress)
     if outputs.several and not fit.fit_outside:  # a prior of several outputs does not say what its parts were fitted to
         found = learnt_inside(len(table))
         mechanism = replace(mechanism, certificate=mechanism.certificate.with_findings(found))
@@ -350,12 +359,14 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         given = {**fit.settings(), "exclude": where if fit.fit_outside else None, "progress": show}
         sample = pd.DataFrame(rows.select(few).values, columns=asked.columns)
         sample[output] = rows.column(output).select(few)
-        prior = fit_prior(sample[asked.columns], sample[output], **given)
+        if asked.spread is not None:
+            given["spread"] = asked.spread
+        prior = asked.readers(fit_prior(sample[asked.columns], sample[output], **given))
         tried.update(_rehearsed(prior, sample, asked, {output: where}, show))
         found = [finding for one in tried.values() for finding in one.findings]
         with findings_are_shown_later():
             mechanism = protect(
-                asked.readers(prior), rows, where, **how, accept=asked.accept or (), findings=found, method="compressed"
+                prior, rows, where, **how, accept=asked.accept or (), findings=found, method="compressed"
             )
         mechanism = _with_raw_rows(mechanism, asked)
         return mechanism.design, mechanism.certificate
@@ -386,6 +397,7 @@ def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions, large: Large)
         "region": asked.region[0],
         **asked.promise,
         "family": asked.ranges,
+        "spread": asked.spread,
         "accept": [*(asked.accept or ()), *(["raw-records"] if asked.allow_raw_rows else [])],
         **fit.settings(),
         **noise.settings(),

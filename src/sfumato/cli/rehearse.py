@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..evaluate import Rehearsal
-    from ..models import JointPrior, Prior
+    from ..models import JointPrior, Prior, PriorFamily
     from ..regions import Region
+
+    #: What readers are taken to believe.
+    Readers: TypeAlias = Prior | PriorFamily | JointPrior
 
 REHEARSE_EXAMPLES = (
     'sfumato rehearse orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --fit-outside',
@@ -158,7 +161,7 @@ def _protect_words(
 
 
 def rehearsals(
-    prior: Prior | JointPrior,
+    prior: Readers,
     table: pd.DataFrame,
     columns: Sequence[str],
     regions: Mapping[str, Region | None],

@@ -72,6 +72,9 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
     ``lengthscale``) is in scaled units, while X, the region, the release and the certificate stay in the units of X.
     Behind a scaler in a pipeline the estimator sees scaled columns only, and the region has to be in scaled units.
 
+    ``fit`` does not rehearse, because a cross-validation fits many times and a rehearsal takes seconds. Before you
+    publish ``release_``, try its prior: ``sf.rehearse(model.prior_, X, y, model.release_.region, alpha)``.
+
     Guarantee: that of ``certificate_``. A fitted estimator keeps neither y nor a key, so that it can be pickled and
     handed on: it holds what its release holds. Noise comes from a secure source. Within one process the same data and
     the same settings get the same noise, so fitting again can never be averaged; other data, other settings or
