@@ -333,7 +333,7 @@ def adversaries(
         for number, prior in enumerate(target.design.others, start=2)
     ]
     of_families = [
-        covered(f"reader of the family, lengthscale × {factor:g}", partial(bayes_with, target, place, prior), _BROKEN)
+        covered(f"family reader, lengthscale × {factor:g}", partial(bayes_with, target, place, prior), _BROKEN)
         for place, (factor, prior) in enumerate(_ends_of_families(target), start=2 + len(other_priors))
     ]
     models = [

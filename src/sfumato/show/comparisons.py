@@ -176,7 +176,7 @@ def plot_audit(audit: Audit, ax: Axes | None = None) -> Figure:
     for height, outcome in lines.items():
         _draw_adversary(ax, height, outcome)
     _scale_audit(ax, lines)
-    headings = {-0.85: "covered by the promise"}
+    headings = {-0.85: "covered by the promise, under its prior"}
     if others:
         headings[len(covered) + 0.5] = "not covered by the promise: they know more"
     for height, text in headings.items():

@@ -113,7 +113,7 @@ def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
                 key,
                 f"Two panels over {columns[0]}. Above, the published values of {name} and what readers conclude from "
                 f"them, with a 95 % band. Below, how well readers know {name} and the promised floor. {said}",
-                f"Above: what is published of {name}, and what the best possible reader concludes. Below: how well "
+                f"Above: what is published of {name}, and what the best reader with this model concludes. Below: how well "
                 f"that reader can know it. {said}",
             )
         ]
@@ -125,7 +125,7 @@ def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
                 f"{key}m",
                 f"A map over {columns[0]} and {columns[1]}: how well readers know {name}, with the rows and the border "
                 f"of the region. {said}",
-                f"How well the best possible reader can know {name}, over both inputs; light: they know little.",
+                f"How well the best reader with this model can know {name}, over both inputs; light: they know little.",
             )
         )
     made.append(
@@ -134,7 +134,7 @@ def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
             key,
             f"How well readers know {name} along {' and '.join(columns[:MOST_COLUMNS])}, through the worst place, with "
             f"the promised floor. {said}",
-            f"How well the best possible reader can know {name} on lines through the worst place "
+            f"How well the best reader with this model can know {name} on lines through the worst place "
             f"({facts.certificate.worst_place}), one input at a time. {said}",
         )
     )
