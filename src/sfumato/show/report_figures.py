@@ -113,8 +113,8 @@ def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
                 key,
                 f"Two panels over {columns[0]}. Above, the published values of {name} and what readers conclude from "
                 f"them, with a 95 % band. Below, how well readers know {name} and the promised floor. {said}",
-                f"Above: what is published of {name}, and what the best reader with this model concludes. Below: how well "
-                f"that reader can know it. {said}",
+                f"Above: what is published of {name}, and what the best reader with this model concludes. Below: how "
+                f"well that reader can know it. {said}",
             )
         ]
     made = []
