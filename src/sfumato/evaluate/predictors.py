@@ -299,7 +299,7 @@ class Constant(Rival):
 _BOUNDS = {"lengthscale": (1e-2, 1e2), "variance": (1e-3, 1e3), "noise": (1e-8, 1e1), "shape": (1e-1, 1e2)}
 
 #: Lengthscales from which a fit starts, and steps that it takes at most.
-_STARTS, _STEPS = (1.0, 0.1), 60
+_STARTS, _STEPS = (1.0, 0.1), 40
 
 #: How a kernel is described, and r² ↦ its correlation, with a shape that only the rational quadratic has.
 FAMILIES: dict[str, tuple[dict[str, Any], Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = {
@@ -505,7 +505,7 @@ class Boosting(Rival):
         from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 
         model = (
-            GradientBoostingRegressor(n_estimators=100, max_depth=3, subsample=1.0, random_state=0)
+            GradientBoostingRegressor(n_estimators=50, learning_rate=0.2, random_state=0)
             if len(X) <= MOST_TOLD
             else HistGradientBoostingRegressor(random_state=0)
         )
