@@ -279,7 +279,7 @@ def test_it_says_when_it_is_not_fitted():
         ({"region": "1 <= t <= 2"}, "unknown column 't'; known: x"),
         ({"region": "1 <= "}, "region"),
         ({"alpha": 1.5}, "alpha"),
-        ({"kernel": "cubic"}, "kernel is 'cubic'"),
+        ({"kernel": "spline"}, "kernel is 'spline'"),
         ({"cover": "none"}, "cover"),
         ({"preprocess": 3}, "preprocess is '3', not a transformer"),
         ({"preprocess": StandardScaler}, "not a transformer"),

@@ -30,6 +30,8 @@ from .trees import COMPOSITES, Tree, build_kernel
 #: Limits in standard deviations of a column, and in variances of y.
 LENGTHSCALES = (1e-3, 1e4)
 VARIANCES = (1e-6, 1e6)
+#: Lengthscales beyond this have run off: over the rows they all say the same.
+RUN_OFF = 1e3
 #: Limits of what has no unit: how much happens within a period (beyond the last it is a plain sine wave), and the shape
 #: of a rational quadratic kernel.
 SEASONS, ALPHAS = (1e-2, 10.0), (1e-2, 1e3)
@@ -323,6 +325,8 @@ class TextKernel(SearchedKernel):
         for part, module in self.parts.items():
             for name in part.free:
                 low, high = ended[id(getattr(module, f"raw_{name}"))]
+                if name == "lengthscale" and part.kind in RADIAL:
+                    high = [bool(value >= RUN_OFF) for value in module.lengthscale.detach().reshape(-1)]
                 if any(low) or any(high) or (name == "lengthscale" and any(self.scale.still[list(part.columns)])):
                     self._remark(part, name, low, high, alarms, notes)
         for term, module in self.scales.items():
@@ -388,8 +392,8 @@ class TextKernel(SearchedKernel):
         if high:
             instead = "Write linear there" if where else "Leave the column out"
             return (
-                f"the lengthscale of {name}{where} ended at its upper limit ({value:.3g}): {name} shows no bend that "
-                f"the kernel could use. {instead}, or give lengthscale."
+                f"the lengthscale of {name}{where} ran off to {value:.3g}: {name} shows no bend that the kernel could "
+                f"use. {instead}, or give lengthscale."
             )
         return ""
 
