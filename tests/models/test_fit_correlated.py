@@ -160,12 +160,33 @@ def test_a_kernel_of_ones_own_is_fitted_too() -> None:
     assert float(kernel.kernels[0].lengthscale.detach()) == pytest.approx(float(np.log(2.0)))  # a copy was fitted
 
 
+def test_kernels_as_text_and_trends_are_fitted_too() -> None:
+    random, t = np.random.default_rng(3), np.arange(60) / 12.0
+    season = 2.0 * np.sin(2 * np.pi * t) + 0.5 * np.cos(4 * np.pi * t)
+    slow = np.linalg.cholesky(np.exp(-0.5 * (t[:, None] - t) ** 2) + 1e-9 * np.eye(60)) @ random.normal(size=60)
+    infl = 3.0 + 0.7 * t + season + slow + 0.1 * random.normal(size=60)
+    unemp = 9.0 - 0.5 * season - 0.5 * slow + 0.1 * random.normal(size=60)
+    outputs, text = {"infl": infl, "unemp": unemp}, "rbf + periodic(period=1) * rbf"
+    joint = sf.fit_correlated(t, outputs, text, {"infl": "linear", "unemp": "constant"}, restarts=2)
+    prior = joint.prior_on(("t",))
+    first, last = prior.mean_at([[0.0, 0.0], [5.0, 0.0]])
+    assert (last - first) / 5.0 == pytest.approx(0.7, abs=0.4)
+    B = prior.covariance([[0.0, 0.0], [0.0, 1.0]])
+    assert B[0, 1] / np.sqrt(B[0, 0] * B[1, 1]) < -0.9
+    assert np.sqrt(joint.noise) == pytest.approx([0.1, 0.1], rel=0.3)
+    # more likely than outputs of which each has a prior of its own, and than without a season
+    alone = {name: sf.fit_prior(t, values, text, restarts=2) for name, values in outputs.items()}
+    plain = sf.fit_correlated(t, outputs, "rbf", {"infl": "linear", "unemp": "constant"})
+    for other in (sf.JointPrior.independent(alone), plain):
+        assert _log_likelihood(joint, t, outputs) > _log_likelihood(other, t, outputs) + 10.0
+
+
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
         ({"outputs": {"infl": [0.0, 1.0, 2.0, 4.0]}}, "at least two outputs"),
         ({"outputs": {"infl": [0.0, 1.0, 2.0, 4.0], "unemp": [1.0] * 4}}, "'unemp'.* is constant"),
-        ({"kernel": "cubic"}, "kernel is 'cubic'"),
+        ({"kernel": "cube"}, "kernel is 'cube'"),
         ({"mean": "wavy"}, "mean of 'infl' is 'wavy'"),
         ({"noise": -1.0}, "noise of 'infl' is '-1.0'"),
         ({"noise": {"infl": 0.1}}, "noise names infl, but the outputs are infl, unemp"),

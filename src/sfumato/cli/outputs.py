@@ -259,7 +259,8 @@ def fitted_prior(
             columns = {base: table[base] for base in block}
             if fit.get("coefficients", "published") != "published":
                 raise InputError(
-                    "--coefficients is for a trend, which --correlated outputs have none of; leave it out."
+                    f"--coefficients is {fit['coefficients']!r}, but trends of --correlated outputs are published; "
+                    "leave it out."
                 )
             settings = {name: value for name, value in fit.items() if name != "coefficients"}
             part = fit_correlated(X, columns, exclude=exclude, **{**settings, "noise": noise})

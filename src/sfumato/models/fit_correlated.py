@@ -17,29 +17,31 @@ import gpytorch
 import numpy as np
 import scipy.optimize
 import torch
-from gpytorch.kernels import Kernel
+from gpytorch.kernels import Kernel, ScaleKernel
 
 from ..arrays import Array, is_number
 from ..data import as_inputs, as_outputs
 from ..errors import FitWarning, InputError
 from ..progress import Progress
 from ..progress import progress as progress_bar
-from .fit import checked_kernel, rows_outside
+from .fit import FEW_STARTS, MORE_STARTS, checked_kernel, rows_outside
 from .fit_search import (
     FLAT,
     LEAST_NOISE,
     MOST_NOISE,
+    MOST_STARTS,
     NUGGET,
+    ON_BOUND,
     START_LENGTHSCALES,
     START_NOISES,
     STEPS,
 )
 from .joint_prior import JointPrior
-from .kernel_kinds import KINDS
-from .kernel_text import NAMES, KernelText, Named
+from .kernel_text import Joined, KernelText, with_trend_places
+from .periods import periods_in
 from .prior import Prior
-from .searched_kernels import LENGTHSCALES, VARIANCES
-from .trees import build_kernel
+from .searched_kernels import GUESSED_PERIODS, VARIANCES, OwnKernel, Scale, SearchedKernel, TextKernel
+from .trends import DEGREES, Trend
 
 #: Correlations between outputs start no closer to ±1 than this.
 MOST_CORRELATED = 0.95
@@ -73,18 +75,17 @@ class OutputsLogDensity(torch.autograd.Function):
         return half * of_B, half * of_K, half * of_d, -up[0] * weights
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Asked:
-    """Rows to fit and what is known: for each output a mean and a noise variance, None where they are learnt."""
+    """Rows to fit and what is known: for each output a mean or a trend that is learnt, and a noise variance or None."""
 
     X: Array
     Y: Array
     names: tuple[str, ...]
     columns: tuple[str, ...]
-    kernel: str | Kernel
-    means: tuple[float | None, ...]
+    kernel: KernelText | Kernel
+    means: tuple[float | Trend, ...]
     noises: tuple[float | None, ...]
-    lengthscale: Array | None
 
 
 def fit_correlated(
@@ -96,15 +97,16 @@ def fit_correlated(
     *,
     lengthscale: Any = None,
     exclude: Any = None,
-    restarts: int = 3,
+    restarts: int | None = None,
     progress: bool = False,
 ) -> JointPrior:
     """The most likely prior of outputs that go together, as in ``sf.JointPrior.coregionalised``, in the user's units.
 
     ``outputs`` maps names to values at the rows of X. They share one kernel k and any covariance B between them,
     ``Cov(f_i(x), f_j(x′)) = B[i, j] k(x, x′)``, and each has a mean and a noise of its own. ``kernel``, ``mean``,
-    ``noise``, ``lengthscale`` and ``exclude`` are those of ``sf.fit_prior``; ``mean`` and ``noise`` may also map names
-    to theirs. It is plain maximum likelihood, by L-BFGS-B from ``restarts`` fixed starts.
+    ``noise``, ``lengthscale`` and ``exclude`` are those of ``sf.fit_prior``, texts and published trends among them;
+    ``mean`` and ``noise`` may also map names to theirs. It is plain maximum likelihood, by L-BFGS-B from ``restarts``
+    fixed starts.
 
     What it assumes: outputs are correlated at the same x, and equally smooth. The derivative of another output is
     neither; say that with ``sf.JointPrior.of`` or ``with_related``.
@@ -127,25 +129,26 @@ def fit_correlated(
         )
     names = tuple(outputs)
     Y = np.stack([as_outputs(values, inputs, f"outputs[{name!r}]") for name, values in outputs.items()], axis=1)
-    own, lengthscales = _one_kernel(kernel, checked_kernel(kernel, lengthscale, inputs), inputs.dimension)
-    if isinstance(restarts, bool) or not isinstance(restarts, int) or not 1 <= restarts <= len(START_LENGTHSCALES):
-        raise InputError(f"restarts is {restarts!r}; give a whole number from 1 to {len(START_LENGTHSCALES)}.")
+    asked_kernel = checked_kernel(kernel, lengthscale, inputs)
+    starts = (MORE_STARTS if isinstance(asked_kernel, Joined) else FEW_STARTS) if restarts is None else restarts
+    if isinstance(starts, bool) or not isinstance(starts, int) or not 1 <= starts <= MOST_STARTS:
+        raise InputError(f"restarts is {restarts!r}; give a whole number from 1 to {MOST_STARTS}.")
     keep = rows_outside(exclude, inputs)
+    rows = inputs.values[keep]
     asked = _Asked(
-        X=inputs.values[keep],
+        X=rows,
         Y=Y[keep],
         names=names,
         columns=inputs.names,
-        kernel=own,
-        means=tuple(_checked_mean(name, value) for name, value in _by_name(mean, names, "mean").items()),
+        kernel=asked_kernel if isinstance(asked_kernel, Kernel) else with_trend_places(asked_kernel, rows),
+        means=tuple(_checked_mean(name, value, rows) for name, value in _by_name(mean, names, "mean").items()),
         noises=tuple(_checked_noise(name, value) for name, value in _by_name(noise, names, "noise").items()),
-        lengthscale=lengthscales,
     )
     for name, column in zip(names, asked.Y.T, strict=True):
         if np.ptp(column) <= 4 * np.finfo(float).eps * np.abs(column).max():
             raise InputError(f"outputs[{name!r}] is constant ({column[0]:g} in all rows); leave it out.")
     with progress_bar(progress) as bar:
-        joint, alarms = _Search(asked).run(restarts, bar)
+        joint, alarms = _Search(asked).run(starts, bar)
     for alarm in alarms:
         warnings.warn(alarm, FitWarning, stacklevel=2)
     return joint
@@ -155,57 +158,86 @@ class _Search:
     """One question on a common scale: outputs with variance 1, and columns too unless the kernel is the user's."""
 
     def __init__(self, asked: _Asked) -> None:
-        self.asked = asked
+        self.asked, self.alarms = asked, list[str]()
         X, Y = asked.X, asked.Y
         own, spread = isinstance(asked.kernel, Kernel), X.std(axis=0, ddof=1)
-        self.x_scale = np.ones(X.shape[1]) if own else np.where(spread > 0.0, spread, 1.0)
-        self.offsets = np.array([y.mean() if m is None else m for y, m in zip(Y.T, asked.means, strict=True)])
-        self.scales = np.sqrt(np.mean((Y - self.offsets) ** 2, axis=0))
-        self.X = torch.from_numpy((X - (0.0 if own else X.mean(axis=0))) / self.x_scale)
-        self.Y = torch.from_numpy((Y - self.offsets) / self.scales)
-        self.kernel = self._kernel()
-        self.given = copy.deepcopy(self.kernel.state_dict())
+        still = spread <= 1e-12 * np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
+        self.scale = Scale(
+            names=asked.columns,
+            offset=np.zeros(X.shape[1]) if own else X.mean(axis=0),
+            spread=np.ones(X.shape[1]) if own else np.where(still, 1.0, spread),
+            still=still,
+            y_scale=1.0,  # B has the variances of the outputs
+        )
+        #: Coefficients of the trends near which they are searched.
+        self.near = [
+            mean.least_squares(X, y) if isinstance(mean, Trend) else None
+            for mean, y in zip(asked.means, Y.T, strict=True)
+        ]
+        self.levels = np.stack([self._level(i) for i in range(len(asked.names))], axis=1)
+        self.scales = np.sqrt(np.mean((Y - self.levels) ** 2, axis=0))
+        self.X = torch.from_numpy((X - self.scale.offset) / self.scale.spread)
+        self.Y = torch.from_numpy((Y - self.levels) / self.scales)
+        self.searched = self._searched()
+        self.given = copy.deepcopy(self.searched.kernel.state_dict())
         count = len(asked.names)
         self.below = torch.tril_indices(count, count, -1)
         learns = [value is None for value in asked.noises]
         known = [max(NUGGET, (value or 0.0) / scale**2) for value, scale in zip(asked.noises, self.scales, strict=True)]
         self.known_noise, self.learns_noise = torch.tensor(known, dtype=torch.float64), torch.tensor(learns)
-        self.learns_mean = torch.tensor([value is None for value in asked.means])
-        #: What is searched, in the order of the vector: W is lower triangular, with the logarithms of its diagonal.
+        #: What is searched besides the kernel: W, which is lower triangular, with the logarithms of its diagonal; the
+        #: noise; and what is added to the trends.
         self.diagonal = torch.zeros(count, dtype=torch.float64, requires_grad=True)
         self.lower = torch.zeros(self.below.shape[1], dtype=torch.float64, requires_grad=True)
         self.log_noise = torch.zeros(count, dtype=torch.float64, requires_grad=True)
-        self.shift = torch.zeros(count, dtype=torch.float64, requires_grad=True)
+        self.features = [mean.features(X) if isinstance(mean, Trend) else np.zeros((len(X), 0)) for mean in asked.means]
+        self.shifts = [torch.zeros(part.shape[1], dtype=torch.float64, requires_grad=True) for part in self.features]
 
-    def _kernel(self) -> Kernel:
-        """The kernel between inputs, with variance 1 where it has a name: B has the variances."""
-        asked = self.asked
-        if isinstance(asked.kernel, Kernel):
-            return copy.deepcopy(asked.kernel).double().cpu()
-        kind, *settings = NAMES[asked.kernel].tree.items()
-        positive = gpytorch.constraints.Positive(transform=torch.exp, inv_transform=torch.log)
-        options = {"ard_num_dims": asked.X.shape[1], "lengthscale_constraint": positive, **dict(settings)}
-        kernel: Kernel = KINDS[kind[1]].kernel(**options).double()
-        if asked.lengthscale is not None:
-            kernel.lengthscale = torch.from_numpy(asked.lengthscale / self.x_scale)
-            kernel.raw_lengthscale.requires_grad_(False)
-        return kernel
+    def _level(self, output: int) -> Array:
+        """The mean of an output at the rows, or a trend near it."""
+        mean, near = self.asked.means[output], self.near[output]
+        if isinstance(mean, Trend) and near is not None:
+            return mean.at(self.asked.X, near)
+        return np.full(len(self.asked.X), mean)
+
+    def _searched(self) -> SearchedKernel:
+        """The kernel between inputs; one of its variances is fixed, because B has them."""
+        kernel = self.asked.kernel
+        if isinstance(kernel, Kernel):
+            return OwnKernel(kernel, self.X, 1.0, True)
+        found = TextKernel(kernel, self.scale, self._periods, True)
+        terms = kernel.parts if isinstance(kernel, Joined) and kernel.kind == "sum" else (kernel,)
+        found.scales[terms[0]].raw_outputscale.requires_grad_(False)
+        return found
+
+    def _periods(self, column: int) -> tuple[float, ...]:
+        """The periods that any output shows along ``column``, in the units of X; guesses where none does."""
+        x = self.asked.X[:, column]
+        shown = [period for y in self.Y.numpy().T for period in periods_in(x, y, None)]
+        if not shown:
+            name = self.asked.columns[column]
+            self.alarms.append(
+                f"no period stands out along {name}, so that the fitted one may be chance; give it, as in "
+                "periodic(period=1)."
+            )
+        return tuple(shown) or tuple(share * float(np.ptp(x)) for share in GUESSED_PERIODS)
 
     # ------------------------------------------------------------ what is free
 
     def _free(self) -> list[tuple[torch.Tensor, tuple[float, float]]]:
         """The free tensors with their bounds on the scale that they are searched on."""
-        named = isinstance(self.asked.kernel, str)
-        bounds = (math.log(LENGTHSCALES[0]), math.log(LENGTHSCALES[1])) if named else (-math.inf, math.inf)
-        found = [(one, bounds) for one in self.kernel.parameters() if one.requires_grad]
+        known, free = self.searched.bounds(), (-math.inf, math.inf)
+        parameters = [one for one in self.searched.kernel.parameters() if one.requires_grad]
+        found: list[tuple[torch.Tensor, tuple[float, float]]] = [(one, known.get(id(one), free)) for one in parameters]
         sides = (0.5 * math.log(VARIANCES[0]), 0.5 * math.log(VARIANCES[1]))
         noises = (math.log(LEAST_NOISE), math.log(MOST_NOISE))
-        free = (-math.inf, math.inf)
-        return [*found, (self.diagonal, sides), (self.lower, free), (self.log_noise, noises), (self.shift, free)]
+        found += [(self.diagonal, sides), (self.lower, free), (self.log_noise, noises)]
+        return [*found, *((one, free) for one in self.shifts)]
 
     def _start(self, turn: int) -> None:
-        """Correlations between outputs as in the rows; lengthscales and noise of start ``turn``."""
-        self.kernel.load_state_dict(self.given)
+        """Correlations between outputs as in the rows; the kernel and the noise of start ``turn``."""
+        self.searched.kernel.load_state_dict(self.given)
+        self.searched.start(turn, START_LENGTHSCALES[turn % len(START_LENGTHSCALES)])
         noise = START_NOISES[turn % len(START_NOISES)]
         correlations = np.clip(np.corrcoef(self.Y.numpy().T), -MOST_CORRELATED, MOST_CORRELATED)
         np.fill_diagonal(correlations, 1.0)
@@ -217,10 +249,8 @@ class _Search:
             self.diagonal.copy_(root.diagonal().log())
             self.lower.copy_(root[self.below[0], self.below[1]])
             self.log_noise.fill_(math.log(max(noise, 2 * LEAST_NOISE)))
-            self.shift.zero_()
-            if isinstance(self.asked.kernel, str) and self.asked.lengthscale is None:
-                stretch = START_LENGTHSCALES[turn % len(START_LENGTHSCALES)]
-                self.kernel.lengthscale = stretch * math.sqrt(self.asked.X.shape[1])
+            for shift in self.shifts:
+                shift.zero_()
 
     def _factor(self) -> torch.Tensor:
         factor = torch.diag(self.diagonal.exp())
@@ -232,34 +262,35 @@ class _Search:
     def loss(self) -> torch.Tensor:
         """Minus the log likelihood for each number of the data."""
         factor = self._factor()
-        residuals = self.Y - torch.where(self.learns_mean, self.shift, 0.0)
-        K = self.kernel(self.X).to_dense()
+        shifts = [torch.from_numpy(part) @ shift for part, shift in zip(self.features, self.shifts, strict=True)]
+        residuals = self.Y - torch.stack(shifts, dim=1)
+        K = self.searched.covariance(self.X)
         value: torch.Tensor = OutputsLogDensity.apply(factor @ factor.T, K, self._noise(), residuals)
         return -value / self.Y.numel()
 
     # ------------------------------------------------------------ the search
 
-    def run(self, restarts: int, bar: Progress) -> tuple[JointPrior, list[str]]:
-        free = self._free()
-        bounds = [pair for one, pair in free for _ in range(one.numel())]
-        best, at = math.inf, None
+    def run(self, starts: int, bar: Progress) -> tuple[JointPrior, list[str]]:
+        best, at, bounds = math.inf, None, list[tuple[float, float]]()
         exact = gpytorch.settings.lazily_evaluate_kernels(False)
         with exact, torch.enable_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            for turn in range(restarts):
-                bar.stage(f"fitting {len(self.asked.names)} outputs together, start {turn + 1} of {restarts}")
+            for turn in range(starts):
+                bar.stage(f"fitting {len(self.asked.names)} outputs together, start {turn + 1} of {starts}")
                 self._start(turn)
+                free = self._free()
                 start = np.concatenate([one.detach().reshape(-1).numpy() for one, _ in free])
+                limits = [pair for one, pair in free for _ in range(one.numel())]
                 options = {"maxiter": STEPS, "ftol": 1e-12, "gtol": 1e-6}
                 found = scipy.optimize.minimize(
-                    self._value_and_slopes, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+                    self._value_and_slopes, start, jac=True, method="L-BFGS-B", bounds=limits, options=options
                 )
                 if math.isfinite(found.fun) and found.fun < best:
-                    best, at = float(found.fun), found.x
+                    best, at, bounds = float(found.fun), found.x, limits
             if at is None:
                 raise InputError("no start gave a finite likelihood; check the kernel, or give a larger noise.")
             _, slopes = self._value_and_slopes(at)
-        return self._joint(), self._alarms(at, slopes, bounds)
+        return self._joint(), self._remarks(at, slopes, bounds)
 
     def _value_and_slopes(self, vector: Array) -> tuple[float, Array]:
         free, place = [one for one, _ in self._free()], 0
@@ -276,58 +307,46 @@ class _Search:
         slopes = [torch.zeros_like(one) if one.grad is None else one.grad for one in free]
         return float(loss.detach()), np.concatenate([slope.reshape(-1).numpy() for slope in slopes])
 
-    def _alarms(self, at: Array, slopes: Array, bounds: Sequence[tuple[float, float]]) -> list[str]:
+    def _remarks(self, at: Array, slopes: Array, bounds: Sequence[tuple[float, float]]) -> list[str]:
         lows, highs = np.array(bounds).T
-        blocked = ((at <= lows + 1e-3) & (slopes > 0)) | ((at >= highs - 1e-3) & (slopes < 0))
+        low, high = at <= lows + ON_BOUND, at >= highs - ON_BOUND
+        blocked = (low & (slopes > 0)) | (high & (slopes < 0))
         steepest = float(np.abs(np.where(blocked, 0.0, slopes)).max())
-        alarms = []
         if steepest > FLAT:
-            alarms.append(
+            self.alarms.append(
                 f"the search for outputs that go together stopped before a maximum (largest slope {steepest:.2g} a "
                 "row); try more restarts or another kernel."
             )
-        if isinstance(self.asked.kernel, str) and self.asked.lengthscale is None:
-            ends = np.array([LENGTHSCALES]) * self.x_scale[:, None]
-            for name, value, (low, high) in zip(self.asked.columns, self._lengthscales(), ends, strict=True):
-                if not 1.01 * low < value < 0.99 * high:
-                    alarms.append(
-                        f"the lengthscale of {name} ended at a limit ({value:.3g}): the data do not determine it. Give "
-                        "lengthscale."
-                    )
-        return alarms
+        ended, place = {}, 0
+        for one in self.searched.kernel.parameters():
+            if one.requires_grad:
+                span = slice(place, place + one.numel())
+                ended[id(one)] = (low[span].tolist(), high[span].tolist())
+                place += one.numel()
+            else:
+                ended[id(one)] = ([False] * one.numel(), [False] * one.numel())
+        return [*self.alarms, *self.searched.remarks(ended).alarms]
 
     # ------------------------------------------------------------ the way back
-
-    def _lengthscales(self) -> Array:
-        scaled: Any = self.kernel.lengthscale
-        return np.asarray(scaled.detach().numpy().reshape(-1) * self.x_scale)
 
     def _joint(self) -> JointPrior:
         asked = self.asked
         with torch.no_grad():
-            factor, noise, shift = self._factor().numpy(), self._noise().numpy(), self.shift.numpy()
+            factor, noise = self._factor().numpy(), self._noise().numpy()
+            kernel = self.searched.found()
         mixing = self.scales[:, None] * factor
-        own: Kernel = self.kernel
-        if isinstance(asked.kernel, str):
-            own = build_kernel({**NAMES[asked.kernel].tree, "lengthscale": [float(v) for v in self._lengthscales()]})
-        found = zip(asked.names, asked.means, asked.noises, range(len(asked.names)), strict=True)
-        means, noises = {}, {}
-        for name, mean, given, i in found:
-            means[name] = float(self.offsets[i] + self.scales[i] * shift[i]) if mean is None else mean
+        if isinstance(kernel, ScaleKernel):  # B has the variance
+            mixing, kernel = mixing * math.sqrt(float(kernel.outputscale)), kernel.base_kernel
+        means: dict[str, Any] = {}
+        noises = {}
+        for i, (name, mean, given) in enumerate(zip(asked.names, asked.means, asked.noises, strict=True)):
+            near = self.near[i]
+            if isinstance(mean, Trend) and near is not None:
+                means[name] = mean.mean(near + self.scales[i] * self.shifts[i].detach().numpy())
+            else:
+                means[name] = mean
             noises[name] = float(noise[i] * self.scales[i] ** 2) if given is None else given
-        return JointPrior.coregionalised(Prior(own), mixing @ mixing.T, asked.names, means, noises)
-
-
-def _one_kernel(given: Any, kernel: KernelText | Kernel, columns: int) -> tuple[str | Kernel, Array | None]:
-    """A kernel of the user's, or the name of one on all columns and its lengthscales where they are given."""
-    if isinstance(kernel, Kernel):
-        return kernel, None
-    if not isinstance(kernel, Named) or kernel.kind not in ("rbf", "matern") or kernel.columns != tuple(range(columns)):
-        raise InputError(
-            f"kernel is {given!r}; outputs that go together share one of rbf, matern12, matern32, matern52 on all "
-            "columns, or a GPyTorch kernel."
-        )
-    return kernel.name, kernel.given.get("lengthscale")
+        return JointPrior.coregionalised(Prior(kernel), mixing @ mixing.T, asked.names, means, noises)
 
 
 # ---------------------------------------------------------------- one value for all outputs, or one for each
@@ -345,14 +364,16 @@ def _by_name(given: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:
     return {name: given[name] for name in names}
 
 
-def _checked_mean(name: str, mean: Any) -> float | None:
-    if mean == "constant":
-        return None
-    if mean == "zero":
+def _checked_mean(name: str, mean: Any, rows: Array) -> float | Trend:
+    degrees = {"constant": 0, **DEGREES}
+    if isinstance(mean, str) and mean in degrees:
+        return Trend.of(degrees[mean], rows)
+    if isinstance(mean, str) and mean == "zero":
         return 0.0
     if is_number(mean):
         return float(mean)
-    raise InputError(f'mean of {name!r} is {str(mean)[:60]!r}; give "constant", "zero" or a number.')
+    known = ", ".join(f'"{word}"' for word in ("zero", *degrees))
+    raise InputError(f"mean of {name!r} is {str(mean)[:60]!r}; give {known} or a number.")
 
 
 def _checked_noise(name: str, noise: Any) -> float | None:

@@ -113,12 +113,13 @@ class JointPrior:
         prior: Prior,
         B: Any,
         outputs: Sequence[str],
-        mean: Mapping[str, float] | None = None,
+        mean: Mapping[str, Any] | None = None,
         noise: Mapping[str, float] | None = None,
     ) -> JointPrior:
         """Intrinsic coregionalisation: ``Cov(f_i(x), f_j(x′)) = B[i, j] k(x, x′)`` with the kernel of ``prior``.
 
-        ``mean`` and ``noise`` map names to numbers; outputs that they leave out have those of ``prior``.
+        ``mean`` maps names to numbers or GPyTorch means, ``noise`` to variances; outputs that they leave out have those
+        of ``prior``.
         """
         _check_prior(prior, "prior")
         names = _as_names(outputs)
@@ -419,6 +420,6 @@ def _noise(
     return tuple(float(value) for value in found)
 
 
-def _value_means(names: Sequence[str], given: Mapping[str, float] | None, own: gpytorch.means.Mean) -> Means:
+def _value_means(names: Sequence[str], given: Mapping[str, Any] | None, own: gpytorch.means.Mean) -> Means:
     numbers = _mapped(given, names, "mean")
     return tuple(((Value(), as_mean(numbers[name]) if name in numbers else own),) for name in names)
