@@ -278,7 +278,7 @@ def test_the_picture_goes_on_given_axes_and_to_a_file(broken: Audit, tmp_path: A
 
 def test_readers_of_a_family_are_covered(release_of_family):
     found = sf.audit(release_of_family, np.sin(3 * release_of_family.inputs[:, 0]), draws=2, progress=False)
-    readers = [one for one in found.outcomes if one.name.startswith("reader of the family")]
+    readers = [one for one in found.outcomes if one.name.startswith("family reader")]
     assert [one.covered for one in readers] == [True, True]
     assert min(one.ratio for one in readers) >= 1 - 1e-9
 
