@@ -63,6 +63,7 @@ def test_brackets_that_change_nothing_are_left_out():
         ("rbf(column=[0, year])", r"give different columns"),
         ("periodic(period=1)", r"periodic needs one column, and 3 are there.*periodic\(column=year\)"),
         ("rbf + " * 400 + "rbf", r"a text of 2403 characters"),
+        ("rbf * (rbf + " * 4 + "rbf" + ")" * 4, r"with brackets more than 6 deep; multiply some of them out"),
     ],
 )
 def test_a_text_that_cannot_be_read_is_explained(text, message):

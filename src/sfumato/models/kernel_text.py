@@ -22,8 +22,8 @@ from .kernel_kinds import KINDS
 from .trees import Tree
 from .trends import DEGREES, places_of
 
-#: The longest text, far beyond any kernel that can be fitted.
-LONGEST = 2_000
+#: The longest text, far beyond any kernel that can be fitted, and how deep sums and products may lie in each other.
+LONGEST, DEEPEST = 2_000, 6
 
 Found = TypeVar("Found")
 
@@ -93,12 +93,18 @@ def parse_kernel(text: str, names: Sequence[str]) -> KernelText:
     if len(text) > LONGEST:
         raise InputError(f"kernel is a text of {len(text)} characters; give {ALLOWED}.")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        return _Reading(text, names).read(tree)
+        found = _Reading(text, names).read(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"kernel is {text!r}, which cannot be read; give {ALLOWED}.") from None
+    if _depth(found) > DEEPEST:
+        raise InputError(f"kernel is {text!r}, with brackets more than {DEEPEST} deep; multiply some of them out.")
+    return found
+
+
+def _depth(text: KernelText) -> int:
+    return 0 if isinstance(text, Named) else 1 + max(_depth(part) for part in text.parts)
 
 
 def named_parts(text: KernelText) -> list[Named]:
