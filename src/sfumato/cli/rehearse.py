@@ -205,7 +205,7 @@ def in_a_line(found: Rehearsal, about: str = "") -> str:
     best = found.best
     said = (
         f"at {counted(len(found.look_alikes), 'look-alike')} of the region {best.name} is off by {best.floors:.2g} "
-        f"floors, where the prior claims {found.claimed / found.floor:.2g}"
+        f"floors, where the prior claims {best.claimed / best.floor:.2g}"
     )
     luck = ", which may be chance" if found.passes and best.share < 1.0 else ""
     return f"{head}: {'passed' if found.passes else found.verdict}; {said}{luck}."
