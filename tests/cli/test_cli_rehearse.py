@@ -118,6 +118,17 @@ def test_a_large_table_is_rehearsed_on_some_of_its_rows(data: Path, monkeypatch:
     assert "took 50 of 81 rows" in done(run(*asked)).stderr
 
 
+@pytest.mark.usefixtures("without_advice")
+def test_parquet_that_is_read_part_after_part_is_rehearsed_too(data: Path) -> None:
+    pytest.importorskip("pyarrow")
+    parquet = data.with_suffix(".parquet")
+    pd.read_csv(data).to_parquet(parquet)
+    folder = data.with_name("folder")
+    asked = [*words("protect", parquet, "wave", *ROUGH), "--out", f"{folder}/"]
+    refused(run(*asked), "failed its rehearsal", "Nothing was written.", code=1)
+    assert not folder.exists() or not any(folder.iterdir())
+
+
 def test_a_family_of_priors_on_the_command_line(data: Path) -> None:
     out = data.with_name("family.sfumato")
     kept = ["--lengthscale", 0.5, "--noise", 0.1, "--no-rehearsal", "--out", out]

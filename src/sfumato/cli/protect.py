@@ -30,7 +30,7 @@ from .printing import (
     say_written,
     show_certificate,
 )
-from .rehearse import in_a_line, refusal, rehearsals
+from .rehearse import FEW_ROWS, in_a_line, refusal, rehearsals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -207,15 +207,18 @@ def _prior(table: pd.DataFrame, asked: Asked, fit: Fit, regions: Regions, progre
 
 
 def _rehearsed(
-    prior: Readers, table: pd.DataFrame, asked: Asked, regions: Regions, progress: bool
+    prior: Readers, table: pd.DataFrame, asked: Asked, regions: Regions, progress: bool, rows: int | None = None
 ) -> dict[str, Rehearsal]:
-    """Rehearsals of the sensitive outputs; one that fails, and was not accepted, is the end."""
+    """Rehearsals of the sensitive outputs; one that fails, and was not accepted, is the end.
+
+    ``table`` may be some of so many ``rows``.
+    """
     from ..promise import PRIOR_BEATEN
 
     if asked.no_rehearsal:
         return {}
     accepted = PRIOR_BEATEN in (asked.accept or ())
-    found = rehearsals(prior, table, asked.columns, regions, asked.promise, progress, advise=not accepted)
+    found = rehearsals(prior, table, asked.columns, regions, asked.promise, progress, not accepted, rows)
     for name, one in found.items():
         if any(finding.stops and finding.code not in (asked.accept or ()) for finding in one.findings):
             about = f" where {name!r} is sensitive" if asked.outputs.several else ""
@@ -331,6 +334,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     """Protect all rows of ``data`` and write a release to the folder ``files.out``."""
     import pandas as pd
 
+    from ..arrays import evenly
     from ..data import as_engine, fingerprint, parquet_files, rows_of_parquet
     from ..design import protect
     from ..models import fit_prior
@@ -357,12 +361,14 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         how = {**asked.promise, **noise.settings(), "engine": engine, "device": device, "progress": show}
         few = rows_to_fit(rows, where, large.fit_rows, fit.fit_outside)
         given = {**fit.settings(), "exclude": where if fit.fit_outside else None, "progress": show}
-        sample = pd.DataFrame(rows.select(few).values, columns=asked.columns)
-        sample[output] = rows.column(output).select(few)
         if asked.spread is not None:
             given["spread"] = asked.spread
-        prior = asked.readers(fit_prior(sample[asked.columns], sample[output], **given))
-        tried.update(_rehearsed(prior, sample, asked, {output: where}, show))
+        prior = asked.readers(fit_prior(rows.select(few), rows.column(output).select(few), **given))
+        # rows to fit are not as dense inside as outside, and look-alikes would not look alike
+        some = evenly(len(rows), FEW_ROWS)
+        sample = pd.DataFrame(rows.select(some).values, columns=asked.columns)
+        sample[output] = rows.column(output).select(some)
+        tried.update(_rehearsed(prior, sample, asked, {output: where}, show, len(rows)))
         found = [finding for one in tried.values() for finding in one.findings]
         with findings_are_shown_later():
             mechanism = protect(

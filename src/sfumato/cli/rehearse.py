@@ -168,8 +168,9 @@ def rehearsals(
     promise: Mapping[str, Any],
     progress: bool,
     advise: bool = True,
+    rows: int | None = None,
 ) -> dict[str, Rehearsal]:
-    """A rehearsal for each sensitive output that is a column of the data, by itself.
+    """A rehearsal for each sensitive output that is a column of the data, by itself; ``table`` may be part of ``rows``.
 
     There is none of a quantity without inputs or of what follows from another output, nor where readers may know the
     function because only records are promised.
@@ -188,8 +189,8 @@ def rehearsals(
             continue
         levels = {level: _own(promise[level], name) for level in ("alpha", "floor")}
         found[name] = try_out(alone, few[list(columns)], few[name], where, **levels, advise=advise, progress=progress)
-    if found and len(few) < len(table):
-        say_note(f"the rehearsal took {len(few)} of {len(table)} rows, evenly spread; sfumato rehearse takes more.")
+    if found and len(few) < (rows or len(table)):
+        say_note(f"the rehearsal took {len(few)} of {rows or len(table)} rows, evenly spread.")
     return found
 
 
