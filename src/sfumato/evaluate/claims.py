@@ -8,7 +8,7 @@ likely those are, if the prior is right.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,12 +25,16 @@ ROUND_OFF = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class HiddenRows:
-    """Values ``y`` with errors of variances ``V`` at ``X``, and which of them are ``hidden``, in turn."""
+    """Values ``y`` with errors of variances ``V`` at ``X``, and which of them are ``hidden``, in turn.
+
+    ``all`` are X, y and V of more rows, these among them, that a level is taken from; None where there are no more.
+    """
 
     X: Array
     y: Array
     V: Array
     hidden: tuple[Index, ...]
+    all: tuple[Array, Array, Array] | None = None
 
     def seen(self, *turns: int) -> Index:
         """The rows that are hidden in none of these turns."""
@@ -40,6 +44,11 @@ class HiddenRows:
     def every(self) -> Index:
         """All hidden rows, turn after turn."""
         return np.concatenate(self.hidden)
+
+    def with_errors(self, factor: float) -> HiddenRows:
+        """The same rows with errors of ``factor`` times these variances."""
+        more = None if self.all is None else (*self.all[:2], factor * self.all[2])
+        return replace(self, V=factor * self.V, all=more)
 
     def error_of_f(self, errors: Array) -> float:
         """The root mean square of ``errors`` in the values of all hidden rows, less what V explains of it."""
@@ -94,7 +103,7 @@ class Claims:
         # a row that is hidden twice has the same error both times
         same = np.equal.outer(every, every) * rows.V[every]
         around = K[np.ix_(every, every)] + same
-        level = Level.of(A, K, rows.y - mean, every)
+        level = Level.of(prior, rows.all or (rows.X, rows.y, rows.V), rows.X[every])
         return cls(rows, np.concatenate(means), stds, covariance, np.array(densities), mean[every], around, level)
 
     @property
@@ -134,13 +143,15 @@ class Level:
     share: float
 
     @classmethod
-    def of(cls, A: Array, K: Array, residual: Array, every: Index) -> Level:
-        whiten = Whitening.of(A)
-        ones = whiten.apply(np.ones(len(residual)))
+    def of(cls, prior: Prior, rows: tuple[Array, Array, Array], at: Array) -> Level:
+        """The level of ``rows`` (X, y and V), and what it tells of f at the inputs ``at``."""
+        X, y, V = rows
+        whiten = Whitening.of(prior.covariance(X) + np.diag(V))
+        ones = whiten.apply(np.ones(len(y)))
         variance = 1.0 / float(ones @ ones)
-        level = float(ones @ whiten.apply(residual)) * variance
-        covariance = whiten.apply(K[:, every]).T @ ones * variance
-        own = np.diag(K)[every]
+        level = float(ones @ whiten.apply(y - prior.mean_at(X))) * variance
+        covariance = whiten.apply(prior.covariance(X, at)).T @ ones * variance
+        own = prior.variance(at)
         known = np.maximum(own - 2.0 * covariance + variance, 0.0)
         chance = float(scipy.stats.chi2(1).cdf(level**2 / variance))
         return cls(chance, float(np.sqrt(known.mean() / own.mean())))

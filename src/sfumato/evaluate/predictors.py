@@ -19,7 +19,7 @@ import scipy.optimize
 import scipy.spatial
 import torch
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, evenly
 from ..linalg import one_thread
 from ..models import LogDensity, Prior, build_kernel
 
@@ -108,7 +108,7 @@ def periods(X: Array, values: Array, most: int = 4, noise: Array | None = None) 
     Each is the peak of a least-squares spectrum that is too high to be chance, one in a thousand if there were none.
     Known ``noise`` is taken off first.
     """
-    keep = _evenly(len(values), MOST_SCANNED)
+    keep = evenly(len(values), MOST_SCANNED)
     found: list[tuple[float, Period]] = []
     for column in range(X.shape[1]) if most else ():
         x = X[keep, column]
@@ -203,7 +203,7 @@ class Trend(Rival):
         return self.seasons > 0
 
     def predict(self, X: Array, values: Array, noise: Array | None, at: Array) -> Array:
-        few = _evenly(len(values), MOST_TOLD)
+        few = evenly(len(values), MOST_TOLD)
         X, values, noise = X[few], values[few], _rows_of(noise, few) if self.knows_noise else None
         whiten = _whitenings(values, noise)
         best, chosen = math.inf, np.full(len(at), float(np.mean(values)))
@@ -349,7 +349,7 @@ class Refit(Rival):
         L-BFGS-B from a long and from a short lengthscale, on standardised data.
         """
         season = next(iter(periods(X, values, 1, noise)), None) if self.seasonal else None
-        few = _evenly(len(values), MOST_FITTED)
+        few = evenly(len(values), MOST_FITTED)
         X, values, known = X[few], values[few], _block(noise, few)
         d = X.shape[1]
         x_scale = np.where(np.std(X, axis=0) > 0, np.std(X, axis=0), 1.0)
@@ -438,11 +438,6 @@ def _root(squares: torch.Tensor) -> torch.Tensor:
     return torch.sqrt(squares + 1e-24)
 
 
-def _evenly(rows: int, most: int) -> Index:
-    """Some of the rows, spread evenly, that stand for all of them in a fit."""
-    return np.unique(np.linspace(0, rows - 1, min(rows, most)).astype(np.intp))
-
-
 def _told(X: Array, at: Array) -> Index:
     """The rows that a fitted process is told: all of them, or the nearest to ``at`` and an even share of the others."""
     if len(X) <= MOST_TOLD:
@@ -450,7 +445,7 @@ def _told(X: Array, at: Array) -> Index:
     scale = np.where(np.std(X, axis=0) > 0, np.std(X, axis=0), 1.0)
     distance = scipy.spatial.cKDTree(at / scale).query(X / scale)[0]
     nearest = np.argsort(distance, kind="stable")[: MOST_TOLD // 2]
-    return np.unique(np.concatenate([nearest, _evenly(len(X), MOST_TOLD // 2)]))
+    return np.unique(np.concatenate([nearest, evenly(len(X), MOST_TOLD // 2)]))
 
 
 def _rows_of(noise: Array | None, rows: Index) -> Array | None:
@@ -483,7 +478,7 @@ class Neighbours(Rival):
         counts = [count for count in NEIGHBOURS if count < len(X)]
         if not counts:
             return np.full(len(at), float(np.mean(values)))
-        few = _evenly(len(X), MOST_TOLD)
+        few = evenly(len(X), MOST_TOLD)
         near = tree.query(X[few] / scale, counts[-1] + 1)[1].reshape(len(few), -1)
         own = near == few[:, None]
         # where equal rows crowd a row out of its own neighbours, the last one goes

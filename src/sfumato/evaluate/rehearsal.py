@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, evenly
 from ..data import as_outputs
 from ..errors import InputError
 from ..models import Prior, PriorFamily
@@ -38,14 +38,11 @@ BEATEN = 0.5
 #: How often data that the prior is right about may be called beaten by a rival, periodic, or known by their mean.
 BY_RIVAL, BY_PERIOD, BY_MEAN = 0.02, 0.005, 0.005
 
-#: The mean of a prior that says that it was fitted is taken for learnt where it is as near as this chance to the rows'.
-BY_FITTED_MEAN = 0.1
-
 #: A mean that was learnt tells of f where f is known around it to this share of the prior's standard deviation.
 TELLING = 0.75
 
-#: At most this many rows take part: spread evenly, they show what all of them would.
-MOST_ROWS = 1000
+#: At most this many rows take part: spread evenly, they show what all of them would. A level is taken from more.
+MOST_ROWS, MOST_FOR_LEVEL = 1000, 3000
 
 #: Rivals that take long to fit do so once for each of so many parts of the look-alikes, all of which they do not see.
 PARTS = 3
@@ -245,9 +242,12 @@ def rehearse(
     outputs = as_outputs(y, inputs)
     _check_level(alpha, floor)
     V, notes = central.noise_variance(len(inputs)), []
-    words = bound.in_words(inputs.names)
+    words, more = bound.in_words(inputs.names), None
     if len(inputs) > MOST_ROWS:
-        keep = np.unique(np.linspace(0, len(inputs) - 1, MOST_ROWS).astype(np.intp))
+        own = np.flatnonzero(~bound.contains(inputs.values))
+        own = own[evenly(len(own), MOST_FOR_LEVEL)]
+        more = inputs.values[own], outputs[own], V[own]
+        keep = evenly(len(inputs), MOST_ROWS)
         notes.append(f"{MOST_ROWS:,} of {len(inputs):,} rows, spread evenly, took part.")
         inputs, outputs, V = inputs.select(keep), outputs[keep], V[keep]
     found = look_alikes(bound, inputs)
@@ -258,7 +258,8 @@ def rehearse(
     outside = np.flatnonzero(~bound.contains(inputs.values))
     place = np.full(len(inputs), -1)
     place[outside] = np.arange(len(outside))
-    rows = HiddenRows(inputs.values[outside], outputs[outside], V[outside], tuple(place[one.hidden] for one in found))
+    hidden = tuple(place[one.hidden] for one in found)
+    rows = HiddenRows(inputs.values[outside], outputs[outside], V[outside], hidden, more)
     # errors of one size are learnt by the rivals themselves
     noise = rows.V if np.ptp(V) > 0 else None
     with warnings.catch_warnings(), show_progress(progress) as step:
@@ -270,7 +271,7 @@ def rehearse(
         if advise and not judged.passes:
 
             def judged_instead(other: Prior) -> Judged:
-                own = replace(rows, V=other.noise_variance(len(rows.y)))
+                own = replace(rows, V=other.noise_variance(len(rows.y)), all=None)
                 return judge(other, own, predictions, alpha, floor)
 
             advised = advice(rows, "learn" if noise is None else noise, judged_instead, step)
@@ -317,8 +318,7 @@ def _members(prior: Prior | PriorFamily, rows: HiddenRows) -> list[tuple[Prior, 
         return [(prior, rows)]
     ranges = (prior.lengthscale, prior.variance, prior.noise)
     corners = [tuple(math.sqrt(low * high) for low, high in ranges), *product(*(sorted(set(one)) for one in ranges))]
-    members = [replace(prior.member(*factors), fit_report=prior.fit_report) for factors in corners]
-    return [(one, replace(rows, V=rows.V * factors[2])) for one, factors in zip(members, corners, strict=True)]
+    return [(prior.member(*factors), rows.with_errors(factors[2])) for factors in corners]
 
 
 def judge(
@@ -339,8 +339,7 @@ def judge(
 
     results = [result(one.name, predicted, periods=one.uses_periods) for one, predicted in predictions.items()]
     results += [result(ITSELF, claims.means), result(ITS_MEAN, claims.before, before=True)]
-    near = BY_MEAN if prior.fit_report is None else BY_FITTED_MEAN
-    learnt = claims.level.chance <= near and claims.level.share <= TELLING and claims.spread_shows
+    learnt = claims.level.chance <= BY_MEAN and claims.level.share <= TELLING and claims.spread_shows
     finding = _finding(results, learnt, unexpected_period(prior, rows.X, rows.y, rows.V))
     # the one that the finding is about first, then those that are sure, then the nearest
     guilty = "" if finding is None else finding[0]
