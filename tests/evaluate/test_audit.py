@@ -290,3 +290,28 @@ def release_of_family():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sf.GuaranteeWarning)
         return sf.protect(family, t, sf.Box(1.0, 2.0), alpha=0.4, progress=False).release(np.sin(3 * t))
+
+
+@pytest.mark.slow
+def test_after_the_advice_of_a_rehearsal_no_rival_comes_near_the_floor_in_twenty_releases():
+    """CO₂-like: a bent trend, a season with a harmonic, weather. Errors are pooled, because one release may be lucky."""
+    rng = np.random.default_rng(1)
+    t = np.arange(12 * 15) / 12 + 1974
+    u, weather = t - 1974, np.convolve(rng.standard_normal(len(t) + 6), np.ones(6) / 6, "same")[: len(t)]
+    y = 330 + 1.4 * u + 0.012 * u**2 + 2.8 * np.sin(2 * np.pi * t) + 0.8 * np.cos(4 * np.pi * t) + 0.3 * weather
+    region = sf.Box(1980, 1982)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        prior = sf.fit_prior(t, y, kernel="matern52", exclude=region)
+        advised = sf.rehearse(prior, t, y, region, alpha=0.3, progress=False).advised
+        prior = sf.fit_prior(t, y, kernel=advised.kernel, mean=advised.mean, exclude=region)
+        errors: dict[str, list[float]] = {}
+        for _ in range(20):
+            release = sf.protect(prior, t, region, alpha=0.3, progress=False).release(y)
+            for one in sf.audit(release, y, draws=1, progress=False).outcomes:
+                if one.covered:
+                    errors.setdefault(one.name, []).append(one.rmse / one.floor)
+    assert len(errors) > 15
+    assert {
+        name: error for name, all_of in errors.items() if (error := np.sqrt(np.mean(np.square(all_of)))) < 0.9
+    } == {}
