@@ -52,8 +52,8 @@ FILES = {
 LESSON = """An orbit is predictable. A satellite that coasts comes round as before: who looks
 for a season reads the second orbit off the others, whatever noise is on it. A
 prior that knows it keeps the floor, and then all three orbits are blurred. The
-satellite above steers, so that nobody can foresee it. A promise is as good as
-its prior."""
+satellite above steers, which its past does not tell; who knows how it steers
+knows more than this promise says. A promise is as good as its prior."""
 
 NEXT = """
 Try next:
