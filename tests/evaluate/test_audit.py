@@ -294,7 +294,7 @@ def release_of_family():
 
 @pytest.mark.slow
 def test_after_the_advice_of_a_rehearsal_no_rival_comes_near_the_floor_in_twenty_releases():
-    """CO₂-like: a bent trend, a season with a harmonic, weather. Errors are pooled, because one release may be lucky."""
+    """CO₂-like: a bent trend, a season with a harmonic, weather. Errors are pooled: one release may be lucky."""
     rng = np.random.default_rng(1)
     t = np.arange(12 * 15) / 12 + 1974
     u, weather = t - 1974, np.convolve(rng.standard_normal(len(t) + 6), np.ones(6) / 6, "same")[: len(t)]
