@@ -24,7 +24,7 @@ from ..linalg import one_thread
 from ..models import LogDensity, Prior, build_kernel
 
 #: More rows than this do not change a fit, and take long.
-MOST_FITTED = 240
+MOST_FITTED = 180
 
 #: A fitted process is told at most so many rows: half of them the nearest, half of them spread evenly.
 MOST_TOLD = 1200
@@ -298,8 +298,8 @@ class Constant(Rival):
 #: Lengthscales (in standard deviations of a column), variances and noise (in variances of the values), shapes.
 _BOUNDS = {"lengthscale": (1e-2, 1e2), "variance": (1e-3, 1e3), "noise": (1e-8, 1e1), "shape": (1e-1, 1e2)}
 
-#: Lengthscales from which a fit starts, and steps that it takes at most.
-_STARTS, _STEPS = (1.0, 0.1), 40
+#: Lengthscales from which a fit starts, after how many steps only the better one goes on, and the most steps in all.
+_STARTS, _FIRST_STEPS, _STEPS = (1.0, 0.1), 10, 40
 
 #: How a kernel is described, and r² ↦ its correlation, with a shape that only the rational quadratic has.
 FAMILIES: dict[str, tuple[dict[str, Any], Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = {
@@ -379,13 +379,14 @@ class Refit(Rival):
             assert raw.grad is not None
             return -float(density.detach()), -raw.grad.numpy()
 
-        how: dict[str, Any] = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": {"maxiter": _STEPS}}
+        def after(steps: int, start: Array) -> Any:
+            options = {"maxiter": steps}
+            return scipy.optimize.minimize(slope, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+
         with one_thread():
-            found = [
-                scipy.optimize.minimize(slope, np.append(np.log(_start(length, d, season)), 0.0), **how)
-                for length in _STARTS
-            ]
-        best = min(found, key=lambda result: float(result.fun))
+            starts = [np.append(np.log(_start(length, d, season)), 0.0) for length in _STARTS]
+            found = min((after(_FIRST_STEPS, start) for start in starts), key=lambda result: float(result.fun))
+            best = after(_STEPS, found.x)
         numbers = np.exp(best.x[:-1])
         tree = self._tree(numbers, x_scale, scale, season)
         prior = Prior(build_kernel(tree, d), offset + scale * float(best.x[-1]), float(numbers[d + 1]) * scale**2)
