@@ -59,10 +59,11 @@ def test_a_refit_predicts_draws_about_as_well_as_their_own_process(kernel, rng):
     truth = sf.Prior(kinds[kernel], noise=0.01)
     values = np.linalg.cholesky(truth.covariance(X) + 0.01 * np.eye(len(t))) @ rng.standard_normal(len(t))
     rival = Refit("", kernel)
-    fitted, likelihood = rival.fitted(X, values, None)
-    root = np.linalg.cholesky(truth.covariance(X) + 0.01 * np.eye(len(t)))
-    white = np.linalg.solve(root, values)
-    own = -0.5 * (white @ white + len(t) * np.log(2 * np.pi)) - np.log(np.diag(root)).sum()
+    few = X[:150]
+    fitted, likelihood = rival.fitted(few, values[:150], None)
+    root = np.linalg.cholesky(truth.covariance(few) + 0.01 * np.eye(150))
+    white = np.linalg.solve(root, values[:150])
+    own = -0.5 * (white @ white + 150 * np.log(2 * np.pi)) - np.log(np.diag(root)).sum()
     assert likelihood > own - 1e-3  # the most likely model is at least as likely as the true one
     assert float(fitted.noise) == pytest.approx(0.01, rel=0.5)
     best = truth.condition(X[~hidden], values[~hidden]).mean_at(X[hidden])
