@@ -46,6 +46,8 @@ def test_table_and_figure(folder: Path) -> None:
     for words in ("Bayes reader", "averages 20 releases", "high", "not tried", "The promise is kept"):
         assert words in result.stdout
     assert result.stdout.strip().splitlines()[-3] == "The promise holds. It is proved."
+    assert "severity" in result.stdout  # no column is cut on 80 letters
+    assert "…" not in result.stdout
     assert (folder / "audit.png").read_bytes().startswith(b"\x89PNG")
 
 

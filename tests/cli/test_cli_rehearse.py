@@ -51,6 +51,20 @@ def test_the_advice_is_a_command_that_can_be_copied(failed: Any, data: Path, mon
     assert "periodic" in str(sf.load(data.with_suffix(".sfumato")).prior)
 
 
+def test_a_floor_that_the_advised_prior_cannot_promise_is_lowered(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And rows that were left out are left out again."""
+    table = pd.read_csv(data)
+    table.loc[len(table)] = [9.0, np.nan, 0.0]
+    high = data.with_name("high.csv")
+    table.to_csv(high, index=False)
+    asked = ["--inputs", "t", "--output", "wave", "--region", "3 <= t <= 4", "--floor", 30, "--fit-outside"]
+    failed = run("rehearse", high, *asked, *ROUGH, "--drop-missing")
+    assert "cannot be promised" in " ".join(failed.stdout.split())
+    (line,) = [line for line in failed.stdout.splitlines() if line.startswith("sfumato protect ")]
+    monkeypatch.chdir(data.parent)
+    assert "Rehearsal: passed" in done(run(*shlex.split(line)[1:])).stdout
+
+
 def test_the_picture_is_drawn(failed: Any, data: Path) -> None:
     assert data.with_name("wave.png").read_bytes().startswith(b"\x89PNG")
     assert "wave.png" in failed.stdout

@@ -146,6 +146,10 @@ def test_closeness_that_may_be_chance_is_a_question_to_the_owner(found: Audit) -
         assert [one.code for one in findings_on([near])] == codes
     surely = dataclasses.replace(reader, name="a textbook", rmse=0.4 * reader.floor, closer=True)
     assert [one.code for one in findings_on([near, surely])] == ["prior-beaten"]
+    assert "sfumato rehearse" in next(findings_on([surely])).remedy
+    grid = dataclasses.replace(surely, name="knows the grid of y")
+    (rounded,) = findings_on([grid])  # no prior that a rehearsal names helps against it
+    assert (rounded.code, "rehearse" in rounded.remedy, "diagonal" in rounded.remedy) == ("prior-beaten", False, True)
     doubtful = dataclasses.replace(surely, rmse=0.6 * reader.floor)
     assert [one.code for one in findings_on([doubtful])] == ["prior-doubtful"]
 

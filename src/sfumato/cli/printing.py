@@ -61,7 +61,9 @@ def new_table(title: str) -> Table:
     from rich.table import Table
 
     gap = (0, 1 if console().width >= WIDE else 0, 0, 0)
-    return Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD, padding=gap)
+    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD, padding=gap)
+    table.show_edge = False  # two columns more for numbers
+    return table
 
 
 def show_certificate(certificate: Certificate, title: str, more: Sequence[tuple[str, str]] = ()) -> None:

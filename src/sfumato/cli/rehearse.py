@@ -96,7 +96,7 @@ def rehearse(
             save_figure(plot_rehearsal(found).figure, figure)
         else:
             say_note(f"--figure {figure} was not written: there is no look-alike to draw.")
-    again = _protect_words(data, columns, output, region, alpha, floor, found)
+    again = _protect_words(data, columns, output, region, alpha, floor, drop_missing, found)
     if json:
         typer.echo(OWNER_ONLY, err=True)
         as_json({"data": data, "output": output, "figure": figure, **found.as_dict(), "command": again})
@@ -129,6 +129,8 @@ def _show_rehearsal(found: Rehearsal, title: str, again: str | None) -> None:
     screen.print(f"{_in_words(found)}", style=f"bold {colour}")
     if found.advised is not None:
         what = "Use instead, which passes:" if found.advised.passes else "Nearer, though it does not pass either:"
+        if found.advised.lower is not None:
+            screen.print(found.advised.promises)
         typer.echo(f"{what}\n\n{again}")
 
 
@@ -145,15 +147,16 @@ def _protect_words(
     region: str,
     alpha: float | None,
     floor: float | None,
+    drop_missing: bool,
     found: Rehearsal,
 ) -> str | None:
     """The command that publishes with the prior that is advised, ready to copy; None where none is."""
     if found.advised is None:
         return None
-    level = ["--alpha", f"{alpha:g}"] if alpha is not None else ["--floor", f"{floor:g}"]
+    level = ["--alpha", f"{alpha:g}"] if alpha is not None else ["--floor", f"{found.advised.lower or floor:g}"]
     words = ["sfumato", "protect", str(data), "--inputs", ",".join(columns), "--output", output, "--region", region]
     prior = ["--kernel", found.advised.kernel, "--mean", found.advised.mean]
-    rest = [*level, *prior, "--fit-outside", "--out", f"{data.stem}.sfumato"]
+    rest = [*level, *prior, "--fit-outside", *["--drop-missing"] * drop_missing, "--out", f"{data.stem}.sfumato"]
     return shlex.join([*words, *rest])
 
 
@@ -212,13 +215,18 @@ def in_a_line(found: Rehearsal, about: str = "") -> str:
     return f"{head}: {'passed' if found.passes else found.verdict}; {said}{luck}."
 
 
+def _lower(found: Rehearsal) -> str:
+    """What to promise with the advised prior, where it is less than what was asked for."""
+    return "" if found.advised is None or found.advised.lower is None else f" {found.advised.promises}"
+
+
 def refusal(found: Rehearsal, about: str) -> str:
     """Why nothing is written, and what to do instead; in one paragraph."""
     from ..promise import how_to_accept
 
     stopping = [one for one in found.findings if one.stops]
     said = " ".join(one.text for one in stopping)
-    instead = "" if found.advised is None else f" Use instead: {found.advised.options}."
+    instead = "" if found.advised is None else f" Use instead: {found.advised.options}.{_lower(found)}"
     return (
         f"the prior failed its rehearsal{about}. {said}{instead} {how_to_accept(stopping)} sfumato rehearse shows "
         "all of it; --no-rehearsal leaves it out."

@@ -6,6 +6,8 @@ that predicts look-alikes best, and that no rival beats, is advised.
 
 from __future__ import annotations
 
+import math
+import textwrap
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,13 +46,32 @@ class Judgement(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """A prior to use instead: how to fit it, the floor that it leaves, and whether it ``passes`` the same rehearsal."""
+    """A prior to use instead: how to fit it, the floor that it leaves, and whether it ``passes`` the same rehearsal.
+
+    ``least`` is its least standard deviation: only floors below it can be promised.
+    """
 
     kernel: str
     mean: str
     prior: Prior
     floor: float
     passes: bool
+    least: float = math.inf
+
+    @property
+    def lower(self) -> float | None:
+        """A floor to ask for instead, with two digits, where the one that was asked for cannot be promised."""
+        return None if self.floor < self.least else float(f"{math.sqrt(0.7) * self.least:.2g}")
+
+    @property
+    def promises(self) -> str:
+        """What can be promised with it."""
+        if self.lower is None:
+            return f"It promises ± {self.floor:.3g} at the same level."
+        return (
+            f"Under it f is known to ± {self.least:.3g} before anything is published, so ± {self.floor:.3g} cannot be "
+            f"promised; ± {self.lower:g} can."
+        )
 
     @property
     def call(self) -> str:
@@ -71,13 +92,14 @@ class Advice:
             "options": self.options,
             "floor": self.floor,
             "passes": self.passes,
+            "lower_floor": self.lower,
         }
 
     def __str__(self) -> str:
         head = "Use instead, which passes:" if self.passes else "Nearer to the data, though it does not pass either:"
         start, rest = self.call.split("X, y, ")
         lines = [head, f"  {start}", f"      X, y, {rest[:-1]}", "  )", f"or {self.options}"]
-        return "\n".join([*lines, f"It promises ± {self.floor:.3g} at the same level."])
+        return "\n".join([*lines, *textwrap.wrap(self.promises, 80)])
 
 
 def advice(rows: HiddenRows, noise: Any, judged: Callable[[Prior], Judgement], step: Progress) -> Advice | None:
@@ -96,7 +118,8 @@ def advice(rows: HiddenRows, noise: Any, judged: Callable[[Prior], Judgement], s
             return
         said = judged(prior)
         worth = float(said.claims.densities.sum()) - DEARER * MEANS.index(mean)
-        found.append((said.passes, worth, Advice(kernel, mean, prior, said.floor, said.passes)))
+        least = math.sqrt(float(prior.variance(rows.X).min()))
+        found.append((said.passes, worth, Advice(kernel, mean, prior, said.floor, said.passes, least)))
 
     # the kernel first, with a mean that suits most data; then the mean
     for kernel in kernels:

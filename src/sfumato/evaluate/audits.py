@@ -44,7 +44,14 @@ _ROUNDED = "publish what release(y) gives, which is rounded; never y plus noise 
 _NO_SEED = "release without unsafe_seed, which is for experiments only"
 _WHOLE_REGION = 'protect the whole region with cover="auto"'
 _ONE_RELEASE = "publish one release of one secret, ever, or account for all of them in a ledger"
-_NO_GRID = "release without rounding y first, name the priors that you fear, or choose a floor of several steps"
+_LONGER = (
+    "promise it to them too: prior.family(lengthscale=(1, 2)) or --family lengthscale=1:2, with the factors you fear"
+)
+_SURER = "promise it to them too: prior.family(noise=(0.5, 1)) or --family noise=0.5:1, with the factors you fear"
+_NO_GRID = (
+    "release y as it was before rounding, or blur every row by itself, which leaves nothing to round off: "
+    'structure="diagonal", --structure diagonal'
+)
 _LARGER_REGION = (
     "make the region larger, so that it has all inputs whose values others may know, or choose a larger floor"
 )
@@ -52,6 +59,9 @@ _TO_INSIDERS = (
     'promise it to whoever holds rows (insiders="rows" or labels, --insiders), or leave out rows that others hold'
 )
 _ABOUT_RECORDS = 'protect records too: protects="both" or "records" (--protects)'
+
+#: Who knows to what y was rounded.
+_GRID = "knows the grid of y"
 
 #: How many rows the insiders hold that are tried.
 ROWS_HELD = (1, 2, 5)
@@ -112,9 +122,9 @@ class Audit:
             (
                 outcome.name,
                 "yes" if outcome.covered else "no",
-                f"{outcome.before / outcome.floor:.3g}",
-                f"{outcome.actual / outcome.floor:.3g}",
-                f"{outcome.rmse / outcome.floor:.3g}",
+                _error(outcome.before / outcome.floor),
+                _error(outcome.actual / outcome.floor),
+                _error(outcome.rmse / outcome.floor),
                 f"{outcome.ratio:.4f}",
                 outcome.severity,
             )
@@ -164,6 +174,11 @@ class Audit:
         return said
 
 
+def _error(floors: float) -> str:
+    """In multiples of the floor, in at most six letters where that can be: a table has 80."""
+    return "<0.001" if floors < 0.001 else f"{floors:.3g}"
+
+
 def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     """What the outcomes mean for publishing. Severity follows from what was achieved, not from who achieved it."""
     broken = [one for one in outcomes if one.covered and one.beaten]
@@ -182,7 +197,7 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
             "high",
             "The prior does not fit: readers with models of their own come closer to the truth than half the floor, "
             f"and that is no chance: {_names(far)}. {_at_best(far)}",
-            f"{_NO_FIT[0].upper()}{_NO_FIT[1:]}.",
+            _better_prior(far),
         )
     elif closer:
         yield Finding(
@@ -190,7 +205,7 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
             "medium",
             "The prior may not fit: readers with models of their own come closer to the truth than the floor, and that "
             f"is hardly chance: {_names(closer)}. {_at_best(closer)}",
-            f"{_NO_FIT[0].upper()}{_NO_FIT[1:]}.",
+            _better_prior(closer),
         )
     # of records that are not promised the certificate says what goes out
     others = [one for one in outcomes if one.below and not one.covered and not one.closer and one.about == "f"]
@@ -227,6 +242,13 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
             f"Could anybody have this? These would get below the floor: {_names(supposed)}.",
             "The audit says what to do against each of them.",
         )
+
+
+def _better_prior(outcomes: Sequence[Outcome]) -> str:
+    """What to do; a rehearsal helps against models, and not against who knows to what y was rounded."""
+    grid = [one for one in outcomes if one.name == _GRID]
+    said = [_NO_FIT] * (len(outcomes) > len(grid)) + [f"against who knows the grid of y, {_NO_GRID}"] * bool(grid)
+    return " ".join(f"{one[0].upper()}{one[1:]}." for one in said)
 
 
 def _names(outcomes: Sequence[Outcome]) -> str:
@@ -341,7 +363,7 @@ def adversaries(
         for rival in models_to_try(target)
     ]
     lengthscales = [
-        own_prior(f"lengthscale × {factor:g}", partial(other_lengthscales, target, factor), _NAME_PRIORS)
+        own_prior(f"lengthscale × {factor:g}", partial(other_lengthscales, target, factor), _LONGER)
         for factor in LENGTHSCALE_FACTORS
     ]
     asked = [
@@ -353,9 +375,9 @@ def adversaries(
         Adversary("guesses the seed", lambda: guesses_seed(target, guesses), _NO_SEED, not target.release.unsafe),
         Adversary("looks between the rows", lambda: looks_between_rows(target), _WHOLE_REGION),
         if_known(f"averages {draws} releases", lambda: averaging(target, draws), _ONE_RELEASE, draws == 1),
-        own_prior("knows of smaller errors V", lambda: less_noise(target), _NAME_PRIORS),
+        own_prior("knows of smaller errors V", lambda: less_noise(target), _SURER),
         *lengthscales,
-        own_prior("knows the grid of y", lambda: knows_grid(target, step), _NO_GRID),
+        own_prior(_GRID, lambda: knows_grid(target, step), _NO_GRID),
         if_known("knows nearby values", lambda: knows_values(target), _LARGER_REGION),
         *_insiders(target),
     ]
