@@ -13,6 +13,8 @@ from kernel_oracles import kernel50
 from kernels import matern, rbf
 from oracles import DIGITS, exact, explained_variances50
 from sfumato.models import FamilyMember, build_kernel, describe_kernel
+from sfumato.noise import IndependentNoise
+from sfumato.promise import FloorTolerance
 from sfumato.proof import certify
 
 GRID = np.linspace(0.0, 3.0, 19)
@@ -203,3 +205,39 @@ def test_many_records_are_promised_to_a_family_by_noise_on_noise():
         S = rng.uniform(1.0, 2.0, 50)
         cross = member.covariance(X, S)
         assert np.min(1.0 - np.sum(cross * np.linalg.solve(M, cross), axis=0)) >= 0.7 * (1 - 1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:Each value is protected by itself")
+@pytest.mark.parametrize("guarantee", ["joint", "pointwise"])
+@pytest.mark.parametrize("protects", ["function", "both"])
+def test_a_floor_above_what_members_know_beforehand_is_not_kept(guarantee, protects):
+    """Where nothing is learnt of f, a file could claim any floor for readers who knew f better beforehand."""
+    prior, X = sf.Prior(rbf(0.2, 1.0), noise=0.01), np.r_[np.linspace(0, 1, 6), np.linspace(40, 41, 6)]
+    region = sf.Points([[20.0], [20.5]])
+    design = sf.protect(prior, X, region, floor=0.9, guarantee=guarantee, protects=protects).design
+    assert certify(design).holds
+    assert not certify(replace(design, families=(prior.family(variance=(0.25, 1.0)),))).holds
+    wide = replace(prior.family(lengthscale=(0.1, 1.0)), cells=1)
+    assert not certify(replace(design, families=(wide,))).holds
+    certificate = certify(replace(design, tolerance=FloorTolerance(100.0)))
+    assert not certificate.holds
+    assert certificate.worst_floor == 100.0
+
+
+def test_a_floor_for_records_above_what_members_know_beforehand_is_not_kept():
+    prior = sf.Prior(rbf(0.2, 1.0), noise=1.0)
+    design = sf.protect(prior, GRID, REGION, floor=0.9, protects="records").design
+    loud = replace(design, noise=IndependentNoise(np.full(len(GRID), 1e12)), structure="diagonal")
+    assert certify(loud).holds
+    assert not certify(replace(loud, families=(prior.family(variance=(0.01, 1.0), noise=(0.01, 1.0)),))).holds
+
+
+def test_records_where_f_is_known_beforehand_count():
+    """At 0 a linear function is 0, and the record there is its error alone."""
+    prior = sf.Prior(build_kernel({"kind": "linear", "variance": 1.0}, 1), noise=0.0625)
+    X = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+    design = sf.protect(sf.Prior(rbf(0.3, 1.0), noise=0.0625), X, sf.Box(-0.6, 0.6), floor=0.125, protects="records")
+    noise = IndependentNoise(np.array([9.0, 9.0, 1e-4, 9.0, 9.0]))
+    found = certify(replace(design.design, prior=prior, noise=noise, structure="diagonal", guarantee="pointwise"))
+    assert not found.holds
+    assert found.record_ratio < 0.1

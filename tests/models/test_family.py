@@ -154,3 +154,17 @@ def test_ranges_are_checked(ranges, message):
 def test_a_kernel_without_lengthscales_has_none_to_vary():
     with pytest.raises(sf.InputError, match="no lengthscale"):
         sf.Prior(build_kernel({"kind": "linear", "variance": 1.0})).family(lengthscale=(0.5, 2.0))
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"kind": "rbf_stretch", "lengthscale": 0.5},
+        {"kind": "matern_stretch", "nu": 1.5, "lengthscale": 0.5},
+        {"kind": "sum", "kernels": [RBF, {"kind": "rational_quadratic_stretch", "alpha": 1.0, "lengthscale": 0.5}]},
+    ],
+)
+def test_nothing_is_proved_of_a_family_of_stretches(tree):
+    """Their lengthscales vary too, and no process below is known: a file may name such kernels."""
+    assert not sf.Prior(build_kernel(tree, 1)).family(lengthscale=(0.5, 2.0)).is_proved
+    assert sf.Prior(build_kernel(tree, 1)).family(variance=(0.5, 2.0)).is_proved

@@ -46,6 +46,13 @@ MEMBERS_TRIED = 9
 #: Kinds of kernels whose lengthscales may be stretched, with the kind of the stretch.
 _RANGED = {kind.name: f"{kind.name}_stretch" for kind in KINDS.values() if kind.kernel in STRETCHES}
 
+#: Kinds whose lengthscales are stretched too, but of which nothing is proved: stretches themselves.
+_UNPROVED = {
+    kind.name
+    for kind in KINDS.values()
+    if kind.kernel.has_lengthscale and kind.kernel not in STRETCHES and not issubclass(kind.kernel, PeriodicKernel)
+}
+
 
 def can_be_covered(kernel: Kernel) -> bool:
     """Whether there are processes below all kernels with lengthscales in a range."""
@@ -127,6 +134,8 @@ def _monomials_of(kernel: Kernel, columns: int = 1) -> list[_Monomial] | None:
 
 
 def _leaf(tree: Tree, columns: list[int]) -> list[_Monomial]:
+    if tree["kind"] in _UNPROVED:
+        raise InputError(f"kernel has a {KINDS[tree['kind']].title} part, below which no process is known.")
     return [(1.0, [{**tree, "active_dims": columns}])]
 
 

@@ -83,7 +83,14 @@ class Tolerance(ABC):
 
     def floor(self, unknown: Uncertain, S: Array) -> Array:
         """The standard deviation that every reader keeps at each sensitive input (0: no promise there)."""
-        return np.sqrt(np.maximum(unknown.variance(S) - self.budget(unknown, S), 0.0))
+        return np.sqrt(np.maximum(self.kept(unknown, S), 0.0))
+
+    def kept(self, unknown: Uncertain, S: Array) -> Array:
+        """The variance that every reader keeps; what a floor asks for, also where there is less to begin with.
+
+        Nothing can be kept there; 0 and less: nothing is promised.
+        """
+        return np.asarray(unknown.variance(S) - self.budget(unknown, S))
 
     def shares(self, unknown: Uncertain, S: Array) -> tuple[Array, Array] | None:
         """What may be learnt of the function's part of each value, and of its own, as shares of them.
@@ -251,6 +258,9 @@ class FloorTolerance(Tolerance):
     def budget(self, unknown: Uncertain, S: Array) -> Array:
         return self.shares(unknown, S)[1] * unknown.variance(S)
 
+    def kept(self, unknown: Uncertain, S: Array) -> Array:
+        return np.asarray(self.values(S) ** 2 * (unknown.variance(S) / _before(unknown, S)))
+
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
         _refuse_above(self.values(S), np.sqrt(unknown.variance(S)), S, inputs, "f")
 
@@ -325,6 +335,9 @@ class TabulatedFloor(Tolerance):
     def budget(self, unknown: Uncertain, S: Array) -> Array:
         return self.source.budget(unknown, S)
 
+    def kept(self, unknown: Uncertain, S: Array) -> Array:
+        return self.source.kept(unknown, S)
+
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
         self.source.check(unknown, S, inputs)
 
@@ -395,6 +408,13 @@ class OutputTolerance(Tolerance):
     def budget(self, unknown: Uncertain, S: Array) -> Array:
         return np.asarray(self._alone(unknown, S)[1] * unknown.variance(S))
 
+    def kept(self, unknown: Uncertain, S: Array) -> Array:
+        found = super().kept(unknown, S)
+        for number, part in self.parts:
+            if isinstance(part, FloorTolerance):
+                found = np.where(S[:, -1] == number, part.kept(unknown, S), found)
+        return found
+
     def check(self, unknown: Uncertain, S: Array, inputs: Inputs) -> None:
         deviations = np.sqrt(unknown.variance(S)) if len(S) else np.zeros(0)
         for number, part in self.parts:
@@ -451,11 +471,14 @@ class RecordTolerance(Tolerance):
                 of_own[rows] = part.alpha
                 continue
             kept = part.values(S[rows]) ** 2
-            whole = np.maximum(1.0 - kept / (function[rows] + own[rows]), 0.0)
             with np.errstate(divide="ignore"):
+                whole = np.maximum(1.0 - kept / (function[rows] + own[rows]), 0.0)
                 of_own[rows] = np.maximum(1.0 - kept / own[rows], np.minimum(1.0 - MOST_OF_OWN, whole))
             left = np.maximum(kept - (1.0 - of_own[rows]) * own[rows], 0.0)
-            of_function[rows] = np.clip(1.0 - left / function[rows], 0.0, 1.0)
+            # where f is known beforehand there is nothing of it that could be learnt
+            with np.errstate(over="ignore"):
+                share = left / np.maximum(function[rows], np.finfo(float).tiny)
+            of_function[rows] = np.clip(1.0 - share, 0.0, 1.0)
         return of_function, of_own
 
     def _parts(self, S: Array) -> list[tuple[Any, FractionTolerance | FloorTolerance]]:
@@ -471,6 +494,13 @@ class RecordTolerance(Tolerance):
         own = _own(unknown, S)
         of_function, of_own = self.shares(unknown, S)
         return np.asarray(of_function * (unknown.variance(S) - own) + of_own * own)
+
+    def kept(self, unknown: Uncertain, S: Array) -> Array:
+        asked = np.zeros(len(S))
+        for rows, part in self._parts(S):
+            if isinstance(part, FloorTolerance):
+                asked[rows] = part.values(S[rows])
+        return np.where(asked**2 > _before(unknown, S), asked**2, super().kept(unknown, S))
 
     @property
     def varies(self) -> bool:

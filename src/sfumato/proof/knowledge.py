@@ -111,9 +111,11 @@ class Knowledge(ABC):
         return np.where(np.isnan(floors) | np.isnan(ratios), 0.0, ratios)
 
     def learnt(self, points: Array) -> Array:
-        """What is explained at each point, from above, as a share of what may be."""
+        """What is explained at each point, from above, as a share of what may be (infinite where that is nothing)."""
         left = self.unknown.variance(points) - self.deviations(points) ** 2
-        return np.asarray(left / self.design.tolerance.budget(self.unknown, points))
+        budget = self.design.tolerance.budget(self.unknown, points)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(budget == 0.0, np.inf, left / budget)
 
     def undetermined(self, points: Array) -> float:
         """The largest share of a standard deviation left at ``points`` once f at the sensitive inputs is known."""
@@ -448,6 +450,8 @@ def promised_values(design: Design, values: FunctionAndRecords) -> PromisedValue
     if design.guarantee == "pointwise":
         kept = eigenvalues > SMALLEST_SHARE * eigenvalues[-1]
         eigenvalues, vectors = eigenvalues[kept], vectors[:, kept]
+    if not len(eigenvalues):
+        return None
     # how far round-off in the kernel values may move Δ
     largest, least = float(np.max(variance / scale**2)), float(eigenvalues[0])
     uncertain = UNIT * np.sqrt(len(eigenvalues)) * largest

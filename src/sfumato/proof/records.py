@@ -104,7 +104,7 @@ class RecordsKnown:
                 values = FunctionAndRecords(one.reader, one.records)
                 asked = one.design.tolerance.floor(values, one.records.places)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    ratio = np.where(asked > 0, known[promised] / asked, np.inf)
+                    ratio = np.where(asked > 0, known[promised] / asked, np.where(np.isnan(asked), 0.0, np.inf))
                 closer = ratio < ratios
                 deviations, floors = np.where(closer, known[promised], deviations), np.where(closer, asked, floors)
                 ratios = np.minimum(ratios, ratio)
@@ -308,7 +308,7 @@ class RecordsOfPart:
                 continue
             asked, budget = design.tolerance.floor(values, X), design.tolerance.budget(values, X)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(asked > 0, np.sqrt(left) / asked, np.inf)
+                ratio = np.where(asked > 0, np.sqrt(left) / asked, np.where(np.isnan(asked), 0.0, np.inf))
                 needed = np.maximum(needed, np.where(budget > 0, variance**2 / budget - variance, 0.0))
             closer = ratio < ratios
             deviations, floors = np.where(closer, np.sqrt(left), deviations), np.where(closer, asked, floors)

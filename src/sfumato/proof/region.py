@@ -504,15 +504,17 @@ class Prover:
         nodes = inside_boxes(boxes, grid.columns, grid.patch_nodes())[np.arange(len(boxes)), best]
         explained = self.knowledge.unknown.variance(nodes) - value if told.is_left else value
         least = np.maximum(np.sqrt(np.maximum(explained, 0.0)) - told.slack, 0.0) ** 2
-        return nodes, least / self.design.tolerance.budget(self.knowledge.unknown, nodes)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return nodes, least / self.design.tolerance.budget(self.knowledge.unknown, nodes)
 
     def _gap(self, boxes: Boxes, grid: Grid, blocks: Array, told: Told) -> _Gap:
         """The polynomial that must be large enough on each patch."""
         unknown, tolerance = self.knowledge.unknown, self.design.tolerance
         points = inside_boxes(boxes, grid.columns, nodes_of(grid.variance))
         flat = points.reshape(-1, points.shape[-1])
-        budget = tolerance.budget(unknown, flat).reshape(points.shape[:2])
-        rest = unknown.variance(flat).reshape(points.shape[:2]) - budget
+        # a polynomial, also at nodes outside the region where there is less than the floor asks for
+        rest = tolerance.kept(unknown, flat).reshape(points.shape[:2])
+        budget = unknown.variance(flat).reshape(points.shape[:2]) - rest
         by_rest = bool(np.min(rest) < np.min(budget)) and not grid.by_rows
         # what is left, or what is explained with a minus
         values = blocks if told.is_left else -blocks
@@ -539,7 +541,7 @@ class Prover:
             least,
             error,
             by_rest,
-            budget[:, middle],
+            np.maximum(budget[:, middle], UNIT * (budget + rest)[:, middle]),
             rest[:, middle],
         )
 
