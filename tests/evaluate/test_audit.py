@@ -149,7 +149,11 @@ def test_closeness_that_may_be_chance_is_a_question_to_the_owner(found: Audit) -
     assert "sfumato rehearse" in next(findings_on([surely])).remedy
     grid = dataclasses.replace(surely, name="knows the grid of y")
     (rounded,) = findings_on([grid])  # no prior that a rehearsal names helps against it
-    assert (rounded.code, "rehearse" in rounded.remedy, "diagonal" in rounded.remedy) == ("prior-beaten", False, True)
+    assert (rounded.code, "rehearse" in rounded.remedy, "diagonal" in rounded.remedy) == (
+        "values-on-a-grid",
+        False,
+        True,
+    )
     doubtful = dataclasses.replace(surely, rmse=0.6 * reader.floor)
     assert [one.code for one in findings_on([doubtful])] == ["prior-doubtful"]
 

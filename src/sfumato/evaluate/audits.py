@@ -191,13 +191,21 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
         )
     closer = [one for one in outcomes if one.closer and one not in broken]
     far = [one for one in closer if one.rmse < HIGH_BELOW * one.floor]
+    if grid := [one for one in far if one.name == _GRID]:
+        yield Finding(
+            "values-on-a-grid",
+            "high",
+            f"All y are multiples of one step, and a reader who knows it takes the noise off. {_at_best(grid)}",
+            f"{_NO_GRID[0].upper()}{_NO_GRID[1:]}.",
+        )
+    far, closer = ([one for one in some if one not in grid] for some in (far, closer))
     if far:
         yield Finding(
             "prior-beaten",
             "high",
             "The prior does not fit: readers with models of their own come closer to the truth than half the floor, "
             f"and that is no chance: {_names(far)}. {_at_best(far)}",
-            _better_prior(far),
+            f"{_NO_FIT[0].upper()}{_NO_FIT[1:]}.",
         )
     elif closer:
         yield Finding(
@@ -205,7 +213,7 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
             "medium",
             "The prior may not fit: readers with models of their own come closer to the truth than the floor, and that "
             f"is hardly chance: {_names(closer)}. {_at_best(closer)}",
-            _better_prior(closer),
+            f"{_NO_FIT[0].upper()}{_NO_FIT[1:]}.",
         )
     # of records that are not promised the certificate says what goes out
     others = [one for one in outcomes if one.below and not one.covered and not one.closer and one.about == "f"]
@@ -225,7 +233,7 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
             "The audit says what to do against each of them.",
         )
     lucky = [one for one in outcomes if one.covered and not one.below and one.rmse < HIGH_BELOW * one.floor]
-    if lucky and not closer:
+    if lucky and not closer and not grid:
         best = min(lucky, key=lambda one: one.rmse / one.floor)
         yield Finding(
             "close-by-chance",
@@ -242,13 +250,6 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
             f"Could anybody have this? These would get below the floor: {_names(supposed)}.",
             "The audit says what to do against each of them.",
         )
-
-
-def _better_prior(outcomes: Sequence[Outcome]) -> str:
-    """What to do; a rehearsal helps against models, and not against who knows to what y was rounded."""
-    grid = [one for one in outcomes if one.name == _GRID]
-    said = [_NO_FIT] * (len(outcomes) > len(grid)) + [f"against who knows the grid of y, {_NO_GRID}"] * bool(grid)
-    return " ".join(f"{one[0].upper()}{one[1:]}." for one in said)
 
 
 def _names(outcomes: Sequence[Outcome]) -> str:

@@ -32,7 +32,7 @@ from .trends import PolynomialMean
 from .units import ColumnMap, kernel_before, mean_before
 
 #: A family has at most so many cells, and a factor lies between one over this and this.
-MOST_CELLS, LARGEST_FACTOR = 96, 1e6
+MOST_CELLS, LARGEST_FACTOR = 48, 1e6
 
 
 class GaussianProcess(ABC):
