@@ -94,3 +94,11 @@ def test_epsilon_is_that_of_a_gaussian_mechanism(mechanisms: dict[str, sf.Mechan
         inside = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.e**epsilon * mpmath.ncdf(-mu / 2 - epsilon / mu)
     assert float(inside) == pytest.approx(1e-6, rel=1e-6)
     assert "differentially private" in str(found)
+
+
+def test_records_that_one_prior_takes_for_f_are_said_not_to_be_promised():
+    t = np.linspace(0.0, 3.0, 31)
+    noisy, exact = sf.Prior(rbf(0.5), noise=0.5), sf.Prior(rbf(0.4))
+    with pytest.warns(sf.GuaranteeWarning, match="11 of the 11 records in the region are not promised"):
+        found = sf.protect(noisy, t, sf.Box(1.0, 2.0), alpha=0.3, priors=[exact], progress=False).certificate
+    assert "records-not-promised" in {one.code for one in found.findings}

@@ -12,7 +12,15 @@ from gpytorch.kernels import RBFKernel
 
 from ..arrays import Array
 from ..models import Prior
-from ..promise import NOT_ANY_RECORD, Design, Finding, FloorTolerance, RecordTolerance, TabulatedFloor
+from ..promise import (
+    NOT_ANY_RECORD,
+    Design,
+    Finding,
+    FloorTolerance,
+    RecordTolerance,
+    TabulatedFloor,
+    promised_records,
+)
 from ..text import listed
 from .insiders import InsidersKnown
 from .knowledge import Knowledge
@@ -449,6 +457,16 @@ def findings_on_records(design: Design, known: RecordsKnown | RecordsFromSums) -
             f"{unchanged}: whoever looks one up reads it off.",
             remedy,
         )
+    if design.protects == "both" and len(design.priors) > 1:
+        alone = promised_records(design.protects, design.priors[:1], design.region, design.inputs)
+        if len(alone) > len(design.records):
+            yield Finding(
+                "records-not-promised",
+                "medium",
+                f"{len(alone) - len(design.records):,} of the {len(alone):,} records in the region are not promised: one "
+                "of the priors says that they have nothing of their own (noise 0), so that only f is.",
+                "Give the noise of the data to all priors.",
+            )
     if design.protects == "function" and bare.any_own:
         yield Finding(
             "function-only",
