@@ -8,7 +8,7 @@ import pytest
 
 import oracles
 import sfumato as sf
-from kernels import matern
+from kernels import matern, rbf
 from sfumato.noise.noise import CorrelatedNoise, IndependentNoise
 from sfumato.proof.records import record_sensitivity
 

@@ -463,8 +463,8 @@ def findings_on_records(design: Design, known: RecordsKnown | RecordsFromSums) -
             yield Finding(
                 "records-not-promised",
                 "medium",
-                f"{len(alone) - len(design.records):,} of the {len(alone):,} records in the region are not promised: one "
-                "of the priors says that they have nothing of their own (noise 0), so that only f is.",
+                f"{len(alone) - len(design.records):,} of the {len(alone):,} records in the region are not promised: "
+                "one of the priors says that they have nothing of their own (noise 0), so that only f is.",
                 "Give the noise of the data to all priors.",
             )
     if design.protects == "function" and bare.any_own:
