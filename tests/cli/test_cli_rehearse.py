@@ -51,6 +51,7 @@ def test_the_advice_is_a_command_that_can_be_copied(failed: Any, data: Path, mon
     assert "periodic" in str(sf.load(data.with_suffix(".sfumato")).prior)
 
 
+@pytest.mark.slow
 def test_a_floor_that_the_advised_prior_cannot_promise_is_lowered(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And rows that were left out are left out again."""
     table = pd.read_csv(data)

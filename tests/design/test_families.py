@@ -82,7 +82,7 @@ def random_member(family, rng):
     [
         ("rbf", {"alpha": 0.3}),
         ("season", {"floor": 0.9}),
-        ("matern52", {"alpha": 0.3, "guarantee": "pointwise"}),
+        pytest.param("matern52", {"alpha": 0.3, "guarantee": "pointwise"}, marks=pytest.mark.slow),
         pytest.param("matern12", {"alpha": 0.3}, marks=pytest.mark.slow),
         pytest.param("rbf", {"floor": 0.9}, marks=pytest.mark.slow),
         pytest.param("season", {"alpha": 0.3}, marks=pytest.mark.slow),

@@ -44,7 +44,7 @@ def known(prior, X, s, noise):
     return float(prior.variance(s)[0] - (k.T @ np.linalg.solve(K, k))[0, 0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     tree=st.sampled_from([*TREES, ON_SOME_COLUMNS]),
     low=st.floats(0.2, 1.0),

@@ -160,6 +160,7 @@ def test_a_kernel_of_ones_own_is_fitted_too() -> None:
     assert float(kernel.kernels[0].lengthscale.detach()) == pytest.approx(float(np.log(2.0)))  # a copy was fitted
 
 
+@pytest.mark.slow
 def test_kernels_as_text_and_trends_are_fitted_too() -> None:
     random, t = np.random.default_rng(3), np.arange(60) / 12.0
     season = 2.0 * np.sin(2 * np.pi * t) + 0.5 * np.cos(4 * np.pi * t)

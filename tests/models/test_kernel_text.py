@@ -79,6 +79,7 @@ def season(n=90, seed=3):
     return t, 30.0 + 2.0 * u + 0.3 * u**2 + wave + 0.2 * rng.standard_normal(n)
 
 
+@pytest.mark.filterwarnings("ignore:lbfgs failed to converge")  # it starts at the maximum
 def test_the_likelihood_is_that_of_scikit_learn_and_no_search_of_its_own_is_better():
     t, y = season()
     prior = sf.fit_prior(t, y, "rbf + periodic(period=1) * rbf", 30.0)

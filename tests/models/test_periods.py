@@ -44,6 +44,7 @@ def test_a_fundamental_that_is_found_after_its_harmonic_takes_its_place():
     assert periods_in(t, y) == (pytest.approx(1.0, abs=0.01),)
 
 
+@pytest.mark.slow
 def test_a_cycle_that_comes_early_and_late_is_one_period():
     """As sunspots do: an oscillation that is pushed at random, eleven years long."""
     rng, r, turn = np.random.default_rng(2), 0.97, 2 * np.pi / 11
@@ -86,6 +87,7 @@ def test_noise_that_is_known_is_not_taken_for_a_period():
     assert periods_in(t, y, 0.1 * np.ones(100)) == (pytest.approx(1.0, abs=0.01),)
 
 
+@pytest.mark.slow
 def test_many_rows_are_looked_at_in_blocks():
     t = np.arange(3000) / 24.0
     y = np.sin(2 * np.pi * t) + 0.5 * np.random.default_rng(0).standard_normal(3000)

@@ -91,6 +91,7 @@ def test_rows_inside_the_region_have_no_part_in_it():
     assert [getattr(a, name) for name in FACTORS] == [getattr(b, name) for name in FACTORS]
 
 
+@pytest.mark.slow
 def test_a_family_that_was_found_so_can_be_promised_to():
     t, y = drawn(30)
     family = sf.fit_prior(t, y, exclude=sf.Box(1.0, 1.5), spread=1.0)

@@ -47,7 +47,7 @@ FLAT = 1e-4
 
 #: Start values, as multiples of the spread of a column and of the variance of y; combined in turn.
 START_LENGTHSCALES = (1.0, 0.2, 0.06, 3.0, 10.0)
-START_NOISES = (0.1, 0.01, 0.001, 0.5)
+START_NOISES = (0.1, 0.5, 0.001, 0.01)
 MOST_STARTS = len(START_LENGTHSCALES) * len(START_NOISES)
 #: The paper's start values for Adam, and its least noise.
 ADAM_LENGTHSCALE, ADAM_NOISE, ADAM_LEAST_NOISE = 1.2, 0.1, 1e-4
