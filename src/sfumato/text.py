@@ -58,6 +58,20 @@ def counted(count: int, one: str) -> str:
     return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows of a table as lines: the first column to the left, the others to the right.
+
+    >>> aligned([("way", "noise"), ("a", "10")])
+    ['way  noise', 'a       10']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        padded = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *padded]).rstrip())
+    return lines
+
+
 def one_line(error: Exception) -> str:
     """What an error says, without line breaks."""
     return " ".join(str(error).split()) or type(error).__name__

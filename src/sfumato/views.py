@@ -23,17 +23,21 @@ def pictures() -> ModuleType:
     return _source[0]()
 
 
-#: Paper and ink of a box, by how good the news in it is: as in the report.
-_COLOURS = {"good": ("#e7f5ec", "#0b6b3a"), "care": ("#fff3dc", "#7a4b00"), "bad": ("#fdecec", "#a3121f")}
+#: Paper and ink of a box, by the verdict in it: as in the report.
+_COLOURS = {
+    "publish": ("#e7f5ec", "#0b6b3a"),
+    "publish with care": ("#fff3dc", "#7a4b00"),
+    "do not publish": ("#fdecec", "#a3121f"),
+}
 _CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 
 
-def boxed_table(news: str, title: str, heading: str, rows: Sequence[tuple[str, str]]) -> str:
-    """HTML for a notebook: a box with a title and a heading, coloured by the news in it, and a table of labels below.
+def boxed_table(verdict: str, title: str, heading: str, rows: Sequence[tuple[str, str]]) -> str:
+    """HTML for a notebook: a box with a title and a heading, coloured by the verdict, and a table of labels below.
 
     Guarantee: all texts stay texts, whatever is in them.
     """
-    paper, ink = _COLOURS[news]
+    paper, ink = _COLOURS[verdict]
     above = f"<div>{escape(title)}</div>" if title else ""
     box = f"background:{paper};color:{ink};border-left:6px solid {ink};padding:8px 12px;max-width:60em"
     cells = (f'<th style="{_CELL}">{escape(name)}</th><td style="{_CELL}">{escape(value)}</td>' for name, value in rows)

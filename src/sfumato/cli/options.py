@@ -65,6 +65,14 @@ def column_names(inputs: list[str]) -> list[str]:
     return columns
 
 
+def columns_beside(inputs: list[str], output: str) -> list[str]:
+    """The columns that ``--inputs`` names; ``--output`` must not be one of them."""
+    columns = column_names(inputs)
+    if output in columns:
+        raise InputError(f"--output {output!r} is also one of --inputs; inputs are published as they are.")
+    return columns
+
+
 def number_or_word(text: str) -> float | str:
     try:
         return float(text)

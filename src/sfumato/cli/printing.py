@@ -81,8 +81,13 @@ def show_certificate(certificate: Certificate, title: str, more: Sequence[tuple[
 
 def show_verdict(certificate: Certificate) -> None:
     """The verdict in plain words."""
-    colour = {"publish": "green", "publish with care": "yellow", "do not publish": "red"}[certificate.verdict]
-    console().print(f"{certificate.verdict_in_words}.", style=f"bold {colour}")
+    say_in_colour(f"{certificate.verdict_in_words}.", certificate.verdict)
+
+
+def say_in_colour(text: str, verdict: str) -> None:
+    """``text`` in the colour of a verdict."""
+    colour = {"publish": "green", "publish with care": "yellow", "do not publish": "red"}[verdict]
+    console().print(text, style=f"bold {colour}")
 
 
 def say_written(*files: Path | str | None) -> None:

@@ -15,6 +15,7 @@ import typer
 from ..errors import InputError
 from ..text import counted
 from .command import exit_by
+from .fitted import fitted_table
 from .options import (
     FIGURES,
     DropMissing,
@@ -27,11 +28,11 @@ from .options import (
     Table,
     Written,
     check_written,
-    column_names,
+    columns_beside,
     option,
     save_figure,
 )
-from .printing import as_json, console, new_table, say_note, say_written
+from .printing import as_json, console, new_table, say_in_colour, say_note, say_written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,24 +73,16 @@ def rehearse(
     json: Json = False,
 ) -> None:
     """Try a prior before you publish: regions like yours are hidden and predicted; exit code 1 if it fails."""
-    columns = column_names(inputs)
-    if output in columns:
-        raise InputError(f"--output {output!r} is also one of --inputs; inputs are published as they are.")
+    columns = columns_beside(inputs, output)
     if (alpha is None) == (floor is None):
         given = "neither" if alpha is None else "both"
         raise InputError(f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1.")
     check_written(Written("--figure", figure, FIGURES), read=[data])
-    from ..data import read_table, select_numbers
     from ..evaluate import OWNER_ONLY
     from ..evaluate import rehearse as try_out
-    from ..models import fit_prior
-    from ..regions import parse_region
     from ..show import plot_rehearsal
 
-    table = select_numbers(read_table(data), [*columns, output], data, drop_missing)
-    where = parse_region(region, columns)
-    X, y = table[columns], table[output]
-    prior = fit_prior(X, y, exclude=where if fit.fit_outside else None, **fit.settings(), progress=not json)
+    X, y, where, prior = fitted_table(data, columns, output, region, fit, drop_missing, progress=not json)
     found = try_out(prior, X, y, where, alpha, floor=floor, progress=not json)
     if figure is not None:
         if found.results:
@@ -125,8 +118,7 @@ def _show_rehearsal(found: Rehearsal, title: str, again: str | None) -> None:
         screen.print(f"- {note}")
     for finding in found.findings:
         screen.print(f"- {finding.label}: {finding.text}")
-    colour = {"publish": "green", "publish with care": "yellow", "do not publish": "red"}[found.verdict]
-    screen.print(f"{_in_words(found)}", style=f"bold {colour}")
+    say_in_colour(_in_words(found), found.verdict)
     if found.advised is not None:
         what = "Use instead, which passes:" if found.advised.passes else "Nearer, though it does not pass either:"
         if found.advised.lower is not None:

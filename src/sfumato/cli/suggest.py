@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from ..errors import InputError
-from .options import DropMissing, Fit, Inputs, Json, OneOutput, SensitiveWhere, Table, column_names, option
+from .fitted import fitted_table
+from .options import DropMissing, Fit, Inputs, Json, OneOutput, SensitiveWhere, Table, columns_beside, option
 from .printing import as_json, console
 
 SUGGEST_EXAMPLES = (
@@ -32,19 +32,12 @@ def suggest(
     json: Json = False,
 ) -> None:
     """Suggest a promise: what each can be had for, when each is right, and the call to copy."""
-    columns = column_names(inputs)
-    if output in columns:
-        raise InputError(f"--output {output!r} is also one of --inputs; inputs are published as they are.")
+    columns = columns_beside(inputs, output)
     from ..data import read_table, select_numbers
     from ..evaluate import suggest as look
-    from ..models import fit_prior
-    from ..regions import parse_region
 
-    table = select_numbers(read_table(data), [*columns, output], data, drop_missing)
-    where = parse_region(region, columns)
-    X, y = table[columns], table[output]
     served = None if serve is None else select_numbers(read_table(serve), columns, serve, drop_missing)
-    prior = fit_prior(X, y, exclude=where if fit.fit_outside else None, **fit.settings(), progress=not json)
+    X, _, where, prior = fitted_table(data, columns, output, region, fit, drop_missing, progress=not json)
     found = replace(look(prior, X, where, max_loss, serve=served, progress=not json), output=output)
     if json:
         as_json({"data": data, **found.as_dict()})

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
+from .fitted import fitted_table
 from .options import (
     FIGURES,
     TABLES,
@@ -21,7 +22,7 @@ from .options import (
     Table,
     Written,
     check_written,
-    column_names,
+    columns_beside,
     flag,
     option,
     save_figure,
@@ -69,20 +70,13 @@ def tradeoff(
     json: Json = False,
 ) -> None:
     """Compare levels of protection: what readers would lose outside the region at each, by several ways."""
-    columns, levels = column_names(inputs), _levels(alphas, floors)
-    if output in columns:
-        raise InputError(f"--output {output!r} is also one of --inputs; inputs are published as they are.")
+    columns, levels = columns_beside(inputs, output), _levels(alphas, floors)
     check_written(Written("--figure", figure, FIGURES), Written("--csv", csv, TABLES), read=[data])
-    from ..data import read_table, select_numbers, write_table
+    from ..data import write_table
     from ..evaluate import tradeoff as compare
-    from ..models import fit_prior
-    from ..regions import parse_region
     from ..show import plot_tradeoff
 
-    table = select_numbers(read_table(data), [*columns, output], data, drop_missing)
-    where = parse_region(region, columns)
-    X, y = table[columns], table[output]
-    prior = fit_prior(X, y, exclude=where if fit.fit_outside else None, **fit.settings(), progress=not json)
+    X, y, where, prior = fitted_table(data, columns, output, region, fit, drop_missing, progress=not json)
     chosen = [way.strip() for way in ways.split(",") if way.strip()]
     told: dict[str, Any] = {"ways": chosen, "y": y if measured else None, "cover": cover, "progress": not json}
     found = replace(compare(prior, X, where, **levels, **told), output=output)

@@ -24,7 +24,6 @@ from ..promise import (
     FractionTolerance,
     FunctionAndRecords,
     Reader,
-    RecordTolerance,
     SensitiveValues,
     Tolerance,
     noise_columns,
@@ -577,8 +576,7 @@ def check_compressible(problem: Problem) -> None:
 
 def _has_shares(tolerance: Tolerance) -> bool:
     """Whether it is α, or one floor: of records there are too many to write down a floor for each."""
-    part = tolerance.part if isinstance(tolerance, RecordTolerance) else tolerance
-    return isinstance(part, (FractionTolerance, FloorTolerance)) and not part.varies
+    return isinstance(tolerance.alone, (FractionTolerance, FloorTolerance)) and not tolerance.varies
 
 
 def _variances(prior: Prior, problem: Problem) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import InputError
 from ..models import MOST_CELLS, FamilyMember, PriorFamily
-from ..promise import Design, FractionTolerance, Reader, RecordTolerance, can_be_promised_to_families, members_of
+from ..promise import Design, FractionTolerance, Reader, can_be_promised_to_families, members_of
 from ..proof import Certificate, ExactKnowledge, Examination
 from ..regions import Everywhere
 from .loop import Attempt
@@ -56,9 +56,8 @@ def check_families(problem: Problem, look: Array) -> Problem:
 def _with_cells(problem: Problem, family: PriorFamily, look: Array) -> PriorFamily:
     least = family.member(family.lengthscale[1], family.variance[0], family.noise[0])
     tolerance = problem.tolerance
-    part = tolerance.part if isinstance(tolerance, RecordTolerance) else tolerance
-    if isinstance(part, FractionTolerance):
-        share = part.alpha
+    if isinstance(tolerance.alone, FractionTolerance):
+        share = tolerance.alone.alpha
     else:
         tolerance.check(least, look, problem.inputs)
         share = float(np.min(tolerance.budget(least, look) / least.variance(look)))

@@ -22,7 +22,7 @@ from ..arrays import UNIT, Array, Index, Mask
 from ..data import Inputs
 from ..errors import InputError
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, squared_norms
-from ..models import FamilyMember, Prior, PriorFamily
+from ..models import Prior, PriorFamily
 from ..noise import CorrelatedNoise, IndependentNoise, Noise
 from ..programs import Demand, correlated_noise, diagonal_noise, needed_everywhere, promised_root
 from ..promise import (
@@ -303,7 +303,7 @@ class DenseRows:
                 reader,
                 asked.inputs,
                 asked.tolerance,
-                asked.joint and not isinstance(reader.prior, FamilyMember),
+                asked.joint and reader.is_promised_averages,
                 asked.plan.device,
                 reader.records(asked.inputs, asked.records),
             )

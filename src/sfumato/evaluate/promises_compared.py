@@ -49,7 +49,7 @@ class PromisesCompared:
 
 def compare_promises(design: Design) -> PromisesCompared | None:
     """The three promises at the level of ``design``; None where that would take long, or is another kind of promise."""
-    tolerance = design.tolerance.part if isinstance(design.tolerance, RecordTolerance) else design.tolerance
+    tolerance = design.tolerance.alone
     plain = design.guarantee == "joint" and design.structure == "full" and design.weights is None
     rows, inside = len(design.inputs), design.region.contains(design.inputs.values)
     own = design.prior.noise_variance(rows)

@@ -24,7 +24,7 @@ from ..progress import Progress
 from ..progress import progress as show_progress
 from ..promise import ALARMING, Finding, Verdict, verdict
 from ..regions import Region
-from ..text import counted, plain
+from ..text import aligned, counted, plain
 from ..views import boxed_table, pictures
 from .advice import Advice, advice
 from .claims import Claims, HiddenRows, Unexpected, unexpected_period
@@ -164,24 +164,18 @@ class Rehearsal:
         rows = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}"
         head += f": {counted(len(sizes), 'look-alike')} of {rows} rows"
         table = [REHEARSAL_HEADER, *self.table()]
-        widths = [max(len(line[column]) for line in table) for column in range(len(REHEARSAL_HEADER))]
-        lines = [
-            "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))])
-            for line in table
-        ]
         claimed, floor = short(self.claimed), short(self.floor)
         said = f"The prior claims that nobody can be nearer than {claimed}; the floor is {floor}."
         good = ["No rival came nearer than the prior claims, beyond chance."]
         end = _wrapped(self.findings, not self.advice) if self.findings else good
-        return "\n".join([head, *lines, said, *self.notes, "", *end, *([self.advice] if self.advice else [])])
+        return "\n".join([head, *aligned(table), said, *self.notes, "", *end, *([self.advice] if self.advice else [])])
 
     def _repr_html_(self) -> str:
-        news = {"publish": "good", "publish with care": "care", "do not publish": "bad"}[self.verdict]
         cells = [(line[0], f"error {line[1]}: {line[2]} of the floor, {line[3]} of the claim") for line in self.table()]
         more = [(one.title, str(one)) for one in self.findings]
         more += [("use instead", self.advised.call)] if self.advised is not None else []
         heading = "The prior passes its rehearsal" if self.passes else f"This prior: {self.verdict}"
-        return boxed_table(news, f"Rehearsal of {self.region}", heading, [*cells, *more])
+        return boxed_table(self.verdict, f"Rehearsal of {self.region}", heading, [*cells, *more])
 
     def plot(self, axes: Any = None) -> Any:
         """The look-alikes with what the prior claims of them and what the best rival predicts."""

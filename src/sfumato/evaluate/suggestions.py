@@ -18,7 +18,7 @@ from ..progress import Progress
 from ..progress import progress as show_progress
 from ..promise import Protects
 from ..regions import Region
-from ..text import plain
+from ..text import aligned, plain
 from .tradeoff_readers import Places, places_to_look
 from .tradeoffs import Comparison, Line, asked_levels, checked_problem, number, share, short
 
@@ -123,13 +123,7 @@ class Suggestion:
     def __str__(self) -> str:
         heads = ("protects", "α", "loss", "error out", "f in", "y in")
         rows = [heads, ("nothing", "", "0 %", short(self.unprotected), "", "0"), *(_cells(one) for one in self.options)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-            )
-            for row in rows
-        ]
+        lines = aligned(rows)
         title = f"What readers of {self.output} elsewhere can afford where {self.region} is protected"
         what = f"α: the strongest that costs them at most {share(self.max_loss)} of what they could explain;"
         inside = "f in, y in: how well they then know f and a record inside, at best."

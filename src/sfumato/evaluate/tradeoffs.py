@@ -25,7 +25,7 @@ from ..progress import progress as show_progress
 from ..promise import Design, FloorTolerance, FractionTolerance, Tolerance
 from ..proof import record_floors
 from ..regions import Region
-from ..text import listed, plain
+from ..text import aligned, listed, plain
 from ..views import pictures
 from .tradeoff_readers import (
     DELTA,
@@ -260,12 +260,8 @@ def table_in_words(found: Tradeoff) -> str:
     shown = [place for place, name in enumerate(TRADEOFF_HEADER) if name not in WIDE_ONLY]
     whole = [TRADEOFF_HEADER, *(cells(line) for line in (found.everything, *found.rows))]
     rows = [[line[place] for place in shown] for line in whole]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [f"What readers of {found.output} lose where {found.region} is protected"]
-    for first, *others in rows:
-        padded = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([f"{first:<{widths[0]}}", *padded]).rstrip())
-    return "\n".join([*lines, "", *notes(found)])
+    title = f"What readers of {found.output} lose where {found.region} is protected"
+    return "\n".join([title, *aligned(rows), "", *notes(found)])
 
 
 def notes(found: Tradeoff) -> list[str]:

@@ -31,8 +31,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from gpytorch.kernels import Kernel, PeriodicKernel, ScaleKernel
+from gpytorch.kernels import Kernel, PeriodicKernel
 
 from ..errors import InputError
 from .kernel_kinds import KINDS
@@ -89,23 +88,14 @@ def kernels_below(
     return [(stretched(kernel, high), 1.0), *((one, 1.0 / _kept(order, shrunk)) for one in below)]
 
 
-def scaled(kernel: Kernel, factor: float) -> Kernel:
-    """``kernel`` times ``factor``."""
-    if factor == 1.0:
-        return kernel
-    scaled = ScaleKernel(copy.deepcopy(kernel)).double()
-    scaled.outputscale = torch.tensor(factor, dtype=torch.float64)
-    return scaled
-
-
-def _can_bestretched(part: Any) -> bool:
+def _can_be_stretched(part: Any) -> bool:
     # the lengthscale of a periodic kernel is no length
     return bool(getattr(part, "has_lengthscale", False)) and not isinstance(part, PeriodicKernel)
 
 
 def has_lengthscales(kernel: Kernel) -> bool:
     """Whether there is a lengthscale that could be stretched."""
-    return any(_can_bestretched(part) for part in kernel.modules())
+    return any(_can_be_stretched(part) for part in kernel.modules())
 
 
 def stretched(kernel: Kernel, factor: float) -> Kernel:
@@ -114,7 +104,7 @@ def stretched(kernel: Kernel, factor: float) -> Kernel:
         return kernel
     found = copy.deepcopy(kernel)
     for part in found.modules():
-        if _can_bestretched(part):
+        if _can_be_stretched(part):
             part.lengthscale = part.lengthscale.detach() * factor
     return found
 

@@ -40,7 +40,7 @@ from .joint_prior import JointPrior
 from .kernel_text import Joined, KernelText, with_trend_places
 from .periods import periods_in
 from .prior import Prior
-from .searched_kernels import GUESSED_PERIODS, VARIANCES, OwnKernel, Scale, SearchedKernel, TextKernel
+from .searched_kernels import VARIANCES, OwnKernel, Scale, SearchedKernel, StartingPeriods, TextKernel
 from .trends import DEGREES, Trend
 
 #: Correlations between outputs start no closer to ±1 than this.
@@ -205,22 +205,16 @@ class _Search:
         kernel = self.asked.kernel
         if isinstance(kernel, Kernel):
             return OwnKernel(kernel, self.X, 1.0, True)
-        found = TextKernel(kernel, self.scale, self._periods, True)
+        periods = StartingPeriods(self.asked.X, self.asked.columns, self._scan, self.alarms.append)
+        found = TextKernel(kernel, self.scale, periods, True)
         terms = kernel.parts if isinstance(kernel, Joined) and kernel.kind == "sum" else (kernel,)
         found.scales[terms[0]].raw_outputscale.requires_grad_(False)
         return found
 
-    def _periods(self, column: int) -> tuple[float, ...]:
-        """The periods that any output shows along ``column``, in the units of X; guesses where none does."""
+    def _scan(self, column: int) -> list[float]:
+        """The periods that any output shows along ``column``."""
         x = self.asked.X[:, column]
-        shown = [period for y in self.Y.numpy().T for period in periods_in(x, y, None)]
-        if not shown:
-            name = self.asked.columns[column]
-            self.alarms.append(
-                f"no period stands out along {name}, so that the fitted one may be chance; give it, as in "
-                "periodic(period=1)."
-            )
-        return tuple(shown) or tuple(share * float(np.ptp(x)) for share in GUESSED_PERIODS)
+        return [period for y in self.Y.numpy().T for period in periods_in(x, y, None)]
 
     # ------------------------------------------------------------ what is free
 

@@ -31,7 +31,7 @@ from ..progress import Progress
 from .kernel_text import KernelText
 from .periods import periods_in
 from .prior import Prior
-from .searched_kernels import GUESSED_PERIODS, OwnKernel, Remarks, Scale, SearchedKernel, TextKernel, positive
+from .searched_kernels import OwnKernel, Remarks, Scale, SearchedKernel, StartingPeriods, TextKernel, positive
 from .trends import Trend
 
 #: Limits in variances of y.
@@ -173,7 +173,7 @@ class Search:
             y_scale=self.y_scale,
         )
         #: The periods that the rows show along a column, found when they are first asked for.
-        self.shown: dict[int, tuple[float, ...]] = {}
+        self.periods = StartingPeriods(X, question.names, self._scan, self.alarms.append)
         self._build()
 
     def _build(self) -> None:
@@ -195,21 +195,11 @@ class Search:
         kernel = self.question.kernel
         if isinstance(kernel, Kernel):
             return OwnKernel(kernel, X, self.y_scale, self.logarithmic)
-        return TextKernel(kernel, self.scale, self._periods, self.logarithmic)
+        return TextKernel(kernel, self.scale, self.periods, self.logarithmic)
 
-    def _periods(self, column: int) -> tuple[float, ...]:
-        """The periods that the rows show along ``column``, in the units of X; guesses where they show none."""
-        if column not in self.shown:
-            X, y = self.question.X, self.question.y
-            known = None if self.learns_noise or np.any(self.question.noise == 0.0) else self.question.noise
-            self.shown[column] = periods_in(X[:, column], y - self.level, known)
-            if not self.shown[column]:
-                self.alarms.append(
-                    f"no period stands out along {self.question.names[column]}, so that the fitted one may be chance; "
-                    "give it, as in periodic(period=1)."
-                )
-                self.shown[column] = tuple(share * float(np.ptp(X[:, column])) for share in GUESSED_PERIODS)
-        return self.shown[column]
+    def _scan(self, column: int) -> tuple[float, ...]:
+        known = None if self.learns_noise or np.any(self.question.noise == 0.0) else self.question.noise
+        return periods_in(self.question.X[:, column], self.question.y - self.level, known)
 
     def _mean(self) -> Mean:
         mean = self.question.mean

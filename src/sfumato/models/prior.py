@@ -24,12 +24,12 @@ from ..arrays import Array
 from ..data import ONE_OUTPUT, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
 from ..linalg import Whitening
-from .below import MEMBERS_TRIED, can_be_covered, cells_for, has_lengthscales, kernels_below, scaled, stretched
+from .below import MEMBERS_TRIED, can_be_covered, cells_for, has_lengthscales, kernels_below, stretched
 from .kernel_terms import kernel_in_words
 from .kernel_values import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
 from .trends import PolynomialMean
-from .units import ColumnMap, kernel_before, mean_before
+from .units import ColumnMap, kernel_before, mean_before, scaled_kernel
 
 #: A family has at most so many cells, and a factor lies between one over this and this.
 MOST_CELLS, LARGEST_FACTOR = 48, 1e6
@@ -286,7 +286,7 @@ class PriorFamily:
             low, high = getattr(self, name)
             if not low <= value <= high:
                 raise InputError(f"{name} is {value!r}, not in this family; give a factor from {low:g} to {high:g}.")
-        kernel = scaled(stretched(self.prior.kernel, lengthscale), variance)
+        kernel = scaled_kernel(stretched(self.prior.kernel, lengthscale), variance)
         return Prior(kernel, self.prior.mean, _times(self.prior.noise, noise))
 
     def cells_for(self, columns: int, shrinks: float) -> int:
@@ -301,7 +301,7 @@ class PriorFamily:
         kernels = kernels_below(self.prior.kernel, self.lengthscale, columns, self.cells)
         return tuple(
             FamilyMember(
-                scaled(kernel, variance), self.prior.mean, _times(self.prior.noise, noise), stands_for=stands_for
+                scaled_kernel(kernel, variance), self.prior.mean, _times(self.prior.noise, noise), stands_for=stands_for
             )
             for variance, noise in corners
             for kernel, stands_for in kernels

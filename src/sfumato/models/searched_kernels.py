@@ -10,8 +10,8 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import gpytorch
@@ -207,6 +207,32 @@ def kernel_tree(
         return {"kind": "scale", "variance": variance(part, relative), "kernel": tree}
 
     return assemble(text, leaf, scale, lambda kind, parts: {"kind": kind, "kernels": parts})
+
+
+@dataclass
+class StartingPeriods:
+    """The periods that the rows show along a column, in the units of X, which are looked for once; else guesses.
+
+    ``scan`` looks for them; ``say`` hears where there are none.
+    """
+
+    X: Array
+    names: Sequence[str]
+    scan: Callable[[int], Sequence[float]]
+    say: Callable[[str], None]
+    _known: dict[int, tuple[float, ...]] = field(default_factory=dict)
+
+    def __call__(self, column: int) -> tuple[float, ...]:
+        if column not in self._known:
+            shown = tuple(self.scan(column))
+            if not shown:
+                self.say(
+                    f"no period stands out along {self.names[column]}, so that the fitted one may be chance; give it, "
+                    "as in periodic(period=1)."
+                )
+            reach = float(np.ptp(self.X[:, column]))
+            self._known[column] = shown or tuple(share * reach for share in GUESSED_PERIODS)
+        return self._known[column]
 
 
 class TextKernel(SearchedKernel):

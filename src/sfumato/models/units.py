@@ -147,7 +147,13 @@ def multiplied_kernel(kernel: Kernel, factors: Sequence[float] | Array) -> Kerne
                 for term in kernel.terms
             ]
         )
-    variance = float(by[0]) ** 2
+    return scaled_kernel(kernel, float(by[0]) ** 2)
+
+
+def scaled_kernel(kernel: Kernel, variance: float) -> Kernel:
+    """``variance`` times a kernel of one output."""
+    if variance == 1.0:
+        return kernel
     try:
         tree: dict[str, Any] = describe_kernel(kernel)
     except InputError:  # a class of the user's own

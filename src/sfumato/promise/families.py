@@ -14,7 +14,7 @@ concave function of the variance and of V together and grows with both:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,8 +24,7 @@ from .tolerance import FloorTolerance, FractionTolerance, RecordTolerance, Tabul
 
 def can_be_promised_to_families(tolerance: Tolerance) -> bool:
     """Whether it is a share or a floor."""
-    part = tolerance.part if isinstance(tolerance, RecordTolerance) else tolerance
-    return isinstance(part, (FractionTolerance, FloorTolerance, TabulatedFloor))
+    return isinstance(tolerance.alone, (FractionTolerance, FloorTolerance, TabulatedFloor))
 
 
 def corners(family: PriorFamily, tolerance: Tolerance, protects: str) -> list[tuple[float, float]]:
@@ -33,10 +32,9 @@ def corners(family: PriorFamily, tolerance: Tolerance, protects: str) -> list[tu
     (low, high), (quiet, loud) = family.variance, family.noise
     if not np.any(np.asarray(family.prior.noise) > 0.0):
         quiet = loud = 1.0
-    of_records = isinstance(tolerance, RecordTolerance)
-    if not isinstance(tolerance.part if isinstance(tolerance, RecordTolerance) else tolerance, FractionTolerance):
+    if not isinstance(tolerance.alone, FractionTolerance):
         found = [(low, quiet)]
-    elif of_records:
+    elif isinstance(tolerance, RecordTolerance):
         found = [(low, quiet), (low, loud)]
     elif protects == "function":
         found = [(high, quiet)]
@@ -45,8 +43,9 @@ def corners(family: PriorFamily, tolerance: Tolerance, protects: str) -> list[tu
     return list(dict.fromkeys(found))
 
 
+@lru_cache(maxsize=8)
 def members_of(
-    families: Sequence[PriorFamily], tolerance: Tolerance, protects: str, columns: int
+    families: tuple[PriorFamily, ...], tolerance: Tolerance, protects: str, columns: int
 ) -> tuple[FamilyMember, ...]:
     """Processes that stand for all readers of ``families``, over so many ``columns``."""
     return tuple(

@@ -19,7 +19,7 @@ import torch
 from ..arrays import Array, Index
 from ..data import Inputs, Part
 from ..linalg import as_tensor, solve_lower
-from ..models import Prior, kernel_matrix, require_features
+from ..models import FamilyMember, Prior, kernel_matrix, require_features
 
 #: A block of rows has about this many entries; evaluating a kernel takes a few times its memory.
 BLOCK = 1 << 25
@@ -96,6 +96,11 @@ class Reader:
 
     prior: Prior
     past: Past = field(default_factory=NothingSeen)
+
+    @property
+    def is_promised_averages(self) -> bool:
+        """Whether weighted averages can be promised to them; who stands for a family is promised single values."""
+        return not isinstance(self.prior, FamilyMember)
 
     @property
     def function(self) -> FunctionValues:

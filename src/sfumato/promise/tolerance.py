@@ -108,6 +108,11 @@ class Tolerance(ABC):
         return np.ones(len(S), dtype=np.bool_)
 
     @property
+    def alone(self) -> Tolerance:
+        """The share or the floor that it is made of, whether of the function or of records."""
+        return self
+
+    @property
     def varies(self) -> bool:
         """Whether it is a floor that is a function of the inputs."""
         return False
@@ -460,6 +465,10 @@ class RecordTolerance(Tolerance):
     """
 
     part: FractionTolerance | FloorTolerance | TabulatedFloor | OutputTolerance
+
+    @property
+    def alone(self) -> Tolerance:
+        return self.part
 
     def shares(self, unknown: Uncertain, S: Array) -> tuple[Array, Array]:
         own = _own(unknown, S)

@@ -258,8 +258,7 @@ class Certificate:
 
     def as_html(self, title: str = "") -> str:
         """For a notebook: the verdict in a box, with what it is about, and the certificate below."""
-        news = {"publish": "good", "publish with care": "care", "do not publish": "bad"}[self.verdict]
-        return boxed_table(news, title, f"{self.verdict_in_words}.", self.rows())
+        return boxed_table(self.verdict, title, f"{self.verdict_in_words}.", self.rows())
 
     def __str__(self) -> str:
         rows = self.rows()

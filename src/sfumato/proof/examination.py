@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..data import Done, Engine, Here
-from ..models import FamilyMember, Prior, PriorFamily
+from ..models import Prior, PriorFamily
 from ..noise import no_noise
 from ..promise import Composition, Design, Finding, Reader
 from .certificate import Certificate
@@ -277,7 +277,7 @@ class _Check:
     ) -> _Check:
         nothing = design.inputs.sample.values[:0]
         # readers of a family are promised each value by itself
-        jointly = [one for one in knowledge if not isinstance(one.reader.prior, FamilyMember)]
+        jointly = [one for one in knowledge if one.reader.is_promised_averages]
         joint = max((_joint_ratio(design, one) for one in jointly), default=0.0)
         insisted = effort is not None and effort.insist
         check = cls(

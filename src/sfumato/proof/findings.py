@@ -17,7 +17,6 @@ from ..promise import (
     Design,
     Finding,
     FloorTolerance,
-    RecordTolerance,
     TabulatedFloor,
     promised_records,
 )
@@ -388,7 +387,7 @@ def _on_errors(design: Design) -> Iterator[Finding]:
     errors = float(np.sqrt(np.max(np.asarray(design.prior.noise), initial=0.0)))
     if errors == 0:
         return
-    tolerance = design.tolerance.part if isinstance(design.tolerance, RecordTolerance) else design.tolerance
+    tolerance = design.tolerance.alone
     if design.protects == "function" or isinstance(tolerance, (FloorTolerance, TabulatedFloor)):
         means = "which hide something by themselves. If they are smaller than that, the promise is broken."
         remedy = "When in doubt protect with a smaller error variance."

@@ -21,7 +21,6 @@ import torch
 from ..arrays import Array
 from ..data import among
 from ..linalg import Weighting, as_array, as_tensor, cholesky_in_place, solve_lower
-from ..models import FamilyMember
 from ..noise import Noise
 from ..programs import Demand, insider_root, lower_bound, needed_everywhere, promised_root
 from ..promise import Design, Reader, RowsHeld
@@ -152,7 +151,7 @@ def _explaining_root(design: Design, known: ExactKnowledge) -> Array:
 
 def _is_joint(design: Design, known: ExactKnowledge) -> bool:
     """Whether this reader is promised combinations of sensitive values too; those of a family are not."""
-    return design.guarantee == "joint" and not isinstance(known.reader.prior, FamilyMember)
+    return design.guarantee == "joint" and known.reader.is_promised_averages
 
 
 def compressed_optimality(
