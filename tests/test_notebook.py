@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import gpytorch
 import numpy as np
 import pandas as pd
@@ -38,3 +40,29 @@ def test_a_notebook_shows_the_verdict_first(protects: str, said: str) -> None:
         assert "records in the region" in table
         assert "<script" not in shown
         assert "&lt;script&gt;" in shown
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+def test_every_value_that_is_worked_with_has_a_view_and_its_names_stay_text() -> None:
+    t = np.linspace(0.0, 3.0, 16)
+    X, region = pd.DataFrame({HOSTILE: t}), sf.Box({HOSTILE: (1.0, 2.0)})
+    y = pd.Series(np.sin(3 * t), name=HOSTILE)
+    prior = sf.fit_prior(X, y, noise=0.01, exclude=region, restarts=1, progress=False)
+    release = sf.protect(prior, X, region, alpha=0.5, progress=False).release(y, output_name=HOSTILE)
+    audit = sf.audit(release, y, progress=False)
+    tradeoff = sf.tradeoff(prior, X, region, [0.5], y=y, ways=["joint"], progress=False)
+    rehearsal = sf.rehearse(prior, X, y, region, alpha=0.5, progress=False)
+    joint = sf.JointPrior.independent({HOSTILE: prior})
+    shown = {value: value._repr_html_() for value in (prior, prior.family(noise=(0.5, 1.0)), joint)}
+    shown |= {value: value._repr_html_() for value in (tradeoff, audit, rehearsal)}
+    for value, html in shown.items():
+        assert "<script" not in html, value
+        assert "&lt;script&gt;" in html, value
+        # colours are set in pairs, or are those of the notebook: text is never dark on dark
+        assert ("background:#" in html) == ("color:#" in html.replace("solid #", "")), value
+    assert str(prior.fit_report).split(":")[0] in shown[prior]
+    assert "every prior with" in shown[list(shown)[1]]
+    assert all(row[0] in shown[audit] for row in audit.rows())
+    assert audit.certificate.verdict_in_words in shown[audit]
+    assert f">{tradeoff.rows[0].floor:.4g}<" in shown[tradeoff]
+    assert escape(rehearsal.results[0].name) in shown[rehearsal]

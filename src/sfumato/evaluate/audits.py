@@ -17,6 +17,7 @@ from ..promise import Finding, Verdict, accepting, asked_acceptance, check_accep
 from ..proof import Certificate
 from ..release import Release, digest_outputs
 from ..text import listed, plain
+from ..views import boxed_table
 from .insiders import worst_group, worst_rows
 from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins, knows_grid, low_bits
 from .predictors import Rival
@@ -150,10 +151,19 @@ class Audit:
         widths = [max(len(line[column]) for line in table) for column in range(len(AUDIT_HEADER))]
         lines = [" ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
         skipped = [f"not tried: {entry.name} ({entry.why})" for entry in self.skipped]
-        title = f"Audit of {self.output!r} at {self.judged} sensitive values, in multiples of the floor"
         told = () if self.records is None else self.records.words
         said = [self.sentence, f"{self.certificate.verdict_in_words}."]
-        return "\n".join([OWNER_ONLY, title, *(line.rstrip() for line in lines), *skipped, *told, *said])
+        return "\n".join([OWNER_ONLY, self._title, *(line.rstrip() for line in lines), *skipped, *told, *said])
+
+    @property
+    def _title(self) -> str:
+        return f"Audit of {self.output!r} at {self.judged} sensitive values, in multiples of the floor"
+
+    def _repr_html_(self) -> str:
+        told = () if self.records is None else self.records.words
+        skipped = [f"not tried: {entry.name} ({entry.why})" for entry in self.skipped]
+        title, heading = f"{OWNER_ONLY} {self._title}", f"{self.certificate.verdict_in_words}."
+        return boxed_table(self.verdict, title, heading, self.rows(), AUDIT_HEADER, [self.sentence, *told, *skipped])
 
     @property
     def sentence(self) -> str:

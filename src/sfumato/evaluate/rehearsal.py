@@ -171,11 +171,10 @@ class Rehearsal:
         return "\n".join([head, *aligned(table), said, *self.notes, "", *end, *([self.advice] if self.advice else [])])
 
     def _repr_html_(self) -> str:
-        cells = [(line[0], f"error {line[1]}: {line[2]} of the floor, {line[3]} of the claim") for line in self.table()]
-        more = [(one.title, str(one)) for one in self.findings]
-        more += [("use instead", self.advised.call)] if self.advised is not None else []
+        said = [*map(str, self.findings), *([f"Use instead: {self.advised.call}"] if self.advised is not None else [])]
         heading = "The prior passes its rehearsal" if self.passes else f"This prior: {self.verdict}"
-        return boxed_table(self.verdict, f"Rehearsal of {self.region}", heading, [*cells, *more])
+        title, header = f"Rehearsal of {self.region}", REHEARSAL_HEADER if self.results else ()
+        return boxed_table(self.verdict, title, heading, self.table(), header, said)
 
     def plot(self, axes: Any = None) -> Any:
         """The look-alikes with what the prior claims of them and what the best rival predicts."""

@@ -26,7 +26,7 @@ from ..promise import Design, FloorTolerance, FractionTolerance, Tolerance
 from ..proof import record_floors
 from ..regions import Region
 from ..text import aligned, listed, plain
-from ..views import pictures
+from ..views import boxed_table, pictures
 from .tradeoff_readers import (
     DELTA,
     Places,
@@ -224,6 +224,11 @@ class Tradeoff:
 
     def __str__(self) -> str:
         return table_in_words(self)
+
+    def _repr_html_(self) -> str:
+        rows = [cells(line) for line in (self.everything, *self.rows)]
+        heading = f"What readers of {self.output} lose where {self.region} is protected"
+        return boxed_table("", "", heading, rows, TRADEOFF_HEADER, notes(self))
 
 
 def sentence_of(found: Tradeoff, line: Line) -> str:

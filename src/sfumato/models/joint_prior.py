@@ -20,6 +20,7 @@ from gpytorch.kernels import AdditiveKernel, Kernel, LCMKernel, MultitaskKernel,
 from ..arrays import Array
 from ..errors import InputError
 from ..regions import MOST_OUTPUTS
+from ..views import boxed_table
 from .functionals import Functional, Value
 from .kernel_terms import kernel_in_words, mixing_in_words
 from .kernel_values import require_features
@@ -247,18 +248,28 @@ class JointPrior:
         return [functional for term in self.terms for o, functional in term.entries if o == number]
 
     def __str__(self) -> str:
+        outputs, functions = self._parts()
+        listed = [f"{name}: {words}" for name, words in outputs]
+        return f"{'; '.join(listed)}; where {' and '.join(f'{title} is {words}' for title, words in functions)}"
+
+    def _repr_html_(self) -> str:
+        outputs, functions = self._parts()
+        return boxed_table("", "", "Prior of several outputs", [*outputs, *functions])
+
+    def _parts(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+        """What each output is of the functions, and what these are."""
         titles = ["f"] if len(self.terms) == 1 else [f"f{q + 1}" for q in range(len(self.terms))]
         listed = []
         for number, name in enumerate(self.outputs):
             parts = [
                 part.words((), f) for f, term in zip(titles, self.terms) for o, part in term.entries if o == number
             ]
-            listed.append(f"{name}: {' + '.join(parts)}")
+            listed.append((name, " + ".join(parts)))
         functions = [
-            f"{title} is {kernel_in_words(term.kernel, ())}{mixing_in_words(term.mixing)}"
+            (title, f"{kernel_in_words(term.kernel, ())}{mixing_in_words(term.mixing)}")
             for title, term in zip(titles, self.terms)
         ]
-        return f"{'; '.join(listed)}; where {' and '.join(functions)}"
+        return listed, functions
 
 
 # ---------------------------------------------------------------- how outputs are mixed: B between outputs as W Wᵀ

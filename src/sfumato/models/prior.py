@@ -24,6 +24,7 @@ from ..arrays import Array
 from ..data import ONE_OUTPUT, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
 from ..linalg import Whitening
+from ..views import boxed_table
 from .below import MEMBERS_TRIED, can_be_covered, cells_for, has_lengthscales, kernels_below, stretched
 from .kernel_terms import kernel_in_words
 from .kernel_values import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
@@ -216,20 +217,37 @@ class Prior(GaussianProcess):
         return self.noise
 
     def __str__(self) -> str:
-        # a fit knows the names of the columns
-        return self.in_words(getattr(self.fit_report, "columns", ()))
+        return self.in_words(self._columns)
+
+    @property
+    def _columns(self) -> Sequence[str]:
+        """The names of the columns, which a fit knows."""
+        return getattr(self.fit_report, "columns", ())
+
+    def _fitted(self) -> list[str]:
+        """How it was fitted, a line each; none where it was not."""
+        return [] if self.fit_report is None else [line.strip() for line in str(self.fit_report).splitlines()]
+
+    def _repr_html_(self) -> str:
+        return boxed_table("", "", "Prior", self.parts(), notes=self._fitted())
 
     def in_words(self, names: Sequence[str], outputs: Outputs = ONE_OUTPUT) -> str:
         """This prior for people, over columns with these ``names``."""
         if outputs.numbered:
             noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else "one for each row"
             return f"prior {kernel_in_words(self.kernel, names, outputs.names)}; noise variance {noise}"
+        (_, kernel), *others = self.parts(names)
+        return "; ".join([f"prior {kernel}", *(f"{what} {words}" for what, words in others)])
+
+    def parts(self, names: Sequence[str] | None = None) -> list[tuple[str, str]]:
+        """What it consists of, each with its words; a fit knows the ``names`` of the columns."""
+        names = self._columns if names is None else names
         parameters = [f"{float(value):.6g}" for value in self.mean.parameters() if value.numel() == 1]
         mean = " ".join([type(self.mean).__name__.replace("Mean", "").lower(), *parameters])
         if isinstance(self.mean, PolynomialMean):
             mean = self.mean.in_words(names)
         noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"
-        return f"prior {kernel_in_words(self.kernel, names)}; mean {mean}; noise variance {noise}"
+        return [("kernel", kernel_in_words(self.kernel, names)), ("mean", mean), ("noise variance", noise)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,9 +330,17 @@ class PriorFamily:
 
     def in_words(self, names: Sequence[str], outputs: Outputs = ONE_OUTPUT) -> str:
         """This family for people, over columns with these ``names``."""
+        return f"{self.prior.in_words(names, outputs)}, and every prior with {self._ranges}"
+
+    @property
+    def _ranges(self) -> str:
         ranges = {"all lengthscales": self.lengthscale, "the variance": self.variance, "the noise": self.noise}
         said = [f"{what} × {low:g} to {high:g}" for what, (low, high) in ranges.items() if (low, high) != (1.0, 1.0)]
-        return f"{self.prior.in_words(names, outputs)}, and every prior with {', '.join(said) or 'the same values'}"
+        return ", ".join(said) or "the same values"
+
+    def _repr_html_(self) -> str:
+        rows = [*self.prior.parts(), ("and every prior with", self._ranges)]
+        return boxed_table("", "", "Family of priors", rows)
 
 
 @dataclass(frozen=True, eq=False)
