@@ -9,6 +9,8 @@ from pathlib import Path
 
 import torch
 
+from .errors import InputError
+
 GIB = float(1 << 30)
 
 
@@ -18,6 +20,16 @@ def free_memory(device: str | None = None) -> float:
         free, _ = torch.cuda.mem_get_info(torch.device(device))
         return float(free)
     return min(_of_computer(), _of_group())
+
+
+def require_memory(needed: float, work: str, remedy: str, device: str | None = None) -> None:
+    """Raise before ``work`` starts where it needs more bytes than are free; ``remedy`` ends the message."""
+    free = free_memory(device)
+    if needed > free:
+        place = f" on {device}" if device else ""
+        raise InputError(
+            f"{work} needs about {needed / GIB:.2g} GiB of memory, but {free / GIB:.2g} GiB are free{place}; {remedy}"
+        )
 
 
 def _of_computer() -> float:

@@ -21,6 +21,7 @@ from sfumato.design.plan import (
     WORTH_COMPRESSING,
     Asked,
     Plan,
+    Size,
     check_memory,
     compressed_plan,
     decide,
@@ -167,12 +168,12 @@ def test_a_mechanism_says_how_it_was_made_alone_and_in_a_ledger(tmp_path):
 
 
 def test_too_little_memory_is_said_with_what_is_needed_and_what_there_is(monkeypatch):
-    monkeypatch.setattr(sfumato.design.plan, "free_memory", lambda device: 0.5 * GIB)
+    monkeypatch.setattr(sfumato.machine, "free_memory", lambda device: 0.5 * GIB)
     check_memory(Plan("eigh", 100, bytes=0.4 * GIB))
     with pytest.raises(sf.InputError) as refusal:
         check_memory(Plan("eigh", 20_000, bytes=12.0 * GIB))
     for words in (
-        'method is "eigh"',
+        'method="eigh"',
         "12 GiB",
         "20,000 rows",
         "0.5 GiB are free",
@@ -190,7 +191,8 @@ def test_no_work_is_begun_that_memory_is_too_small_for(method, monkeypatch):
     def worked(*_, **__):
         raise AssertionError("the work has begun")
 
-    monkeypatch.setattr(sfumato.design.plan, "free_memory", lambda device: 1000.0)
+    for module in (sfumato.machine, sfumato.design.plan):
+        monkeypatch.setattr(module, "free_memory", lambda device: 1000.0)
     monkeypatch.setattr(sfumato.design.mechanism, "certified_design", worked)
     monkeypatch.setattr(sfumato.design.compression, "summarise", worked)
     prior = sf.Prior(kernel=rbf(0.2), noise=0.01)
@@ -199,11 +201,12 @@ def test_no_work_is_begun_that_memory_is_too_small_for(method, monkeypatch):
 
 
 def test_memory_is_looked_for_once_the_method_is_known(monkeypatch):
-    monkeypatch.setattr(sfumato.design.plan, "free_memory", lambda device: 0.2 * GIB)
+    for module in (sfumato.machine, sfumato.design.plan):
+        monkeypatch.setattr(module, "free_memory", lambda device: 0.2 * GIB)
     prior = sf.Prior(kernel=rbf(0.2), noise=0.01)
     mechanism = sf.protect(prior, MANY, sf.Points([[0.5]]), alpha=0.3, progress=False)
     assert isinstance(mechanism.noise, FunctionalNoise)
-    with pytest.raises(sf.InputError, match='method is "subspace"'):
+    with pytest.raises(sf.InputError, match='method="subspace"'):
         sf.protect(prior, MANY, sf.Points([[0.5]]), alpha=0.3, method="subspace", progress=False)
 
 
@@ -223,3 +226,21 @@ def test_free_memory_is_the_least_of_computer_and_container(monkeypatch):
 def test_the_product_rate_is_measured_once():
     assert 1e8 < product_rate() < 1e15
     assert product_rate() == product_rate()
+
+
+def test_many_points_of_a_region_count_as_rows_do():
+    few, many = (exact_plan(Size(1000, named=named)).bytes for named in (0, 30_000))
+    assert few < 0.2 * GIB
+    assert many > 100.0 * GIB
+
+
+def test_readers_learn_what_a_release_needs_before_they_predict_or_certify(monkeypatch):
+    mechanism = sf.protect(sf.Prior(kernel=rbf(0.2), noise=0.01), MANY[:40], sf.Points([[0.5]]), alpha=0.3)
+    release = mechanism.release(np.zeros(40))
+    monkeypatch.setattr(sfumato.machine, "free_memory", lambda device: 1000.0)
+    with pytest.raises(sf.InputError, match=r"posterior given 40 rows needs about .* GiB of memory, but .* are free"):
+        release.predict([[0.5]])
+    with pytest.raises(sf.InputError, match="checking 40 rows and 1 sensitive inputs needs about"):
+        release.certify(progress=False)
+    monkeypatch.undo()
+    assert release.certify(progress=False).holds

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import InputError
-from ..machine import GIB, free_memory, product_rate
+from ..machine import GIB, free_memory, product_rate, require_memory
 from .evidence import AskedEvidence
 
 Method = Literal["auto", "eigh", "subspace", "compressed", "sign"]
@@ -47,6 +47,7 @@ class Size:
     """What decides how a problem is worked out. ``closed_form``: a joint promise to one reader, with correlated noise.
 
     ``own_noise``: rows have noise variances of their own. ``in_memory``: all rows are in the memory of this machine.
+    ``named``: how many sensitive inputs the region names, 0 where it is left to the design.
     """
 
     rows: int
@@ -55,6 +56,7 @@ class Size:
     weighted: bool = False
     own_noise: bool = False
     in_memory: bool = True
+    named: int = 0
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,8 @@ def exact_plan(size: Size, asked: Asked | None = None) -> Plan:
         method = "sign"
     matrices = MATRICES[method] + 2.0 * size.weighted + 2.0 * (size.readers - 1) + 4.0 * (not size.closed_form)
     work = rows**3 * (FACTORISATIONS / 3.0 if method == "subspace" else FACTORISATIONS)
-    taken = 8.0 * (matrices * rows**2 + 2.0 * PROBES * rows)
+    named = float(size.named)
+    taken = 8.0 * (matrices * rows**2 + 2.0 * PROBES * rows + 8.0 * rows * named + 16.0 * named**2)
     seconds = work / product_rate(asked.device) if size.rows > FEW_ROWS // 4 else 0.0
     return Plan(method, size.rows, asked.device, asked.accuracy or SUBSPACE_ACCURACY, most, seconds, taken)
 
@@ -165,14 +168,12 @@ def compressed_plan(size: Size, centres: int, asked: Asked) -> Plan:
 
 def check_memory(plan: Plan) -> None:
     """Raise before the work starts where it would run out of memory."""
-    free = free_memory(plan.device)
-    if plan.bytes <= free:
-        return
-    remedy = "" if plan.method == "compressed" else ' method="compressed" needs far less;'
-    raise InputError(
-        f'method is "{plan.method}", which needs about {plan.bytes / GIB:.2g} GiB of memory for {plan.rows:,} rows, '
-        f"but {free / GIB:.2g} GiB are free{f' on {plan.device}' if plan.device else ''};{remedy} otherwise give fewer "
-        "rows, or use a machine with more memory."
+    remedy = "" if plan.method == "compressed" else 'method="compressed" needs far less; otherwise '
+    require_memory(
+        plan.bytes,
+        f'method="{plan.method}" for {plan.rows:,} rows',
+        f"{remedy}give fewer rows, or use a machine with more memory.",
+        plan.device,
     )
 
 

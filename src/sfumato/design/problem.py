@@ -106,12 +106,14 @@ class Problem:
     @property
     def size(self) -> Size:
         """What decides how it is worked out."""
+        named = self.region.points
         return Size(
             len(self.inputs),
             len(self.priors),
             self.joint and self.structure == "full" and not self.others and not self.families,
             self.weights is not None,
             not isinstance(self.prior.noise, float),
+            named=0 if named is None else len(named),
         )
 
     @cached_property

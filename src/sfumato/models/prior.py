@@ -24,6 +24,7 @@ from ..arrays import Array
 from ..data import ONE_OUTPUT, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
 from ..linalg import Whitening
+from ..machine import require_memory
 from ..views import boxed_table
 from .below import MEMBERS_TRIED, can_be_covered, cells_for, has_lengthscales, kernels_below, stretched
 from .kernel_terms import kernel_in_words
@@ -57,6 +58,7 @@ class GaussianProcess(ABC):
         ``noise_covariance`` is a number, a diagonal or a matrix; left out, it is the noise V of the prior.
         """
         inputs = as_inputs(X)
+        require_memory_for(len(inputs))
         outputs = as_outputs(w, inputs, "w")
         noise = _noise_matrix(self._own_noise() if noise_covariance is None else noise_covariance, len(inputs))
         return Posterior(self, inputs, outputs, noise)
@@ -390,6 +392,19 @@ class Posterior(GaussianProcess):
         assert isinstance(prior, Prior)
         covariance = prior.covariance(self.inputs)
         return regressor_of(prior.kernel, prior.mean, self.inputs, covariance, self.outputs, self.noise)
+
+
+#: n × n matrices that there are at a time while a process is conditioned on n rows.
+MATRICES_TO_CONDITION = 4.5
+
+
+def require_memory_for(rows: int) -> None:
+    """Raise where the posterior given so many ``rows`` does not fit in memory."""
+    require_memory(
+        8.0 * MATRICES_TO_CONDITION * float(rows) ** 2,
+        f"the exact posterior given {rows:,} rows",
+        'take fewer rows, or a machine with more memory; owners can publish with method="compressed".',
+    )
 
 
 def _noise_matrix(noise: Any, rows: int) -> Array:

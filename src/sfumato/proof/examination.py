@@ -20,6 +20,7 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..data import Done, Engine, Here
+from ..machine import require_memory
 from ..models import Prior, PriorFamily
 from ..noise import no_noise
 from ..promise import Composition, Design, Finding, Reader
@@ -106,7 +107,19 @@ def certify(
     if design.noise.compressed:
         summary = summary_of(design, engine or Here(), device, done or (lambda rows: None))
         return examine_sums(design, summary, effort=effort, engine=engine, device=device).certificate()
+    _require_memory(design, device)
     return examine(design, device, effort=effort).certificate()
+
+
+def _require_memory(design: Design, device: str | None) -> None:
+    """Raise where matrices of all rows and sensitive inputs do not fit in memory."""
+    rows, sensitive = float(len(design.inputs)), float(len(design.sensitive))
+    require_memory(
+        8.0 * (5.0 * rows**2 + 8.0 * rows * sensitive + 16.0 * sensitive**2),
+        f"checking {len(design.inputs):,} rows and {len(design.sensitive):,} sensitive inputs",
+        "use a machine with more memory.",
+        device,
+    )
 
 
 def knowledge_of(design: Design) -> list[Knowledge]:

@@ -31,7 +31,7 @@ from ..data import (
     write_table,
 )
 from ..errors import FormatError, GuaranteeError, InputError
-from ..models import OutputsKernel, Posterior
+from ..models import OutputsKernel, Posterior, require_memory_for
 from ..noise import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
 from ..progress import progress as show_progress
 from ..promise import Design, Finding, WithDesign, how_to_accept, worse_than_found
@@ -178,6 +178,7 @@ class Release(WithDesign):
 
     @functools.cached_property
     def _posterior(self) -> Posterior:
+        require_memory_for(len(self.design.inputs))
         return self.prior.condition(self.design.inputs, self.outputs, self._blur())
 
     def _blur(self) -> Array:
