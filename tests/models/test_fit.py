@@ -115,7 +115,7 @@ def test_a_nearly_singular_correlation_matrix_is_fitted_on_its_numerical_rank():
     C = np.exp(-0.5 * (T[:, None] - T[None]) ** 2 / 0.5**2)
     w, U = scipy.linalg.eigh(C)
     y = 2.0 + U @ (np.sqrt(np.maximum(w, 0.0)) * rng.standard_normal(61)) * 3.0
-    prior = fit_prior(T, y, noise=0.0, lengthscale=0.5)
+    prior = fit_prior(T, y, "rbf", noise=0.0, lengthscale=0.5)
     _, variance, _, _ = values(prior)
     assert 2.0 < variance < 30.0
     assert "singular to working precision" in prior.fit_report.messages[0]
@@ -139,7 +139,7 @@ def test_repeated_rows_with_different_y_need_noise():
 def test_data_that_the_kernel_cannot_follow_raise_a_warning():
     rough = np.random.default_rng(0).standard_normal(61)
     with pytest.warns(FitWarning, match="cannot follow the data"):
-        prior = fit_prior(T, rough, noise=0.0, lengthscale=0.5)
+        prior = fit_prior(T, rough, "rbf", noise=0.0, lengthscale=0.5)
     assert not prior.fit_report.converged
 
 
@@ -147,7 +147,7 @@ def test_the_paper_s_satellite_values_come_out():
     orbit = simulate(training_grid())
     expected = {"r": 1.05247, "r_dot": -2e-6, "theta": 9.43277, "theta_dot": 6.28842}
     for output, beta in expected.items():
-        prior = fit_prior(orbit[["t"]], orbit[output], noise=0.0, lengthscale=0.05)
+        prior = fit_prior(orbit[["t"]], orbit[output], "rbf", noise=0.0, lengthscale=0.05)
         assert values(prior)[2] == pytest.approx(beta, abs=2e-4)
 
 
@@ -157,7 +157,7 @@ def test_the_paper_s_satellite_values_come_out():
 @pytest.mark.parametrize("d", [1, 2])
 def test_the_fit_is_at_least_as_likely_as_the_truth(d):
     X, y, truth = simulated(n=70, d=d, lengthscale=0.6)
-    prior = fit_prior(X, y)
+    prior = fit_prior(X, y, "rbf")
     lengthscales, variance, beta, noise = values(prior)
     assert lengthscales.shape == (d,)
     u = ((X[:, None] - X[None]) ** 2 / lengthscales**2).sum(-1)
@@ -170,8 +170,8 @@ def test_the_fit_is_at_least_as_likely_as_the_truth(d):
 
 def test_units_do_not_matter():
     X, y, _ = simulated(d=2, lengthscale=0.8)
-    ell, variance, beta, noise = values(fit_prior(X, y))
-    ell_, variance_, beta_, noise_ = values(fit_prior(X * 1000.0 + 7.0, y * 1e5 - 1e4))
+    ell, variance, beta, noise = values(fit_prior(X, y, "rbf"))
+    ell_, variance_, beta_, noise_ = values(fit_prior(X * 1000.0 + 7.0, y * 1e5 - 1e4, "rbf"))
     np.testing.assert_allclose(ell_, ell * 1000.0, rtol=1e-3)
     assert variance_ == pytest.approx(variance * 1e10, rel=1e-3)
     assert noise_ == pytest.approx(noise * 1e10, rel=1e-3)
@@ -207,7 +207,7 @@ def test_an_own_kernel_is_fitted_from_where_it_is_and_left_alone():
     X, y, _ = simulated()
     kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
     before = copy.deepcopy(kernel.state_dict())
-    own, named = fit_prior(X, y, kernel), fit_prior(X, y)
+    own, named = fit_prior(X, y, kernel), fit_prior(X, y, "rbf")
     assert own.fit_report.log_likelihood == pytest.approx(named.fit_report.log_likelihood, abs=1e-4)
     np.testing.assert_allclose(own.covariance(X), named.covariance(X), rtol=1e-2, atol=1e-3)
     assert all(torch.equal(before[name], value) for name, value in kernel.state_dict().items())
@@ -477,3 +477,18 @@ def test_the_paper_s_adam_schedule_stops_where_the_paper_s_code_does(census):
     normalised = prior.fit_report.log_likelihood + len(y) * math.log(y.std(ddof=1))
     assert -normalised / len(y) == pytest.approx(1.713, abs=0.02)
     assert prior.noise / y.var() == pytest.approx(0.2528, abs=0.01)
+
+
+def test_rows_fits_to_that_many_rows_outside_without_looking_at_y():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0.0, 3.0, 400)
+    y, secret = np.sin(3 * X) + 0.1 * rng.standard_normal(400), np.where((X >= 1) & (X <= 2), 5.0, 0.0)
+    few, other = (fit_prior(X, outputs, exclude=Interval(1, 2), rows=60) for outputs in (y, y + secret))
+    for one, two in zip(values(few), values(other), strict=True):
+        np.testing.assert_array_equal(one, two)
+    report = few.fit_report
+    outside = int(((X < 1) | (X > 2)).sum())
+    assert (report.rows_used, report.rows_excluded) == (60, 400 - outside)
+    assert f"60 of {outside} rows were used" in str(report)
+    with pytest.raises(InputError, match=r"rows is 2\.5"):
+        fit_prior(X, y, rows=2.5)

@@ -40,7 +40,7 @@ def profile(prior, t, y, features, **pinned):
 @pytest.mark.parametrize("mean", ["constant", "quadratic"])
 def test_the_ends_are_where_the_profile_likelihood_has_fallen_by_the_spread(mean):
     t, y = drawn(trend=2.0 if mean == "quadratic" else 0.0)
-    family = sf.fit_prior(t, y, mean=mean, spread=2.0)
+    family = sf.fit_prior(t, y, "rbf", mean=mean, spread=2.0)
     prior = family.prior
     features = np.column_stack([t**p for p in range(3 if mean == "quadratic" else 1)])
     top = prior.fit_report.log_likelihood

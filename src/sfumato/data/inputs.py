@@ -217,12 +217,15 @@ class MemoryInputs(Inputs):
         return self if self.index is None and outputs == self.outputs else replace(self, outputs=outputs, index=None)
 
 
-def sample_places(rows: int) -> Index:
-    """About ``SAMPLE`` of ``rows`` places, spread evenly but with no period: rows often alternate between sources."""
-    if rows <= SAMPLE:
+def sample_places(rows: int, count: int = SAMPLE) -> Index:
+    """``count`` of ``rows`` places, spread evenly but with no period: rows often alternate between sources."""
+    if rows <= count:
         return np.arange(rows, dtype=np.intp)
-    shares = (np.arange(SAMPLE) * GOLDEN) % 1.0
-    return np.unique((shares * rows).astype(np.intp))
+    # as many multiples fall on different places where these are few, and on all places where they are many
+    multiples = count if rows >= 3 * count else 3 * rows
+    places = ((np.arange(multiples) * GOLDEN) % 1.0 * rows).astype(np.intp)
+    _, first = np.unique(places, return_index=True)
+    return np.sort(places[np.sort(first)[:count]])
 
 
 def among(points: Array, places: Array) -> Mask:

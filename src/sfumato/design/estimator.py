@@ -98,7 +98,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         region: Any = None,
         alpha: Any = None,
         floor: Any = None,
-        kernel: Any = "rbf",
+        kernel: Any = "matern52",
         mean: Any = "constant",
         noise: Any = "learn",
         lengthscale: Any = None,

@@ -12,8 +12,8 @@ import numpy as np
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 
-from ..arrays import Array, Mask, is_number
-from ..data import Inputs, as_inputs, as_outputs
+from ..arrays import Array, Index, Mask, is_number
+from ..data import Inputs, as_inputs, as_outputs, sample_places
 from ..errors import FitWarning, InputError
 from ..linalg import Whitening
 from ..progress import progress as progress_bar
@@ -77,6 +77,7 @@ def fit_prior(
     decay: tuple[int, float] | None = ...,
     weight_decay: float = ...,
     restarts: int | None = ...,
+    rows: int | None = ...,
     progress: bool = ...,
 ) -> Prior: ...
 
@@ -99,6 +100,7 @@ def fit_prior(
     decay: tuple[int, float] | None = ...,
     weight_decay: float = ...,
     restarts: int | None = ...,
+    rows: int | None = ...,
     progress: bool = ...,
 ) -> PriorFamily: ...
 
@@ -106,7 +108,7 @@ def fit_prior(
 def fit_prior(
     X: Any,
     y: Any,
-    kernel: str | Kernel = "rbf",
+    kernel: str | Kernel = "matern52",
     mean: str | float | Mean = "constant",
     noise: Any = "learn",
     *,
@@ -120,7 +122,8 @@ def fit_prior(
     decay: tuple[int, float] | None = None,
     weight_decay: float = 0.0,
     restarts: int | None = None,
-    progress: bool = False,
+    rows: int | None = None,
+    progress: bool = True,
 ) -> Prior | PriorFamily:
     """The prior under which ``y`` at ``X`` is most likely, in the user's units.
 
@@ -146,6 +149,7 @@ def fit_prior(
     standardised for the search, except that a kernel of your own sees X as it is. ``optimizer="adam"`` takes
     ``epochs`` plain steps, as in the paper's census study (``decay=(10, 0.1)`` and ``weight_decay=1e-4`` are
     its schedule).
+    ``rows=2000`` fits to that many of the rows, spread evenly over those that are not excluded.
     ``prior.fit_report`` tells how it went; a fit that ends on a bound or short of a maximum is a ``FitWarning``.
 
     ``spread=2.0`` gives back all priors that are nearly as likely, as a ``sf.PriorFamily``: one factor for all
@@ -178,15 +182,16 @@ def fit_prior(
         f"spread is {spread!r}; give units of log likelihood > 0, for example 2.0.",
     )
     integrated = _checked_coefficients(coefficients, kernel, mean) == "integrated"
-    keep = rows_outside(exclude, inputs)
-    rows = inputs.values[keep]
+    outside = rows_outside(exclude, inputs)
+    used = rows_to_fit(outside, rows)
+    fitted_X = inputs.values[used]
     question = Question(
-        X=rows,
-        y=outputs[keep],
+        X=fitted_X,
+        y=outputs[used],
         names=inputs.names,
-        kernel=kernel if isinstance(kernel, Kernel) else with_trend_places(kernel, rows),
-        mean=Trend.of(_DEGREES[mean], rows) if isinstance(mean, str) else mean,
-        noise=noise if isinstance(noise, str) else np.broadcast_to(noise, len(inputs))[keep],
+        kernel=kernel if isinstance(kernel, Kernel) else with_trend_places(kernel, fitted_X),
+        mean=Trend.of(_DEGREES[mean], fitted_X) if isinstance(mean, str) else mean,
+        noise=noise if isinstance(noise, str) else np.broadcast_to(noise, len(inputs))[used],
     )
     _check_outputs(question)
     noiseless = not isinstance(noise, str) and noise.ndim == 0 and float(noise) == 0.0
@@ -205,10 +210,16 @@ def fit_prior(
         method=fitted.method,
         log_likelihood=likelihood,
         converged=fitted.converged,
-        messages=(*fitted.alarms, *_about_trend(question, integrated), *fitted.notes, *note),
+        messages=(
+            *fitted.alarms,
+            *_about_rows(len(used), int(outside.sum())),
+            *_about_trend(question, integrated),
+            *fitted.notes,
+            *note,
+        ),
         restarts=fitted.starts,
-        rows_used=int(keep.sum()),
-        rows_excluded=int((~keep).sum()),
+        rows_used=len(used),
+        rows_excluded=int((~outside).sum()),
         columns=inputs.names,
     )
     for alarm in fitted.alarms:
@@ -299,6 +310,10 @@ def _with_unknown_trend(prior: Prior, question: Question) -> Prior:
             unknown = {"kind": "trend", "power": degree, **places, "active_dims": [column]}
             parts = [*parts, {"kind": "scale", "variance": size, "kernel": unknown}]
     return Prior(build_kernel({"kind": "sum", "kernels": parts}), float(mean.constant), prior.noise)
+
+
+def _about_rows(used: int, outside: int) -> tuple[str, ...]:
+    return () if used == outside else (f"{used} of {outside} rows were used, spread evenly over them.",)
 
 
 def _about_trend(question: Question, integrated: bool) -> tuple[str, ...]:
@@ -489,6 +504,15 @@ def rows_outside(exclude: Any, inputs: Inputs) -> Mask:
             "sf.Prior with values that are known without the data."
         )
     return np.asarray(keep)
+
+
+def rows_to_fit(outside: Mask, rows: Any) -> Index:
+    """The places of ``rows`` rows, spread evenly over those that are not excluded; None: all of them."""
+    places = np.flatnonzero(outside)
+    if rows is None:
+        return places
+    _require(_is_whole(rows) and rows >= 3, f"rows is {rows!r}; give how many rows to fit to, at least 3.")
+    return places[sample_places(len(places), int(rows))]
 
 
 def _check_outputs(question: Question) -> None:

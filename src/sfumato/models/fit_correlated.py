@@ -24,7 +24,7 @@ from ..data import as_inputs, as_outputs
 from ..errors import FitWarning, InputError
 from ..progress import Progress
 from ..progress import progress as progress_bar
-from .fit import FEW_STARTS, MORE_STARTS, checked_kernel, rows_outside
+from .fit import FEW_STARTS, MORE_STARTS, checked_kernel, rows_outside, rows_to_fit
 from .fit_search import (
     FLAT,
     LEAST_NOISE,
@@ -91,20 +91,21 @@ class _Asked:
 def fit_correlated(
     X: Any,
     outputs: Mapping[str, Any],
-    kernel: str | Kernel = "rbf",
+    kernel: str | Kernel = "matern52",
     mean: Any = "constant",
     noise: Any = "learn",
     *,
     lengthscale: Any = None,
     exclude: Any = None,
     restarts: int | None = None,
-    progress: bool = False,
+    rows: int | None = None,
+    progress: bool = True,
 ) -> JointPrior:
     """The most likely prior of outputs that go together, as in ``sf.JointPrior.coregionalised``, in the user's units.
 
     ``outputs`` maps names to values at the rows of X. They share one kernel k and any covariance B between them,
     ``Cov(f_i(x), f_j(x′)) = B[i, j] k(x, x′)``, and each has a mean and a noise of its own. ``kernel``, ``mean``,
-    ``noise``, ``lengthscale`` and ``exclude`` are those of ``sf.fit_prior``, texts and published trends among them;
+    ``noise``, ``lengthscale``, ``exclude`` and ``rows`` are those of ``sf.fit_prior``, texts and published trends too;
     ``mean`` and ``noise`` may also map names to theirs. It is plain maximum likelihood, by L-BFGS-B from ``restarts``
     fixed starts.
 
@@ -133,15 +134,15 @@ def fit_correlated(
     starts = (MORE_STARTS if isinstance(asked_kernel, Joined) else FEW_STARTS) if restarts is None else restarts
     if isinstance(starts, bool) or not isinstance(starts, int) or not 1 <= starts <= MOST_STARTS:
         raise InputError(f"restarts is {restarts!r}; give a whole number from 1 to {MOST_STARTS}.")
-    keep = rows_outside(exclude, inputs)
-    rows = inputs.values[keep]
+    used = rows_to_fit(rows_outside(exclude, inputs), rows)
+    fitted = inputs.values[used]
     asked = _Asked(
-        X=rows,
-        Y=Y[keep],
+        X=fitted,
+        Y=Y[used],
         names=names,
         columns=inputs.names,
-        kernel=asked_kernel if isinstance(asked_kernel, Kernel) else with_trend_places(asked_kernel, rows),
-        means=tuple(_checked_mean(name, value, rows) for name, value in _by_name(mean, names, "mean").items()),
+        kernel=asked_kernel if isinstance(asked_kernel, Kernel) else with_trend_places(asked_kernel, fitted),
+        means=tuple(_checked_mean(name, value, fitted) for name, value in _by_name(mean, names, "mean").items()),
         noises=tuple(_checked_noise(name, value) for name, value in _by_name(noise, names, "noise").items()),
     )
     for name, column in zip(names, asked.Y.T, strict=True):
