@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
 INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.installed-docs
 # Only errors are shown: where pip looks for packages is the machine's business.
@@ -11,7 +12,7 @@ export MPLBACKEND := Agg
 # Two test workers on two cores: one thread each is faster than four that fight.
 TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
-.PHONY: demo test test-all lint bench docs clean
+.PHONY: demo test test-all test-lowest lint bench docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/sfumato demo --out demo
@@ -21,6 +22,14 @@ test: lint
 
 test-all: lint
 	$(TEST)
+
+# The lowest versions that pyproject.toml allows, with PYTHON, for example the oldest that it allows. Where no CPU build
+# of that torch is at hand, several gigabytes of CUDA packages come with it.
+test-lowest: $(INSTALLED)
+	$(PYTHON) -m venv $(LOWEST)
+	$(BIN)/python tests/lowest_versions.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/pip -qq --disable-pip-version-check install -c $(LOWEST)/constraints.txt -e ".[test,parquet,data,dask]"
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -n 2 -m "not slow"
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

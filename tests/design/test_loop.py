@@ -297,6 +297,7 @@ def test_small_groups_of_rows_in_a_large_region_are_not_overlooked(
     assert mechanism.certificate.floor_ratio == pytest.approx(worst, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_the_middle_of_a_ring_of_noisy_rows_is_not_overlooked():
     rng = np.random.default_rng(0)
     ring = rng.standard_normal((40, 5))

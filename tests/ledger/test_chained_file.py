@@ -561,7 +561,8 @@ print(interrupted, told)
 
 
 @pytest.mark.processes
-def test_kills_at_random_moments_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    interrupted, acknowledged = map(int, run(KILL_AT_RANDOM, str(tmp_path), "240", "1").split())
+@pytest.mark.parametrize("kills", [60, pytest.param(240, marks=pytest.mark.slow)])
+def test_kills_at_random_moments_lose_nothing_that_was_acknowledged(tmp_path: Path, kills: int) -> None:
+    interrupted, acknowledged = map(int, run(KILL_AT_RANDOM, str(tmp_path), str(kills), "1").split())
     assert interrupted > 0
-    assert acknowledged >= 120
+    assert acknowledged >= kills // 2

@@ -81,6 +81,7 @@ def places(line):
     return [(place, 0) for place in sorted({*ends, *inner})] + [(1 << 40, sync) for sync in range(1, 6)]
 
 
+@pytest.mark.slow
 def test_two_hundred_kills_lose_no_line_and_make_no_release_free(setting):
     ledger, mechanism, base, published, line = setting
     before = sf.Ledger(base).chain().entries

@@ -22,6 +22,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
     return folder, json.loads(result.stdout)
 
 
+@pytest.mark.slow
 def test_every_study_writes_its_tables_and_figures(made):
     folder, said = made
     names = {path.name for path in folder.iterdir()}
@@ -33,6 +34,7 @@ def test_every_study_writes_its_tables_and_figures(made):
     assert not [name for name in names if name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_every_table_has_errors_inside_and_outside_and_what_the_certificate_says(made):
     folder, said = made
     table = pd.read_csv(folder / "satellite-paper.csv")
@@ -48,6 +50,7 @@ def test_every_table_has_errors_inside_and_outside_and_what_the_certificate_says
     assert (folder / "satellite-paper.md").read_text().count("|") > 100
 
 
+@pytest.mark.slow
 def test_other_census_rows_are_called_other_rows(made):
     _, said = made
     assert any("NOT the paper's census data" in note and "census.gov" in note for note in said["notes"])

@@ -44,7 +44,7 @@ def joint50(mechanism, M, alpha):
         return joint_ratio50(M, rbf50(S, mechanism.inputs, lengthscale, variance), delta)
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("alpha", [0.1, *(pytest.param(alpha, marks=pytest.mark.slow) for alpha in (0.5, 0.9))])
 def test_the_greedy_cover_keeps_the_floor_everywhere_on_the_satellite_grid(alpha):
     mechanism = protect(0.05, alpha, "greedy")
     M = reader(mechanism)
