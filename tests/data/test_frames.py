@@ -220,19 +220,15 @@ def test_a_wrong_path_is_named(method, name, words, tmp_path):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (["Rome", "Pisa"], ("not numeric", "0/1 column", "pd.get_dummies", "X['c'].astype(float)")),
-        (pd.Categorical(["a", "b"]), ("not numeric", "dtype category", "0/1 column")),
-        (pd.Categorical([1, 2]), ("not numeric", "X['c'].astype(float)")),
-        (np.array([1, "2"], dtype=object), ("not numeric", "X['c'].astype(float)")),
-        (pd.to_datetime(["2024-01-01", "2024-01-02"]), ("days since a date", "(X['c'] - pd.Timestamp(")),
-        (pd.to_datetime(["2024-01-01", "2024-01-02"]).tz_localize("UTC"), ("days since a date",)),
-        (pd.period_range("2024-01", periods=2, freq="M"), ("days since a date", "X['c'].dt.to_timestamp()")),
+        (["1", "2"], ("numbers as text", "X['c'].astype(float)", "astype('category')")),
+        (["Rome", None], ("1 value(s) that are missing", "row 1")),
+        (pd.to_datetime(["2024-01-01", None]), ("1 value(s) that are missing", "row 1")),
+        (np.array([1, "2"], dtype=object), ("mixes", "int, str", "X['c'].astype(float)")),
         (pd.to_timedelta([1, 2], unit="D"), ("durations", "X['c'] / pd.Timedelta(days=1)")),
         (np.array([1 + 2j, 3.0]), ("real and the imaginary part",)),
         (pd.interval_range(0, 2), ("not numeric",)),
     ],
-    ids=["text", "category", "number category", "mixed", "dates", "zoned dates", "months", "durations", "complex",
-         "intervals"],
+    ids=["numbers as text", "no text", "no date", "mixed", "durations", "complex", "intervals"],
 )  # fmt: skip
 def test_columns_that_are_no_numbers_are_refused_with_advice(values, words):
     table = pd.DataFrame({"t": [0.0, 1.0]})

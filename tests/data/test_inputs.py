@@ -98,7 +98,7 @@ def test_selecting_rows_keeps_names_and_freezes():
         (np.array(["2020-01-01"], dtype="datetime64[D]"), ("X holds values of type datetime64",)),
         (np.array([1 + 2j]), ("X holds values of type complex128",)),
         ([[1.0], [1.0, 2.0]], ("X cannot be read as an array of numbers",)),
-        (pd.DataFrame({"city": ["Rome", "Pisa"]}), ("X column 'city' is not numeric", "encode")),
+        (pd.DataFrame({"city": ["Rome", 3.0]}), ("X column 'city' mixes", "astype(str)")),
         (pd.DataFrame(VALUES, columns=["a", "a"]), ("X has the column 'a' more than once",)),
     ],
 )

@@ -258,7 +258,7 @@ def test_foreign_files_are_refused_and_not_run(path: Path, good: bytes) -> None:
 
 def test_another_version_is_named(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
-    assert f"'99', but this sfumato reads versions '4', '5', '6', '{VERSION}'" in refused(
+    assert f"'99', but this sfumato reads versions '4', '5', '6', '7', '{VERSION}'" in refused(
         (container(manifest, tensors, version="99")), path
     )
 

@@ -1,7 +1,8 @@
 """Inputs and outputs as users hand them over, checked once, at the door.
 
 NumPy arrays, torch tensors, lists and DataFrames all become float64 arrays; the column names of a DataFrame stay with
-the values. Rows that are stored somewhere are inputs too (stored.py).
+the values, and so does how its dates and categories became numbers (encoding.py). Rows that are stored somewhere are
+inputs too (stored.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pandas as pd
 
 from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
+from .encoding import Encoding
 from .parts import ArrayPart, Part
 from .tables import in_row_order, require_columns, require_numbers, require_once
 
@@ -89,13 +91,19 @@ class Outputs:
             raise InputError(f"{argument} is {str(name)[:60]!r}{remedy}")
         return self.names.index(name)
 
-    def place_in_words(self, columns: Sequence[str], row: Array, digits: int = 6) -> str:
+    def place_in_words(
+        self, columns: Sequence[str], row: Array, digits: int = 6, encoding: Encoding | None = None
+    ) -> str:
         """One row for people: "t = 1.5", or "t = 1.5, velocity" where rows are numbered."""
         row = np.ravel(row)
-        said = [f"{name} = {value:.{digits}g}" for name, value in zip(columns, row, strict=False)]
-        if self.numbered and said:
+        if encoding is not None and np.all(np.isfinite(row)):
+            said = encoding.place_in_words(row[: len(encoding.names)], digits)
+        else:
+            said = [f"{name} = {value:.{digits}g}" for name, value in zip(columns, row, strict=False)]
+            said = said[:-1] if self.numbered else said
+        if self.numbered and len(row):
             number = int(row[-1]) if np.isfinite(row[-1]) else -1
-            said[-1] = self.names[number] if 0 <= number < len(self) else f"output {row[-1]:g}"
+            said.append(self.names[number] if 0 <= number < len(self) else f"output {row[-1]:g}")
         return ", ".join(said)
 
 
@@ -109,7 +117,8 @@ class Inputs(ABC):
     ``values`` are all rows; those that are stored somewhere are read into memory for it. ``sample`` are rows that stand
     for all of them, spread evenly, and those where a column is least or largest. ``index`` has the labels of the rows
     of a DataFrame. It is there to bring values into the order of the rows, and is no part of a release, a file or a
-    digest: labels may be names.
+    digest: labels may be names. ``encoding`` says how the columns of a table became the columns of numbers; None where
+    they were numbers.
     """
 
     values: Array
@@ -117,6 +126,7 @@ class Inputs(ABC):
     outputs: Outputs
     sample: MemoryInputs
     index: pd.Index[Any] | None
+    encoding: Encoding | None
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -154,7 +164,19 @@ class Inputs(ABC):
         if not self.outputs.numbered:
             return self
         columns = None if self.columns is None else self.columns[:-1]
-        return MemoryInputs(frozen(self.outputs.plain(self.values)), columns, index=self.index)
+        return MemoryInputs(frozen(self.outputs.plain(self.values)), columns, index=self.index, encoding=self.encoding)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the inputs as people have them: the columns of their table."""
+        return self.names[: self.features] if self.encoding is None else self.encoding.sources
+
+    def frame(self) -> pd.DataFrame:
+        """The inputs as people have them: dates as dates, a category as one column."""
+        plain = self.outputs.plain(self.values)
+        if self.encoding is not None:
+            return self.encoding.decode(plain)
+        return pd.DataFrame(plain, columns=list(self.names[: self.features]))
 
     @property
     def present(self) -> tuple[str, ...]:
@@ -183,7 +205,14 @@ class Inputs(ABC):
 
     def in_words(self, row: Array) -> str:
         """One row for people: "t = 1.5", or "t = 1.5, velocity" where there are several outputs."""
-        return self.outputs.place_in_words(self.names, row)
+        return self.outputs.place_in_words(self.names, row, encoding=self.encoding)
+
+    def ranges_in_words(self) -> str:
+        """What rows have in each column: "1 ≤ t ≤ 2"."""
+        lower, upper = self.sample.values.min(axis=0), self.sample.values.max(axis=0)
+        said = [] if self.encoding is None else self.encoding.ranges_in_words(lower, upper)
+        rest = list(zip(self.names, lower, upper, strict=True))[0 if self.encoding is None else self.features :]
+        return ", ".join([*said, *(f"{a:.6g} ≤ {n} ≤ {b:.6g}" for n, a, b in rest)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,13 +223,14 @@ class MemoryInputs(Inputs):
     columns: tuple[str, ...] | None = None
     outputs: Outputs = ONE_OUTPUT
     index: pd.Index[Any] | None = None
+    encoding: Encoding | None = None
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
 
     def select(self, keep: Mask | Index) -> MemoryInputs:
         index = None if self.index is None else self.index[keep]
-        return MemoryInputs(frozen(self.values[keep]), self.columns, self.outputs, index)
+        return replace(self, values=frozen(self.values[keep]), index=index)
 
     @cached_property
     def sample(self) -> MemoryInputs:  # type: ignore[override]
@@ -239,23 +269,30 @@ def default_names(dimension: int) -> tuple[str, ...]:
     return ("x",) if dimension == 1 else tuple(f"x{i}" for i in range(dimension))
 
 
-def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
+def as_inputs(X: Any, name: str = "X", like: Inputs | None = None, encoding: Encoding | None = None) -> Inputs:
     """Check ``X`` and bring it into the form ``Inputs``; a 1-D ``X`` is one feature.
 
     With ``like``, ``X`` must have the same features: the columns of a DataFrame are picked by
-    name and put into the order of ``like``.
+    name and put into the order of ``like``. ``encoding`` is how dates and categories become numbers; left out, it is
+    that of ``like``, or follows from the table.
     """
+    if like is not None:
+        encoding = None if like.outputs.numbered else like.encoding
     if isinstance(X, Inputs):
+        if encoding is not None and X.encoding not in (None, encoding):
+            return as_inputs(X.frame(), name, like, encoding)
         if like is None or X.dimension == like.dimension:
             return X
         X = X.values
     columns, index = None, None
     if isinstance(X, (pd.Series, pd.DataFrame)):
-        index = X.index
-        X, columns = _from_frame(X.to_frame() if isinstance(X, pd.Series) else X, name, like)
+        frame = X.to_frame() if isinstance(X, pd.Series) else X
+        X, columns, encoding = _from_frame(frame, name, like, encoding)
+        index = frame.index
     values = _as_float64(X, name, columns, ndmin=1)
+    wanted = like.dimension if like is not None else None if encoding is None else len(encoding.names)
     if values.ndim < 2:
-        one_row = like is not None and like.dimension > 1 and values.size == like.dimension
+        one_row = wanted is not None and wanted > 1 and values.size == wanted
         values = values.reshape(1, -1) if one_row else values.reshape(-1, 1)
     if values.ndim != 2 or values.shape[1] == 0:
         raise InputError(
@@ -263,14 +300,16 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None) -> Inputs:
         )
     if values.shape[0] == 0:
         raise InputError(f"{name} has no rows; give at least one.")
-    if like is None:
-        return MemoryInputs(frozen(values), columns, index=index)
-    if values.shape[1] != like.dimension:
+    if wanted is not None and values.shape[1] != wanted:
+        names = like.names if like is not None else encoding.names if encoding is not None else ()
+        table = "" if encoding is None else f"a DataFrame with the columns {', '.join(encoding.sources)}, or "
         raise InputError(
-            f"{name} has {values.shape[1]} feature(s), but the model was made for {like.dimension} "
-            f"({', '.join(like.names)}); give the same features in the same order."
+            f"{name} has {values.shape[1]} feature(s), but the model was made for {wanted} "
+            f"({', '.join(names)}); give {table}the same features in the same order."
         )
-    return MemoryInputs(frozen(values), like.columns, like.outputs, index)
+    if like is not None:
+        return MemoryInputs(frozen(values), like.columns, like.outputs, index, like.encoding)
+    return MemoryInputs(frozen(values), columns if encoding is None else encoding.names, index=index, encoding=encoding)
 
 
 def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
@@ -308,7 +347,7 @@ def stacked_inputs(rows: Mapping[str, Inputs], outputs: Outputs) -> MemoryInputs
     blocks = [outputs.rows(inputs.values, outputs.number(name)) for name, inputs in rows.items()]
     labels = [inputs.index for inputs in rows.values() if inputs.index is not None]
     index = labels[0].append(labels[1:]) if len(labels) == len(blocks) else None
-    return MemoryInputs(frozen(np.vstack(blocks)), outputs.columns(first.names), outputs, index)
+    return MemoryInputs(frozen(np.vstack(blocks)), outputs.columns(first.names), outputs, index, first.encoding)
 
 
 def at_output(X_new: Any, inputs: Inputs, output: Any, place_of: Callable[[int], Array | None]) -> MemoryInputs:
@@ -322,7 +361,8 @@ def at_output(X_new: Any, inputs: Inputs, output: Any, place_of: Callable[[int],
         plain: Inputs = MemoryInputs(place[None])
     else:
         plain = as_inputs(X_new, "X_new", like=inputs.plain)
-    return MemoryInputs(inputs.outputs.rows(plain.values, number), inputs.columns, inputs.outputs, plain.index)
+    rows = inputs.outputs.rows(plain.values, number)
+    return MemoryInputs(rows, inputs.columns, inputs.outputs, plain.index, inputs.encoding)
 
 
 def stacked_outputs(inputs: Inputs, y: Any) -> Array:
@@ -350,16 +390,26 @@ def stacked_outputs(inputs: Inputs, y: Any) -> Array:
     return as_outputs(values, len(inputs))
 
 
-def _from_frame(frame: pd.DataFrame, name: str, like: Inputs | None) -> tuple[Any, tuple[str, ...]]:
+def _from_frame(
+    frame: pd.DataFrame, name: str, like: Inputs | None, encoding: Encoding | None
+) -> tuple[Any, tuple[str, ...], Encoding | None]:
+    """The rows in numbers, the names of their columns, and how they became numbers."""
     columns = tuple(str(c) for c in frame.columns)
     require_once(name, columns)
-    if like is not None and like.columns is not None:
-        require_columns(name, like.columns, columns)
-        frame = frame.set_axis(list(columns), axis=1)[list(like.columns)]
-        columns = like.columns
+    known = encoding.names if encoding is not None else like.columns if like is not None else None
+    in_numbers = encoding is not None and encoding.names != encoding.sources and set(encoding.names) <= set(columns)
+    if encoding is not None and not in_numbers:
+        return encoding.encode(frame, name), encoding.names, encoding
+    if known is not None:
+        require_columns(name, known, columns)
+        frame, columns = frame.set_axis(list(columns), axis=1)[list(known)], known
+    elif like is None:
+        encoding = Encoding.of(frame, name)
+        if encoding is not None:
+            return encoding.encode(frame, name), encoding.names, encoding
     for column, dtype in zip(columns, frame.dtypes, strict=True):
         require_numbers(dtype, f"{name} column {column!r}", f"{name}[{column!r}]")
-    return frame.to_numpy(dtype=np.float64, na_value=np.nan), columns
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan), columns, encoding
 
 
 def _as_float64(values: Any, name: str, columns: Sequence[str] | None = None, ndmin: int = 0) -> Array:

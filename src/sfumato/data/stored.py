@@ -21,6 +21,7 @@ from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
 from ..progress import Progress
 from ..text import one_line
+from .encoding import Encoding
 from .inputs import Inputs, MemoryInputs, Outputs, sample_places
 from .parts import LARGEST_NUMBER, ROWS, Engine, Here, Part, TablePart
 from .tables import DATES, PARQUET, asked_columns, need_pyarrow, require_columns
@@ -77,6 +78,10 @@ class StoredInputs(Inputs):
     def outputs(self) -> Outputs:  # type: ignore[override]
         return self.sample.outputs
 
+    @property
+    def encoding(self) -> Encoding | None:  # type: ignore[override]
+        return self.sample.encoding
+
     @cached_property
     def values(self) -> Array:  # type: ignore[override]
         return frozen(np.concatenate([part.inputs() for part in self.stored]))
@@ -86,7 +91,7 @@ class StoredInputs(Inputs):
 
     def select(self, keep: Mask | Index) -> MemoryInputs:
         chosen = _selected(self.stored, keep, lambda part: part.inputs(), (self.dimension,))
-        return MemoryInputs(chosen, self.columns, self.outputs)
+        return MemoryInputs(chosen, self.columns, self.outputs, encoding=self.encoding)
 
     def column(self, name: str) -> StoredColumn:
         """What else the parts know of each row."""
@@ -118,7 +123,12 @@ class StoredInputs(Inputs):
 
 
 def scanned(
-    parts: Sequence[TablePart], names: Sequence[str], output: str | None, step: Progress, engine: Engine | None = None
+    parts: Sequence[TablePart],
+    names: Sequence[str],
+    output: str | None,
+    step: Progress,
+    engine: Engine | None = None,
+    encoding: Encoding | None = None,
 ) -> StoredInputs:
     """All rows of ``parts`` as inputs, after one pass that makes sure that they and their outputs can be read.
 
@@ -131,7 +141,7 @@ def scanned(
     keep = np.isin(places, sample_places(total))
     keep[values.argmin(axis=0)] = True
     keep[values.argmax(axis=0)] = True
-    return StoredInputs(tuple(parts), MemoryInputs(frozen(values[keep]), tuple(names)))
+    return StoredInputs(tuple(parts), MemoryInputs(frozen(values[keep]), tuple(names), encoding=encoding))
 
 
 def _scan(output: str | None, total: int, part: Part) -> tuple[Index, Array]:

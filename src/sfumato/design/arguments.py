@@ -58,7 +58,8 @@ def _joint_task(
     priors = []
     for one in (joint, *others):
         noise = np.array([one.noise_of(name) for name in one.outputs])[about]
-        priors.append(replace(one.prior_on(names), noise=float(noise[0]) if np.ptp(noise) == 0 else noise))
+        level = float(noise[0]) if np.ptp(noise) == 0 else noise
+        priors.append(replace(one.prior_on(names), noise=level, encoding=inputs.encoding))
     return priors[0], tuple(priors[1:]), inputs, _region(joint, region, names)
 
 
@@ -89,12 +90,15 @@ def _inputs(joint: JointPrior, X: Any, released: Sequence[str]) -> Inputs:
     for name in filter(joint.takes_input, released):
         if given[name] is None:
             raise InputError(f"X has no inputs for {name!r}, which is a function of them.")
-        rows[name] = as_inputs(given[name], f"X[{name!r}]" if isinstance(X, Mapping) else "X")
+        first = next(iter(rows.values()), None)
+        encoding = joint.encoding if first is None else first.encoding
+        rows[name] = as_inputs(given[name], f"X[{name!r}]" if isinstance(X, Mapping) else "X", encoding=encoding)
     common = next(iter(rows.values()), None)
     names, columns = (None, None) if common is None else (common.names, common.columns)
     for name in released:
         if name not in rows:
-            rows[name] = MemoryInputs(np.array(joint.place_of(name, names))[None], columns)
+            encoding = None if common is None else common.encoding
+            rows[name] = MemoryInputs(np.array(joint.place_of(name, names))[None], columns, encoding=encoding)
     return stacked_inputs({name: rows[name] for name in released}, Outputs.several(joint.outputs))
 
 
@@ -197,7 +201,12 @@ def asked_problem(
                 "released, or a dict of inputs or regions, is for several outputs that are one process; give a "
                 "sf.JointPrior, which says how they belong together."
             )
-        joint, others, inputs = None, _others(prior, priors), as_inputs(X)
+        joint, others, inputs = None, _others(prior, priors), as_inputs(X, encoding=prior.encoding)
+        if inputs.encoding is not None:
+            known = [
+                one if one.encoding is not None else replace(one, encoding=inputs.encoding) for one in (prior, *others)
+            ]
+            prior, others = known[0], tuple(known[1:])
     if not isinstance(region, Region):
         raise InputError(
             f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."

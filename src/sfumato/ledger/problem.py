@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import Array
-from ..data import MemoryInputs
 from ..design import AskedCover, BackEnd, Exposure, InUnits, Problem, Solution, Solver, design_in, rescaled
 from ..errors import InputError
 from ..models import Prior
@@ -293,7 +292,7 @@ def translated(promise: Promise, prior: Prior, layout: RowLayout) -> Promise:
     carried = replace(
         design,
         prior=prior,
-        inputs=MemoryInputs(layout.inputs.values, layout.inputs.columns, layout.inputs.outputs),
+        inputs=layout.inputs.select(np.arange(len(layout.inputs))),
         region=region,
         tolerance=design.tolerance.carried_to(number, moved, layout.numbered),
         sensitive=moved(design.sensitive),

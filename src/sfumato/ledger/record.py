@@ -150,7 +150,7 @@ def _read(record: Any) -> Design:
     check.text(record["when"], "its when", _LONGEST_TIME, 1)
     if not is_hash(record["outputs_digest"]):
         check.wrong("its outputs_digest", record["outputs_digest"], "64 hexadecimal digits")
-    tree, arrays = check.fields(record["design"], "design", DESIGN_KEYS), record["arrays"]
+    tree, arrays = check.fields(record["design"], "design", DESIGN_KEYS, ("encoding",)), record["arrays"]
     if not isinstance(arrays, dict):
         check.wrong("the arrays of the record", arrays, "an object")
     shapes = {key: _shape(array) for key, array in arrays.items()}
@@ -160,7 +160,7 @@ def _read(record: Any) -> Design:
         raise FormatError("it has arrays that a record does not have.")
     check_shapes(tree, shapes, False)  # before any of them is unpacked
     tensors: Tensors = {key: decode_array(array) for key, array in arrays.items()}
-    return build_design(tree, tensors, build_inputs(tensors["inputs"], tree["columns"], tree["output_names"]))
+    return build_design(tree, tensors, build_inputs(tensors["inputs"], tree))
 
 
 def _as_now(record: dict[str, Any]) -> dict[str, Any]:

@@ -224,7 +224,8 @@ def fit_prior(
     )
     for alarm in fitted.alarms:
         warnings.warn(alarm, FitWarning, stacklevel=2)
-    found = Prior(prior.kernel, prior.mean, prior.noise if isinstance(noise, str) else noise, fit_report=report)
+    values = prior.noise if isinstance(noise, str) else noise
+    found = Prior(prior.kernel, prior.mean, values, fit_report=report, encoding=inputs.encoding)
     return found if ranges is None else ranges.of(found)
 
 

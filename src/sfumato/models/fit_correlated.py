@@ -10,7 +10,7 @@ import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gpytorch
@@ -152,7 +152,7 @@ def fit_correlated(
         joint, alarms = _Search(asked).run(starts, bar)
     for alarm in alarms:
         warnings.warn(alarm, FitWarning, stacklevel=2)
-    return joint
+    return replace(joint, encoding=inputs.encoding)
 
 
 class _Search:

@@ -17,7 +17,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
 from ..arrays import Array
-from ..data import as_inputs, as_outputs
+from ..data import Encoding, as_inputs, as_outputs
 from ..errors import InputError
 from .kernel_values import require_derivative
 from .trends import PolynomialMean
@@ -184,6 +184,7 @@ class Average(Functional):
     points: Any
     weights: Any = None
     columns: tuple[str, ...] | None = field(default=None, init=False, repr=False)
+    encoding: Encoding | None = field(default=None, init=False, repr=False)
 
     takes_input = False
 
@@ -199,6 +200,7 @@ class Average(Functional):
         object.__setattr__(self, "points", rows.values)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "columns", rows.columns)
+        object.__setattr__(self, "encoding", rows.encoding)
 
     @property
     def place(self) -> Array:
@@ -210,6 +212,9 @@ class Average(Functional):
 
     def on(self, names: Sequence[str]) -> Functional:
         points = self.points
+        if self.encoding is not None:
+            points = _with_levels(self.points, self.encoding, names)
+            return Average(points, self.weights)
         if points.shape[1] != len(names):
             raise InputError(
                 f"points has {points.shape[1]} column(s), but the inputs have {len(names)} ({', '.join(names)}); "
@@ -305,3 +310,17 @@ class Integral(Functional):
 
     def of_mean(self, mean: Mean, x: torch.Tensor) -> torch.Tensor:
         return self.average.of_mean(mean, x)
+
+
+def _with_levels(points: Array, encoding: Encoding, names: Sequence[str]) -> Array:
+    """Points of a table over the columns ``names``, which may have levels that no point has."""
+    categories = tuple(f"{column.name}=" for column in encoding.columns if column.kind == "category")
+    missing = [name for name in names if name not in encoding.names and not name.startswith(categories or ("=",))]
+    unknown = [name for name in encoding.names if name not in names]
+    if missing or unknown:
+        raise InputError(
+            f"points has the columns {', '.join(encoding.names)}, but the inputs have {', '.join(names)}; give points "
+            "with the same columns, and with levels that the inputs have."
+        )
+    known = {name: points[:, place] for place, name in enumerate(encoding.names)}
+    return np.column_stack([known.get(name, np.zeros(len(points))) for name in names])

@@ -18,6 +18,7 @@ import scipy.sparse.csgraph
 from gpytorch.kernels import AdditiveKernel, Kernel, LCMKernel, MultitaskKernel, ScaleKernel
 
 from ..arrays import Array
+from ..data import Encoding
 from ..errors import InputError
 from ..regions import MOST_OUTPUTS
 from ..views import boxed_table
@@ -60,6 +61,7 @@ class JointPrior:
     terms: tuple[Term, ...]
     means: Means
     noise: tuple[float, ...]
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         _check_names(self.outputs)
@@ -89,7 +91,8 @@ class JointPrior:
         names, values = tuple(functionals), {name for name, one in functionals.items() if isinstance(one, Value)}
         variances = _noise(noise, names, lambda name: _own_noise(prior) if name in values else 0.0)
         means = tuple(((functional, prior.mean),) for functional in functionals.values())
-        return cls(names, (Term(prior.kernel, entries, np.ones((len(entries), 1))),), means, variances)
+        terms = (Term(prior.kernel, entries, np.ones((len(entries), 1))),)
+        return cls(names, terms, means, variances, prior.encoding)
 
     @classmethod
     def independent(cls, *parts: JointPrior | Mapping[str, Prior]) -> JointPrior:
@@ -106,7 +109,9 @@ class JointPrior:
             shift += len(one.outputs)
         outputs = tuple(name for one in singles for name in one.outputs)
         means = tuple(mean for one in singles for mean in one.means)
-        return cls(outputs, tuple(terms), means, tuple(variance for one in singles for variance in one.noise))
+        variances = tuple(variance for one in singles for variance in one.noise)
+        encoding = next((one.encoding for one in singles if one.encoding is not None), None)
+        return cls(outputs, tuple(terms), means, variances, encoding)
 
     @classmethod
     def coregionalised(
@@ -127,7 +132,7 @@ class JointPrior:
         entries = tuple((number, Value()) for number in range(len(names)))
         term = Term(prior.kernel, entries, covariance_factor(B, names))
         variances = _noise(noise, names, lambda _: _own_noise(prior))
-        return cls(names, (term,), _value_means(names, mean, prior.mean), variances)
+        return cls(names, (term,), _value_means(names, mean, prior.mean), variances, prior.encoding)
 
     @classmethod
     def from_multitask(
@@ -177,9 +182,8 @@ class JointPrior:
                         mixing.append(row)
             means.append(tuple((functional, mean) for _, mean in self.means[own]))
         made = tuple(Term(term.kernel, tuple(entries), np.array(mixing)) for term, entries, mixing in terms)
-        return JointPrior(
-            (*self.outputs, *names), made, tuple(means), (*self.noise, *_noise(noise, names, lambda _: 0.0))
-        )
+        variances = (*self.noise, *_noise(noise, names, lambda _: 0.0))
+        return JointPrior((*self.outputs, *names), made, tuple(means), variances, self.encoding)
 
     def prior_on(self, names: Sequence[str]) -> Prior:
         """The prior over rows ``[x, number of the output]``, for inputs with these columns.
@@ -216,7 +220,8 @@ class JointPrior:
                 parts.append(scaled)
         # an output has one mean here, which is a value too
         ((_, mean),) = self.means[number]
-        return Prior(parts[0] if len(parts) == 1 else AdditiveKernel(*parts), mean, self.noise_of(output))
+        kernel = parts[0] if len(parts) == 1 else AdditiveKernel(*parts)
+        return Prior(kernel, mean, self.noise_of(output), encoding=self.encoding)
 
     def noise_of(self, output: str) -> float:
         """The variance of the noise in the data of this output."""
@@ -265,8 +270,9 @@ class JointPrior:
                 part.words((), f) for f, term in zip(titles, self.terms) for o, part in term.entries if o == number
             ]
             listed.append((name, " + ".join(parts)))
+        columns = () if self.encoding is None else self.encoding.names
         functions = [
-            (title, f"{kernel_in_words(term.kernel, ())}{mixing_in_words(term.mixing)}")
+            (title, f"{kernel_in_words(term.kernel, columns, encoding=self.encoding)}{mixing_in_words(term.mixing)}")
             for title, term in zip(titles, self.terms)
         ]
         return listed, functions

@@ -16,6 +16,7 @@ import torch
 from gpytorch.kernels import Kernel, ScaleKernel
 
 from ..arrays import Array
+from ..data import Encoding
 from ..errors import InputError
 from ..text import listed
 from .kernel_kinds import COLUMN, KINDS, Parameter
@@ -248,10 +249,13 @@ def _contents(module: torch.nn.Module) -> dict[str, Any]:
 _MOST_LISTED, _MOST_ROWS = 8, 4
 
 
-def kernel_in_words(kernel: Kernel, names: Sequence[str], outputs: Sequence[str] | None = None) -> str:
+def kernel_in_words(
+    kernel: Kernel, names: Sequence[str], outputs: Sequence[str] | None = None, encoding: Encoding | None = None
+) -> str:
     """A line for certificates and reports: kind, lengthscales by column name, variance.
 
-    For a kernel of several ``outputs`` the last of ``names`` is that of the column with the output's number.
+    For a kernel of several ``outputs`` the last of ``names`` is that of the column with the output's number. With an
+    ``encoding`` the columns are those of a table: dates have a unit, and the levels of a category are told together.
 
     >>> from sfumato.models import build_kernel
     >>> tree = {"kind": "scale", "variance": 2.0, "kernel": {"kind": "rbf", "lengthscale": 0.5}}
@@ -259,14 +263,14 @@ def kernel_in_words(kernel: Kernel, names: Sequence[str], outputs: Sequence[str]
     'RBF, lengthscale 0.5 (t); variance 2'
     """
     if type(kernel) is OutputsKernel:
-        return _several_in_words(kernel, names[:-1], outputs)
+        return _several_in_words(kernel, names[:-1], outputs, encoding)
     try:
         tree = describe_kernel(kernel)
     except InputError:
         return type(kernel).__name__
 
     def leaf(tree: Tree, columns: list[int]) -> str:
-        return _leaf_in_words(tree, [names[i] if i < len(names) else f"column {i}" for i in columns])
+        return _leaf_in_words(tree, [names[i] if i < len(names) else f"column {i}" for i in columns], encoding)
 
     return fold(
         tree,
@@ -287,35 +291,38 @@ def mixing_in_words(mixing: Array) -> str:
     return f", mixed by the covariance [{', '.join(f'[{row}]' for row in rows)}]"
 
 
-def _several_in_words(kernel: OutputsKernel, names: Sequence[str], outputs: Sequence[str] | None) -> str:
+def _several_in_words(
+    kernel: OutputsKernel, names: Sequence[str], outputs: Sequence[str] | None, encoding: Encoding | None
+) -> str:
     called = outputs or [f"output {number}" for number in range(kernel.count)]
     parts = []
     for term in kernel.terms:
         entries = [f"{called[output]}: {functional.words(names)}" for output, functional in term.entries]
         mixed = f"{listed(entries, _MOST_LISTED, '; ')}{mixing_in_words(term.mixing)}"
-        parts.append(f"({mixed}) of {kernel_in_words(term.kernel, names)}")
+        parts.append(f"({mixed}) of {kernel_in_words(term.kernel, names, encoding=encoding)}")
     counted = f"{kernel.count} output{'s' if kernel.count > 1 else ''}"
     return f"over {counted}: " + " plus ".join(parts)
 
 
-def _leaf_in_words(tree: Tree, names: list[str]) -> str:
+def _leaf_in_words(tree: Tree, names: list[str], encoding: Encoding | None) -> str:
     kind = KINDS[tree["kind"]]
     title = kind.title
     if "nu" in tree:
         title += f" {round(2 * tree['nu'])}/2"
     if "power" in tree:
         title += f" of degree {tree['power']}"
-    parts = [_parameter_in_words(parameter, tree[parameter.name], names) for parameter in kind.parameters]
+    parts = [_parameter_in_words(parameter, tree[parameter.name], names, encoding) for parameter in kind.parameters]
     # a constant kernel has the name of its only number
     return ", ".join(parts if kind.name in kind.entries else [title, *parts])
 
 
-def _parameter_in_words(parameter: Parameter, value: Any, names: list[str]) -> str:
+def _parameter_in_words(parameter: Parameter, value: Any, names: list[str], encoding: Encoding | None) -> str:
     key = parameter.name.replace("_length", "").replace("mixture_", "")
     if not parameter.axes:
         return f"{key} {value:.4g}"
     if parameter.may_be_shared:
-        return _per_column(key, value, names)
+        in_units = encoding if key in ("lengthscale", "period") else None
+        return _per_column(key, value, names) if in_units is None else _per_source(key, value, names, in_units)
     if COLUMN not in parameter.axes:
         return f"{key} {_components(value)}"
     by_column = list(zip(*value, strict=True))
@@ -334,6 +341,25 @@ def _per_column(key: str, value: float | list[float], names: list[str]) -> str:
         return f"{key} {value:.4g}" + (f" ({listed(names, _MOST_LISTED)})" if names else "")
     labelled = zip(value, _labels(names, len(value)), strict=True)
     return f"{key}s " + listed([f"{v:.4g} ({label})" for v, label in labelled], _MOST_LISTED)
+
+
+def _per_source(key: str, value: float | list[float], names: list[str], encoding: Encoding) -> str:
+    """One number for each column of a table: "92 days (date)", "1.2 to 3 (levels of species)"."""
+    values = value if isinstance(value, list) and len(value) == len(names) else [np.ravel(value)[0]] * len(names)
+    by_name, parts = dict(zip(names, values, strict=True)), []
+    for column in encoding.columns:
+        own = sorted(by_name[name] for name in column.names if name in by_name)
+        if not own:
+            continue
+        if column.kind == "category":
+            numbers = f"{own[0]:.4g}" if own[0] == own[-1] else f"{own[0]:.3g} to {own[-1]:.3g}"
+            parts.append(f"{numbers} (levels of {column.name})")
+        elif column.kind == "date":
+            years = f" ≈ {own[0] / 365.2425:.3g} years" if column.unit == "days" and own[0] > 730.0 else ""
+            parts.append(f"{own[0]:.4g} {column.unit}{years} ({column.name})")
+        else:
+            parts.append(f"{own[0]:.4g} ({column.name})")
+    return f"{key}{'s' if len(parts) > 1 else ''} " + listed(parts, _MOST_LISTED)
 
 
 def _labels(names: list[str], count: int) -> list[str]:

@@ -21,7 +21,7 @@ import pandas as pd
 import torch
 
 from ..arrays import Array
-from ..data import ONE_OUTPUT, Inputs, Outputs, as_inputs, as_outputs, is_plain
+from ..data import ONE_OUTPUT, Encoding, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
 from ..linalg import Whitening
 from ..machine import require_memory
@@ -57,7 +57,7 @@ class GaussianProcess(ABC):
 
         ``noise_covariance`` is a number, a diagonal or a matrix; left out, it is the noise V of the prior.
         """
-        inputs = as_inputs(X)
+        inputs = as_inputs(X, encoding=self._own_encoding())
         require_memory_for(len(inputs))
         outputs = as_outputs(w, inputs, "w")
         noise = _noise_matrix(self._own_noise() if noise_covariance is None else noise_covariance, len(inputs))
@@ -66,13 +66,17 @@ class GaussianProcess(ABC):
     def _own_noise(self) -> Any:
         return 0.0
 
+    def _own_encoding(self) -> Encoding | None:
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class Prior(GaussianProcess):
     """``f ~ GP(mean, kernel)`` and ``y = f(X) + e`` with ``e ~ N(0, V)``.
 
     ``kernel`` is any GPyTorch kernel on the inputs in the user's units, ``mean`` is "zero", a number or
-    a GPyTorch mean, ``noise`` is V: 0, one number (a variance) or one number for each row.
+    a GPyTorch mean, ``noise`` is V: 0, one number (a variance) or one number for each row. ``encoding`` is how the
+    dates and categories of the table that it was fitted to became numbers; other tables are read the same way.
 
     >>> import gpytorch, sfumato as sf
     >>> kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
@@ -87,6 +91,7 @@ class Prior(GaussianProcess):
     mean: Any = "zero"
     noise: Any = 0.0
     fit_report: Any = field(default=None, repr=False, compare=False)
+    encoding: Encoding | None = field(default=None, repr=False, compare=False)
     _copies: dict[str, gpytorch.kernels.Kernel] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -174,7 +179,7 @@ class Prior(GaussianProcess):
     def mean_at(self, A: Any) -> Array:
         """The prior mean at the rows of ``A``."""
         with torch.no_grad():
-            return np.asarray(self.mean(_tensor(A)).numpy(), dtype=np.float64)
+            return np.asarray(self.mean(self._tensor(A)).numpy(), dtype=np.float64)
 
     def covariance(self, A: Any, B: Any | None = None) -> Array:
         """K_AB, the prior covariance between the rows of ``A`` and of ``B`` (of ``A`` with itself if left out)."""
@@ -200,10 +205,15 @@ class Prior(GaussianProcess):
         return self.__dict__ | {"_copies": {}}
 
     def _checked(self, A: Any) -> torch.Tensor:
-        inputs = _tensor(A)
+        inputs = self._tensor(A)
         # GPyTorch itself would spread one feature over several lengthscales without a word
         require_features(self.kernel, inputs.shape[1])
         return inputs
+
+    def _tensor(self, A: Any) -> torch.Tensor:
+        # arrays are in numbers already, and may have the number of an output in their last column
+        encoding = self.encoding if isinstance(A, (pd.DataFrame, pd.Series)) else None
+        return torch.from_numpy(np.array(as_inputs(A, "A", encoding=encoding).values))
 
     def noise_variance(self, rows: int) -> Array:
         """The diagonal of V for ``rows`` rows of data."""
@@ -218,13 +228,16 @@ class Prior(GaussianProcess):
     def _own_noise(self) -> Any:
         return self.noise
 
+    def _own_encoding(self) -> Encoding | None:
+        return self.encoding
+
     def __str__(self) -> str:
         return self.in_words(self._columns)
 
     @property
     def _columns(self) -> Sequence[str]:
         """The names of the columns, which a fit knows."""
-        return getattr(self.fit_report, "columns", ())
+        return getattr(self.fit_report, "columns", () if self.encoding is None else self.encoding.names)
 
     def _fitted(self) -> list[str]:
         """How it was fitted, a line each; none where it was not."""
@@ -237,7 +250,7 @@ class Prior(GaussianProcess):
         """This prior for people, over columns with these ``names``."""
         if outputs.numbered:
             noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else "one for each row"
-            return f"prior {kernel_in_words(self.kernel, names, outputs.names)}; noise variance {noise}"
+            return f"prior {kernel_in_words(self.kernel, names, outputs.names, self.encoding)}; noise variance {noise}"
         (_, kernel), *others = self.parts(names)
         return "; ".join([f"prior {kernel}", *(f"{what} {words}" for what, words in others)])
 
@@ -247,9 +260,10 @@ class Prior(GaussianProcess):
         parameters = [f"{float(value):.6g}" for value in self.mean.parameters() if value.numel() == 1]
         mean = " ".join([type(self.mean).__name__.replace("Mean", "").lower(), *parameters])
         if isinstance(self.mean, PolynomialMean):
-            mean = self.mean.in_words(names)
+            mean = self.mean.in_words(names, self.encoding)
         noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"
-        return [("kernel", kernel_in_words(self.kernel, names)), ("mean", mean), ("noise variance", noise)]
+        kernel = kernel_in_words(self.kernel, names, encoding=self.encoding)
+        return [("kernel", kernel), ("mean", mean), ("noise variance", noise)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,6 +307,10 @@ class PriorFamily:
     def fit_report(self) -> Any:
         return self.prior.fit_report
 
+    @property
+    def encoding(self) -> Encoding | None:
+        return self.prior.encoding
+
     def member(self, lengthscale: float = 1.0, variance: float = 1.0, noise: float = 1.0) -> Prior:
         """The prior with these factors.
 
@@ -307,7 +325,7 @@ class PriorFamily:
             if not low <= value <= high:
                 raise InputError(f"{name} is {value!r}, not in this family; give a factor from {low:g} to {high:g}.")
         kernel = scaled_kernel(stretched(self.prior.kernel, lengthscale), variance)
-        return Prior(kernel, self.prior.mean, _times(self.prior.noise, noise))
+        return Prior(kernel, self.prior.mean, _times(self.prior.noise, noise), encoding=self.encoding)
 
     def cells_for(self, columns: int, shrinks: float) -> int:
         """How many cells it takes that no process below has a variance less than ``shrinks`` times that of a member."""
@@ -328,7 +346,7 @@ class PriorFamily:
         )
 
     def __str__(self) -> str:
-        return self.in_words(())
+        return self.in_words(getattr(self.fit_report, "columns", ()))
 
     def in_words(self, names: Sequence[str], outputs: Outputs = ONE_OUTPUT) -> str:
         """This family for people, over columns with these ``names``."""
@@ -494,10 +512,6 @@ def _as_noise(noise: Any) -> float | Array:
         return float(values)
     values.setflags(write=False)
     return values
-
-
-def _tensor(A: Any) -> torch.Tensor:
-    return torch.from_numpy(np.array(as_inputs(A, "A").values))
 
 
 def _symmetric(matrix: Array) -> Array:

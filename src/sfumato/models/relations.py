@@ -93,7 +93,7 @@ class MeanOf(Relation):
         inside = where.bind(inputs).contains(inputs.values)
         if not inside.any():
             raise self.wrong(f"no row of the data is in the region {self.region}; give a region with some.")
-        return Average(X[inside])
+        return Average(inputs.select(inside))
 
     def where(self, X: pd.DataFrame) -> Region | None:
         if self.region is None:

@@ -16,6 +16,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 
 from ..arrays import Array
+from ..data import Encoding
 from ..linalg import Whitening
 from ..text import listed
 
@@ -46,7 +47,7 @@ class PolynomialMean(Mean):
     def degree(self) -> int:
         return int(self.coefficients.shape[1])
 
-    def in_words(self, names: Sequence[str]) -> str:
+    def in_words(self, names: Sequence[str], encoding: Encoding | None = None) -> str:
         """The polynomial for people: written out for one column.
 
         >>> PolynomialMean(5.0, [[2.0, -0.5]], [1987.0], [13.0]).in_words(["year"])
@@ -55,13 +56,19 @@ class PolynomialMean(Mean):
         count = len(self.centre)
         called = list(names) if len(names) == count else [f"column {number}" for number in range(count)]
         title = next((word for word, degree in DEGREES.items() if degree == self.degree), f"of degree {self.degree}")
+        if encoding is not None:
+            called = list(encoding.sources)
         if count > 1:
             return f"{title} in {listed(called, 8)}, {self.constant.item():.6g} in the middle of all"
         terms = [f"{self.constant.item():.6g}"]
         for power, value in zip(("u", "u²", "u³"), self.coefficients[0].tolist(), strict=False):
             terms.append(f"{'-' if value < 0 else '+'} {abs(value):.4g} {power}")
         more = " …" if self.degree > 3 else ""
-        place = f"u = ({called[0]} - {self.centre[0].item():.6g})/{self.width[0].item():.4g}"
+        middle, width = f"{self.centre[0].item():.6g}", f"{self.width[0].item():.4g}"
+        if encoding is not None and encoding.columns[0].kind == "date":
+            column = encoding.columns[0]
+            middle, width = column.date_in_words(self.centre[0].item(), seconds=False), f"{width} {column.unit}"
+        place = f"u = ({called[0]} - {middle})/{width}"
         return f"{title} in {called[0]}: {' '.join(terms)}{more}, {place}"
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:

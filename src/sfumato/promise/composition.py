@@ -20,7 +20,7 @@ import torch
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index, Mask
-from ..data import Inputs, MemoryInputs, default_names
+from ..data import Column, Inputs, MemoryInputs, default_names
 from ..errors import InputError
 from ..linalg import as_tensor, parallel_sum_factor, units
 from ..models import Prior
@@ -201,6 +201,12 @@ class RowLayout:
                 f"X has {mine.dimension} column(s), but the ledger has a release with {theirs.dimension} "
                 f"({', '.join(theirs.names)}); a ledger is about one secret: use one for each."
             )
+        if _kinds(mine) != _kinds(theirs):
+            said = "as numbers alone" if theirs.encoding is None else theirs.encoding.in_words
+            raise InputError(
+                "X has dates or categories that became numbers in another way than in a release of the ledger "
+                f"({said}); use the prior of that release, which knows the way."
+            )
         if mine.dimension == 1 and (_unnamed(mine) or _unnamed(theirs)):
             return theirs.values
         if set(mine.names) != set(theirs.names):
@@ -215,7 +221,7 @@ class RowLayout:
         columns = self.inputs.columns
         if columns is None and self.numbered:
             columns = self.inputs.outputs.columns(self.inputs.plain.names)
-        return MemoryInputs(rows, columns, self.inputs.outputs)
+        return MemoryInputs(rows, columns, self.inputs.outputs, encoding=self.inputs.encoding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,6 +304,11 @@ def interpretations(releases: Sequence[Revealed]) -> list[tuple[Revealed, ...]]:
     if not any(one.remeasured for one in as_said):
         return [as_said]
     return [as_said, tuple(replace(one, remeasured=False) for one in as_said)]
+
+
+def _kinds(inputs: Inputs) -> frozenset[Column]:
+    """The columns of a table that became numbers."""
+    return frozenset() if inputs.encoding is None else frozenset(inputs.encoding.columns)
 
 
 def _unnamed(inputs: Inputs) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ..arrays import Array
-from ..data import ONE_OUTPUT, Outputs
+from ..data import ONE_OUTPUT, Encoding, Outputs
 from ..errors import InputError
 from ..promise import (
     ALARMING,
@@ -76,6 +76,7 @@ class Certificate:
     ``outputs``        the names of the outputs, where several are one process; the last column of an input is their
                        number
     ``findings``       what else a person should know (``sf.Finding``), the worst first; ``verdict`` follows from them
+    ``encoding``       how the columns of a table became numbers, where they were dates or categories
     ================== ===================================================================================
     """
 
@@ -113,6 +114,7 @@ class Certificate:
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
     findings: tuple[Finding, ...]
+    encoding: Encoding | None = field(default=None, repr=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -172,7 +174,7 @@ class Certificate:
     def worst_place(self) -> str:
         """The worst input in words."""
         outputs = Outputs.several(self.outputs) if self.outputs else ONE_OUTPUT
-        return outputs.place_in_words(self.columns, self.worst_input)
+        return outputs.place_in_words(self.columns, self.worst_input, encoding=self.encoding)
 
     @property
     def evidence_in_words(self) -> str:
@@ -250,7 +252,9 @@ class Certificate:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in plain Python types; what is not finite becomes None, as JSON has it."""
-        found: dict[str, Any] = plain({**asdict(self), "verdict": self.verdict})
+        told = {**asdict(replace(self, encoding=None)), "verdict": self.verdict}
+        del told["encoding"]  # worst_place says what it is needed for
+        found: dict[str, Any] = plain(told | ({} if self.encoding is None else {"worst_place": self.worst_place}))
         return found
 
     def _repr_html_(self) -> str:

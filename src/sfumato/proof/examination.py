@@ -483,6 +483,7 @@ class _Check:
             columns=names,
             outputs=outputs.names if outputs.numbered else (),
             findings=(),
+            encoding=design.inputs.encoding,
         )
         return certificate.with_findings(
             *([] if self.listed else [_FLOOR_NOT_LISTED]),

@@ -5,9 +5,13 @@ recursive-descent parser. Its grammar::
 
     either     = both ("or" both)*
     both       = part ("and" part)*
-    part       = "(" either ")" | operand (comparison operand)+
-    operand    = ["+" | "-"] number | column
+    part       = "(" either ")" | operand (comparison operand)+ | column "in" "(" value ("," value)* ")"
+    operand    = value | column
+    value      = ["+" | "-"] number | date | level
     comparison = "<" | "<=" | "≤" | ">" | ">=" | "≥" | "=" | "=="
+
+A date is ``1985-01-31`` or ``1985-01-31T12:30``. A word, bare or in quotes, that is no column is a level of a category;
+in single quotes it is always one.
 """
 
 from __future__ import annotations
@@ -18,10 +22,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..data import MemoryInputs
 from ..errors import FormatError, InputError
-from ..text import close_match, number_text
+from ..text import close_match
 from ..tree_checks import items, matrix, node, number, positive, text, texts, whole
+from .conditions import Condition, Dates, Levels, is_empty, met
 from .region import MOST_DEPTH, MOST_NODES, Intersection, Points, Region, Union, name_text, shown
 from .shapes import MOST_OUTPUTS, Ball, Box, Everywhere, OutputRegion
 
@@ -30,8 +37,10 @@ _MOST_CHARACTERS = 20_000
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
+      | (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])(?:T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)?)
       | (?P<number>(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+\-−]?[0-9]+)?)
       | (?P<quoted>`(?:[^`]|``)*`|"(?:[^"]|"")*")
+      | (?P<level>'(?:[^']|'')*')
       | (?P<name>[^\W\d][\w.]*)
       | (?P<comparison><=|>=|==|!=|<>|=<|=>|[<>=≤≥≠])
       | (?P<sign>[+\-−])
@@ -51,10 +60,12 @@ _HINTS = {
     "!": "`!` is not part of the language; turn the comparison round, as in `t <= 1`.",
     "`": "the backtick is never closed.",
     '"': "the quotation mark is never closed.",
-    "'": "put column names in backticks or double quotes.",
+    "'": "the quotation mark is never closed.",
 }
 
-Bounds: TypeAlias = dict[str, tuple[float, float]]
+Bounds: TypeAlias = dict[str, Condition]
+#: A column by its name, or what it is compared with.
+Operand: TypeAlias = str | float | np.datetime64 | Levels
 
 #: The entries that each kind of region has in a tree.
 _ENTRIES = {
@@ -73,7 +84,7 @@ _LONGEST_NAME, _MOST_POINTS, _MOST_COLUMNS = 1000, 1_000_000, 10_000
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of a text: its kind is number, name, comparison, sign, mark, other or end."""
+    """A piece of a text: its kind is number, date, name, level, comparison, sign, mark, other or end."""
 
     kind: str
     text: str
@@ -141,6 +152,8 @@ def _cut(text: str) -> list[Token]:
         kind, found = str(match.lastgroup), match.group()
         if kind == "quoted":
             tokens.append(Token("name", found[1:-1].replace(found[0] * 2, found[0]), match.start(), quoted=True))
+        elif kind == "level":
+            tokens.append(Token("level", found[1:-1].replace("''", "'"), match.start(), quoted=True))
         elif kind != "space":
             tokens.append(Token(kind, found, match.start()))
     return [*tokens, Token("end", "", len(text))]
@@ -151,12 +164,15 @@ def parse_region(text: str, columns: Sequence[str], free: str = "combinations") 
 
     Comparisons and chains of them are joined by ``and``, ``or`` and parentheses; names that are not plain words go in
     backticks or double quotes. Borders always belong to a region: ``<`` is read as ``<=``, which protects a
-    little more than was asked, never less. ``free`` goes to the boxes (see ``Box``).
+    little more than was asked, never less. ``free`` goes to the boxes (see ``Box``). Dates are written as
+    ``1985-01-31``, and levels of a category as words: ``species = Adelie``, ``species in (Adelie, "Gentoo")``.
 
     >>> parse_region("75 <= AGEP <= 100 and PUMA <= 2000", ["AGEP", "PUMA", "SEX"])
     Box({'AGEP': (75, 100), 'PUMA': (None, 2000)})
     >>> parse_region("t < 1 or t > 2", ["t"]).in_words()
     '(t ≤ 1) or (t ≥ 2)'
+    >>> parse_region("1985-01-01 <= date < 1988-01-01 and species = Adelie", ["date", "species"]).in_words()
+    '1985-01-01 ≤ date ≤ 1988-01-01 and species = Adelie'
     """
     if isinstance(columns, (str, bytes)) or not all(isinstance(c, str) for c in columns):
         raise InputError(f"columns is {shown(columns)}; give a list of column names.")
@@ -201,7 +217,7 @@ class _Parser:
 
     def _part(self) -> list[Bounds]:
         if not self._peek().is_mark("("):
-            return [self._chain()]
+            return self._chain()
         opening = self.tokens.take()
         self.depth += 1
         if self.depth > _MOST_PARENTHESES:
@@ -218,27 +234,75 @@ class _Parser:
         self.depth -= 1
         return boxes
 
-    def _chain(self) -> Bounds:
+    def _chain(self) -> list[Bounds]:
         start = self._peek()
-        left, bounds = self._operand(), Bounds()
+        left, boxes = self._operand(), [Bounds()]
+        if self._peek().is_word("in"):
+            return self._listed(start, left)
         if self._peek().kind != "comparison":
-            what = f"the column {left!r}" if isinstance(left, str) else f"the number {number_text(left)}"
+            column = self._column(start) if isinstance(left, Levels) else left
+            what = f"the column {column!r}" if isinstance(column, str) else f"the value {start.text}"
             raise self._mistake(self._peek(), f"{what} is compared with nothing; expected <=, >= or == after it.")
+        first = start
         while self._peek().kind == "comparison":
             sign = self._comparison()
             second = self._peek()
             right = self._operand()
-            if isinstance(left, str) and isinstance(right, float):
-                bounds = self._meet([bounds], [{left: _span(sign, right)}], start)[0]
-            elif isinstance(left, float) and isinstance(right, str):
-                bounds = self._meet([bounds], [{right: _span(_TURNED[sign], left)}], start)[0]
+            if isinstance(left, str) == isinstance(right, str):
+                for token, operand in ((first, left), (second, right)):
+                    if isinstance(operand, Levels):
+                        self._column(token)
+                if not isinstance(left, str):
+                    raise self._mistake(second, "two numbers or dates are compared; compare a column with one.")
+                raise self._mistake(
+                    second, "two columns are compared; compare a column with a number, or put a level in single quotes."
+                )
+            if isinstance(left, str):
+                said = {left: self._condition(sign, right, second)}
             else:
-                what = "columns" if isinstance(left, str) else "numbers"
-                raise self._mistake(second, f"two {what} are compared; compare a column with a number.")
-            left = right
-        return bounds
+                said = {str(right): self._condition(_TURNED[sign], left, first)}
+            boxes = self._meet(boxes, [said], start)
+            left, first = right, second
+        return boxes
 
-    def _operand(self) -> str | float:
+    def _listed(self, start: Token, column: Operand) -> list[Bounds]:
+        """``column in (value, …)``: one box for all levels, or one for each number or date."""
+        word = self.tokens.take()
+        if not isinstance(column, str):
+            column = self._column(start)
+        if not self._peek().is_mark("("):
+            raise self.tokens.unexpected(self._peek(), f"a list of values after `in`, as in {column} in (a, b)")
+        opening, conditions = self.tokens.take(), list[Condition]()
+        while True:
+            token = self._peek()
+            value = self._operand()
+            given = Levels((value,)) if isinstance(value, str) else value  # a level may be called like a column
+            conditions.append(self._condition("=", given, token))
+            after = self.tokens.take()
+            if after.is_mark(")"):
+                break
+            if after.kind == "end":
+                raise self._mistake(opening, "this parenthesis is never closed.")
+            if not after.is_mark(","):
+                raise self.tokens.unexpected(after, "a comma or a closing parenthesis")
+        self._limit(len(conditions), word)
+        names = [name for condition in conditions if isinstance(condition, Levels) for name in condition.names]
+        others = [Bounds({column: one}) for one in dict.fromkeys(conditions) if not isinstance(one, Levels)]
+        return [*([Bounds({column: Levels(tuple(dict.fromkeys(names)))})] if names else []), *others]
+
+    def _condition(self, sign: str, value: Operand, token: Token) -> Condition:
+        if isinstance(value, Levels):
+            if sign != "=":
+                if not token.quoted:
+                    self._column(token, " A level of a category has no order: write =.")
+                raise self._mistake(token, f"{token.text!r} is a level of a category, which has no order; write =.")
+            return value
+        if isinstance(value, np.datetime64):
+            return Dates(None if sign == "≤" else value, None if sign == "≥" else value)
+        assert isinstance(value, float)
+        return (-math.inf if sign == "≤" else value, math.inf if sign == "≥" else value)
+
+    def _operand(self) -> Operand:
         token = self.tokens.take()
         if token.kind == "sign":
             if self._peek().kind != "number":
@@ -247,16 +311,34 @@ class _Parser:
             return value if token.text == "+" else 0.0 - value
         if token.kind == "number":
             return self._number(token)
+        if token.kind == "date":
+            return self._date(token)
         if token.is_word("not"):
             raise self._mistake(token, "`not` is not part of the language; turn the comparison round, as in `t <= 1`.")
-        if token.kind == "name" and not token.is_word("and", "or"):
-            return self._column(token)
+        if token.kind == "name" and not token.is_word("and", "or", "in"):
+            return token.text if token.text in self.columns else self._level(token)
+        if token.kind == "level":
+            return Levels((token.text,))
         raise self.tokens.unexpected(token, "a number or a column name")
+
+    def _level(self, token: Token) -> Levels:
+        if token.text.casefold() in ("inf", "infinity", "nan") and not token.quoted:
+            raise self._mistake(token, f"{token.text} is not a number here; leave this side of the comparison out.")
+        return Levels((token.text,))
+
+    def _date(self, token: Token) -> np.datetime64:
+        try:
+            return np.datetime64(token.text, "us")
+        except ValueError:
+            raise self._mistake(token, f"{token.text} is no date; dates are written as in 1985-01-31.") from None
 
     def _comparison(self) -> str:
         token = self.tokens.take()
         if token.text in ("!=", "<>", "≠"):
-            raise self._mistake(token, "a region cannot leave out single values; use <=, >= or ==, joined by `or`.")
+            raise self._mistake(
+                token,
+                "a region cannot leave out single values; use <=, >= or ==, joined by `or`, or levels: `in (a, b)`.",
+            )
         if token.text not in _SAME:
             raise self._mistake(token, f"{token.text} is not a comparison; write {token.text[::-1]}.")
         return _SAME[token.text]
@@ -273,31 +355,35 @@ class _Parser:
             raise self._mistake(token, f"{token.text} is too large; leave this side of the comparison out.")
         return token.number
 
-    def _column(self, token: Token) -> str:
-        if token.text in self.columns:
+    def _column(self, token: Token, more: str = "") -> str:
+        if token.text in self.columns and token.kind == "name":
             return token.text
-        if token.text.casefold() in ("inf", "infinity", "nan"):
-            raise self._mistake(token, f"{token.text} is not a number here; leave this side of the comparison out.")
+        if token.kind == "level":
+            raise self._mistake(token, f"{token.text!r} is a level; put column names in backticks or double quotes.")
         known = ", ".join(name_text(c) for c in self.columns)
         hint = close_match(token.text, self.columns)
-        raise self._mistake(token, f"unknown column {token.text!r}; known: {known}.{hint}")
+        raise self._mistake(token, f"unknown column {token.text!r}; known: {known}.{hint}{more}")
 
     def _meet(self, first: list[Bounds], second: list[Bounds], token: Token) -> list[Bounds]:
         """``and`` distributed over two unions of boxes; pairs of boxes that do not meet drop out."""
-        met: list[Bounds] = []
+        found: list[Bounds] = []
         for one in first:
             for other in second:
                 box = dict(one)
-                for column, (lower, upper) in other.items():
-                    old = box.get(column, (-math.inf, math.inf))
-                    box[column] = (max(lower, old[0]), min(upper, old[1]))
-                if all(lower <= upper for lower, upper in box.values()) and box not in met:
-                    met.append(box)
-        if not met:
+                for column, condition in other.items():
+                    both = met(box.get(column, condition), condition)
+                    if both is None:
+                        raise self._mistake(
+                            token, f"{column!r} is compared with a number here and with a date or a level there."
+                        )
+                    box[column] = both
+                if not any(is_empty(condition) for condition in box.values()) and box not in found:
+                    found.append(box)
+        if not found:
             raise self._mistake(
                 token, "the region is empty: no input meets this condition and those before it; did you mean `or`?"
             )
-        return met
+        return found
 
     def _limit(self, boxes: int, token: Token) -> None:
         if boxes > _MOST_BOXES:
@@ -314,10 +400,6 @@ class _Parser:
 
     def _mistake(self, token: Token, message: str) -> InputError:
         return self.tokens.mistake(token.place, message)
-
-
-def _span(sign: str, value: float) -> tuple[float, float]:
-    return (-math.inf if sign == "≤" else value, math.inf if sign == "≥" else value)
 
 
 def region_from_tree(tree: object) -> Region:

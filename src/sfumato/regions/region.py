@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..arrays import Array, Mask, evenly
-from ..data import Inputs, among, as_inputs
+from ..data import Encoding, Inputs, among, as_inputs
 from ..errors import InputError
 from ..linalg import deal, fill_cube, fill_interval
 from ..text import close_match, number_text
 from .boxes import Boxes, distinct, within_data
+from .conditions import KEYWORDS
 
 #: Regions are nested and have parts up to these numbers, so that what is built can be read back from a file.
 MOST_DEPTH, MOST_NODES = 16, 1000
@@ -133,15 +134,10 @@ class Region(ABC):
         """This region for the data ``inputs``: columns found, open sides closed, and not away from all data."""
         inputs = inputs.sample  # it has the least and the largest value of each column
         region = self.on_columns_of(inputs)
-        lower, upper = inputs.values.min(axis=0), inputs.values.max(axis=0)
         if not region.lies_near(inputs):
-            spans = ", ".join(
-                f"{number_text(a)} ≤ {name_text(n)} ≤ {number_text(b)}"
-                for n, a, b in zip(inputs.names, lower, upper, strict=True)
-            )
             raise InputError(
-                f"the region ({region.in_words(inputs.names)}) lies wholly outside the data, which have {spans}; "
-                "check the units and the order of the columns."
+                f"the region ({region.in_words(inputs.names)}) lies wholly outside the data, which have "
+                f"{inputs.ranges_in_words()}; check the units and the order of the columns."
             )
         return region.closed(inputs)
 
@@ -196,15 +192,21 @@ class Points(Region):
 
     values: Array
     columns: tuple[str, ...] | None
+    encoding: Encoding | None
     bound: bool
 
     def __init__(self, S: Any) -> None:
         given = as_inputs(S, "points")
         values = given.values + 0.0
         values.setflags(write=False)
-        set_fields(self, values=values, columns=given.columns, bound=False)
+        set_fields(self, values=values, columns=given.columns, encoding=given.encoding, bound=False)
 
     def on_columns_of(self, inputs: Inputs) -> Points:
+        if self.encoding is not None:  # it may know fewer levels than the data have
+            if inputs.encoding is None:
+                raise InputError(f"points have dates or text ({self.encoding.in_words}), and X has numbers alone.")
+            values = inputs.encoding.encode(self.encoding.decode(self.values), "points")
+            return bound_points(values, inputs.columns)
         order = list(range(self.values.shape[1]))
         if self.columns is not None and (inputs.columns is not None or set(inputs.names) <= set(self.columns)):
             missing = [name for name in inputs.names if name not in self.columns]
@@ -286,7 +288,7 @@ def bound_points(values: Array, columns: tuple[str, ...] | None) -> Points:
     points = np.array(values, dtype=np.float64)
     points.setflags(write=False)
     region = object.__new__(Points)
-    set_fields(region, values=points, columns=columns, bound=True)
+    set_fields(region, values=points, columns=columns, encoding=None, bound=True)
     return region
 
 
@@ -678,19 +680,19 @@ def same_dimension(region: object, dimension: int, inputs: Inputs, remedy: str) 
 def column_position(column: str, inputs: Inputs) -> int:
     if column in inputs.names:
         return inputs.names.index(column)
-    known = ", ".join(inputs.names)
+    known = ", ".join(inputs.sources)
     if inputs.columns is None:
         raise InputError(
             f"the region names the column {column!r}, but X has no column names; give X as a DataFrame, or use {known}."
         )
     raise InputError(
         f"the region names the column {column!r}, which X does not have; it has {known}."
-        f"{close_match(column, inputs.names)}"
+        f"{close_match(column, inputs.sources)}"
     )
 
 
 def name_text(name: str) -> str:
     """A column name as ``parse_region`` reads it: bare where possible, else in backticks."""
-    if name.isidentifier() and name.casefold() not in {"and", "or", "not"}:
+    if name.isidentifier() and name.casefold() not in KEYWORDS:
         return name
     return "`" + name.replace("`", "``") + "`"

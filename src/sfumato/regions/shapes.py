@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ..arrays import UNIT, Array, Mask
-from ..data import Inputs, default_names
+from ..data import Column, Encoding, Inputs, default_names, from_moments
 from ..errors import InputError
 from ..linalg import fill_ball
-from ..text import number_text
+from ..text import close_match, number_text, some_of
 from .boxes import Boxes, distinct, within_data
+from .conditions import Condition, Dates, Levels, Meant, as_meant, is_empty, levels_text, numbers_text, span_text
 from .region import (
     Region,
+    Union,
     at_least_one,
     changed,
     column_position,
@@ -37,13 +40,17 @@ Free: TypeAlias = Literal["combinations", "ranges"]
 #: A region, and a file, may have this many outputs.
 MOST_OUTPUTS = 64
 
+#: A box over levels of categories falls into at most this many, one for each combination of them.
+MOST_COMBINATIONS = 200
+
 
 @dataclass(frozen=True)
 class Binding:
-    """Where the columns of a box are in the data."""
+    """Where the columns of a box are in the data, and how those of a table became numbers."""
 
     positions: tuple[int, ...]
     names: tuple[str, ...]
+    encoding: Encoding | None = None
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -54,6 +61,9 @@ class Box(Region):
     None or ±inf leaves a side open, which then ends where the data end. ``free`` says what the columns without any
     bound range over: the "combinations" that rows of the data have in them (people who could exist), or their observed
     "ranges".
+
+    Columns of a table that are dates have dates as bounds, and a category has a level or a list of levels:
+    ``Box({"date": ("1985-01-01", "1988-01-01"), "species": "Adelie"})``.
 
     >>> from sfumato.regions import Box
     >>> Box(1, 2).in_words(("t",))
@@ -66,6 +76,7 @@ class Box(Region):
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     free: Free
+    meant: tuple[tuple[str, Meant], ...]
     binding: Binding | None = field(compare=False)
 
     def __init__(self, lower: Any, upper: Any = None, free: str = "combinations") -> None:
@@ -77,9 +88,9 @@ class Box(Region):
                     f"upper is {shown(upper)}, but the first argument is a dictionary with both bounds; "
                     'leave upper out (and write free="ranges" with its name).'
                 )
-            columns, low, high = _named_bounds(lower)
+            columns, low, high, meant = _named_bounds(lower)
         else:
-            columns = None
+            columns, meant = None, ()
             low = tuple(-np.inf if v is None else real(v, "lower", infinite=True) for v in items(lower, "lower"))
             high = tuple(np.inf if v is None else real(v, "upper", infinite=True) for v in items(upper, "upper"))
             if len(low) != len(high):
@@ -92,18 +103,63 @@ class Box(Region):
                     f"the region is empty: {name} has lower = {number_text(a)} and upper = {number_text(b)}; "
                     "give lower ≤ upper (None leaves a side open)."
                 )
-        if not any(np.isfinite(low + high)):
+        if not meant and not any(np.isfinite(low + high)):
             raise InputError("the box bounds nothing; give at least one finite bound, or use Everywhere().")
-        set_fields(self, columns=columns, lower=low, upper=high, free=free, binding=None)
+        set_fields(self, columns=columns, lower=low, upper=high, free=free, meant=meant, binding=None)
 
-    def on_columns_of(self, inputs: Inputs) -> Box:
+    def on_columns_of(self, inputs: Inputs) -> Region:
+        names = inputs.names
+        if self.columns is not None and inputs.encoding is not None:
+            return self._in_numbers(inputs, inputs.encoding)
+        for column, meant in self.meant:
+            column_position(column, inputs)
+            what = "a date" if isinstance(meant, Dates) else f"the text {shown(meant)}"
+            raise InputError(
+                f"the region compares {column!r} with {what}, but X has numbers there; give numbers, or X as a "
+                f"DataFrame in which {column!r} is a column of dates or of text."
+            )
         if self.columns is not None:
             positions = tuple(column_position(column, inputs) for column in self.columns)
-            return changed(self, binding=Binding(positions, inputs.names))
-        names = inputs.names
-        remedy = f"give one bound for each, or name the columns, as in Box({{{names[0]!r}: (lower, upper)}})."
+            return changed(self, binding=Binding(positions, names))
+        remedy = f"give one bound for each, or name the columns, as in Box({{{inputs.sources[0]!r}: (lower, upper)}})."
         same_dimension(self, len(self.lower), inputs, remedy)
-        return changed(self, binding=Binding(tuple(range(inputs.dimension)), names))
+        return changed(self, binding=Binding(tuple(range(inputs.dimension)), names, inputs.encoding))
+
+    def _in_numbers(self, inputs: Inputs, encoding: Encoding) -> Region:
+        """This box over the columns of numbers that a table became: several, where a category has several levels."""
+        lower, upper = np.full(inputs.dimension, -np.inf), np.full(inputs.dimension, np.inf)
+        chosen: dict[str, tuple[slice, list[int]]] = {}
+        if self.free == "ranges":  # between two levels there is nothing
+            parts = zip(encoding.columns, encoding.places, strict=True)
+            chosen = {c.name: (at, list(range(len(c.levels)))) for c, at in parts if c.kind == "category"}
+        for name, condition in self._conditions().items():
+            found = encoding.column(name)
+            if found is None:
+                place = column_position(name, inputs)  # of a level's own column, or of none
+                if not isinstance(condition, tuple):
+                    raise InputError(f"the region compares {name!r}, which is 0 or 1, with {condition}; give numbers.")
+                lower[place], upper[place] = condition
+            elif found[0].kind == "category":
+                chosen[name] = found[1], _levels_of(found[0], condition)
+            else:
+                lower[found[1]], upper[found[1]] = _sides_of(found[0], condition)
+        count = int(np.prod([len(levels) for _, levels in chosen.values()])) if chosen else 1
+        if count > MOST_COMBINATIONS:
+            if self.free == "ranges":
+                raise InputError(f'free is "ranges", and the categories have {count} combinations; bound some of them.')
+            raise InputError(f"the region falls into {count} boxes, one for each combination of levels; name fewer.")
+        binding, boxes = Binding(tuple(range(inputs.dimension)), inputs.names, encoding), []
+        for levels in product(*(levels for _, levels in chosen.values())):
+            low, high = lower.copy(), upper.copy()
+            for (own, _), level in zip(chosen.values(), levels, strict=True):
+                low[own] = high[own] = np.eye(own.stop - own.start)[level]
+            boxes.append(changed(Box(low, high, free=self.free), binding=binding))
+        return boxes[0] if len(boxes) == 1 else Union(boxes)
+
+    def _conditions(self) -> dict[str, Condition]:
+        """What the box says of each column that it names."""
+        sides = zip(self.lower, self.upper, strict=True)
+        return {**dict(zip(self.columns or (), sides, strict=True)), **dict(self.meant)}
 
     def closed(self, inputs: Inputs) -> Box:
         lower, upper = within_data(*self.bounding_box(inputs.dimension), inputs)
@@ -169,8 +225,8 @@ class Box(Region):
 
     def simple_intersection(self, other: Region) -> Box | None:
         """One box for two whose columns can be compared; "ranges" wins over "combinations": it protects more."""
-        if not isinstance(other, Box):
-            return None
+        if not isinstance(other, Box) or self.meant or other.meant:
+            return None  # dates and levels meet when they are numbers
         together = self.binding is not None and other.binding is not None and self.binding.names == other.binding.names
         if not together and (self.binding is not None or other.binding is not None):
             return None
@@ -191,7 +247,8 @@ class Box(Region):
         if self.binding is None:
             return box
         names = self.binding.names
-        return changed(box, binding=Binding(tuple(names.index(column) for column in bounds), names))
+        positions = tuple(names.index(column) for column in bounds)
+        return changed(box, binding=Binding(positions, names, self.binding.encoding))
 
     def _by_name(self) -> dict[str, tuple[float, float]]:
         names = self.columns if self.columns is not None else self._bound().names
@@ -199,30 +256,40 @@ class Box(Region):
         return {name: (lower, upper) for name, lower, upper in sides if np.isfinite(lower) or np.isfinite(upper)}
 
     def in_words(self, names: tuple[str, ...] | None = None) -> str:
+        if self.binding is not None and self.binding.encoding is not None:
+            lower, upper = self.bounding_box(len(self.binding.names))
+            return " and ".join(_in_words_of_table(self.binding.encoding, lower, upper))
         if self.columns is not None:
             own = self.columns
         elif names is not None and len(names) == len(self.lower):
             own = names
         else:
             own = self.binding.names if self.binding is not None else default_names(len(self.lower))
-        parts = (_span_text(name_text(n), a, b) for n, a, b in zip(own, self.lower, self.upper, strict=True))
+        parts = [numbers_text(name_text(n), a, b) for n, a, b in zip(own, self.lower, self.upper, strict=True)]
+        parts += [meant.in_words(name_text(name)) for name, meant in self.meant]
         return " and ".join(part for part in parts if part)
 
     def to_tree(self) -> dict[str, Any]:
+        if self.meant:
+            raise unbound(self)
+        columns, lower, upper = self.columns, self.lower, self.upper
+        if self.binding is not None and self.binding.encoding is not None:
+            # in numbers, column by column: a date under its name would be one in words
+            columns, sides = None, self.bounding_box(len(self.binding.names))
+            lower, upper = (tuple(side.tolist()) for side in sides)
         return {
             "kind": "box",
-            "columns": None if self.columns is None else list(self.columns),
-            "lower": [None if np.isinf(v) else v for v in self.lower],
-            "upper": [None if np.isinf(v) else v for v in self.upper],
+            "columns": None if columns is None else list(columns),
+            "lower": [None if np.isinf(v) else v for v in lower],
+            "upper": [None if np.isinf(v) else v for v in upper],
             "free": self.free,
         }
 
     def __repr__(self) -> str:
         low, high = [_side_text(v) for v in self.lower], [_side_text(v) for v in self.upper]
         if self.columns is not None:
-            bounds = (
-                "{" + ", ".join(f"{c!r}: ({a}, {b})" for c, a, b in zip(self.columns, low, high, strict=True)) + "}"
-            )
+            parts = [f"{c!r}: ({a}, {b})" for c, a, b in zip(self.columns, low, high, strict=True)]
+            bounds = "{" + ", ".join([*parts, *(f"{c!r}: {meant!r}" for c, meant in self.meant)]) + "}"
         elif len(low) == 1:
             bounds = f"{low[0]}, {high[0]}"
         else:
@@ -230,33 +297,87 @@ class Box(Region):
         return f"Box({bounds})" if self.free == "combinations" else f"Box({bounds}, free={self.free!r})"
 
 
-def _named_bounds(bounds: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...]]:
+def _named_bounds(
+    bounds: Mapping[Any, Any],
+) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...], tuple[tuple[str, Meant], ...]]:
+    """The columns bounded by numbers, their bounds, and what is said of other columns."""
     if not bounds:
         raise InputError("the box bounds nothing; give at least one column, as in Box({'AGEP': (75, 100)}).")
-    low, high = [], []
+    columns, low, high, meant = [], [], [], []
     for column, pair in bounds.items():
         if not isinstance(column, str):
             raise InputError(f"the column name {shown(column)} is not text; write Box({{'AGEP': (75, 100)}}).")
-        if isinstance(pair, (str, bytes, Mapping, set, frozenset)) or not hasattr(pair, "__len__") or len(pair) != 2:
+        in_table = as_meant(pair, f"the bounds of {column!r}")
+        if in_table is not None:
+            if is_empty(in_table):
+                raise InputError(f"the region is empty: {column} has the bounds {in_table}; give the earlier first.")
+            meant.append((column, in_table))
+            continue
+        if isinstance(pair, (bytes, Mapping, set, frozenset)) or not hasattr(pair, "__len__") or len(pair) != 2:
             raise InputError(
-                f"the bounds of {column!r} are {shown(pair)}; give a pair (lower, upper), None for an open side."
+                f"the bounds of {column!r} are {shown(pair)}; give a pair (lower, upper), None for an open side. Dates "
+                'are pairs too, and a category has a level: "Adelie".'
             )
         first, last = pair
+        columns.append(column)
         low.append(-np.inf if first is None else real(first, f"the lower bound of {column!r}", infinite=True))
         high.append(np.inf if last is None else real(last, f"the upper bound of {column!r}", infinite=True))
         if np.isinf(low[-1]) and np.isinf(high[-1]) and low[-1] < high[-1]:
             raise InputError(f"the box bounds nothing in {column!r}; give a finite bound, or leave the column out.")
-    return tuple(bounds), tuple(low), tuple(high)
+    return tuple(columns), tuple(low), tuple(high), tuple(meant)
 
 
-def _span_text(name: str, lower: float, upper: float) -> str:
-    if lower == upper:
-        return f"{name} = {number_text(lower)}"
-    if np.isinf(lower):
-        return "" if np.isinf(upper) else f"{name} ≤ {number_text(upper)}"
-    return (
-        f"{name} ≥ {number_text(lower)}" if np.isinf(upper) else f"{number_text(lower)} ≤ {name} ≤ {number_text(upper)}"
+def _levels_of(column: Column, condition: Condition) -> list[int]:
+    """The numbers of the levels that a condition on a category asks for."""
+    if isinstance(condition, tuple) and condition[0] == condition[1]:
+        condition = Levels((number_text(condition[0]),))  # levels may be numbers
+    if not isinstance(condition, Levels):
+        raise InputError(
+            f"the region gives {column.name!r} an order, but it is a category ({some_of(column.levels, 8)}); name "
+            f"levels, as in {levels_text(name_text(column.name), column.levels[:1])}."
+        )
+    for name in condition.names:
+        if name not in column.levels:
+            raise InputError(
+                f"the region asks for {column.name} = {name}, but {column.name!r} has the levels "
+                f"{some_of(column.levels, 20)}.{close_match(name, column.levels)}"
+            )
+    return [column.levels.index(name) for name in condition.names]
+
+
+def _sides_of(column: Column, condition: Condition) -> tuple[float, float]:
+    """The bounds of a column of numbers, or of dates in its unit."""
+    if isinstance(condition, Levels):
+        kind = "dates" if column.kind == "date" else "numbers"
+        raise InputError(f"the region compares {column.name!r} with {condition}, but it has {kind}; give {kind}.")
+    if isinstance(condition, Dates) != (column.kind == "date"):
+        if column.kind == "date":
+            raise InputError(
+                f"the region compares {column.name!r}, which has dates, with a number; write dates, as in "
+                f"{name_text(column.name)} >= 1985-01-31."
+            )
+        raise InputError(f"the region compares {column.name!r}, which has numbers, with a date; give numbers.")
+    if isinstance(condition, tuple):
+        return condition
+    lower, upper = (
+        None if s is None else float(from_moments(s, column.unit)) for s in (condition.lower, condition.upper)
     )
+    return -np.inf if lower is None else lower, np.inf if upper is None else upper
+
+
+def _in_words_of_table(encoding: Encoding, lower: Array, upper: Array) -> list[str]:
+    """What bounds on columns of numbers say of the columns of a table."""
+    said = []
+    for column, place in zip(encoding.columns, encoding.places, strict=True):
+        low, high, name = lower[place], upper[place], name_text(column.name)
+        if column.kind == "date":
+            sides = (None if np.isinf(side[0]) else column.date_in_words(float(side[0])) for side in (low, high))
+            said.append(span_text(name, *sides))
+        elif column.kind == "category" and np.array_equal(low, high) and np.sort(low)[-1] == 1.0 and low.sum() == 1.0:
+            said.append(levels_text(name, [column.levels[int(low.argmax())]]))
+        else:
+            said += [numbers_text(name_text(own), a, b) for own, a, b in zip(column.names, low, high, strict=True)]
+    return [part for part in said if part]
 
 
 def _side_text(value: float) -> str:
@@ -283,6 +404,11 @@ class Ball(Region):
         set_fields(self, centre=middle, radius=size, bound=False)
 
     def on_columns_of(self, inputs: Inputs) -> Ball:
+        if inputs.encoding is not None:
+            raise InputError(
+                f"{shown(self)} is a distance over all inputs, and some of them are dates or categories "
+                f"({inputs.encoding.in_words}); use a Box."
+            )
         remedy = "give the centre one number for each feature, or use a Box on some columns."
         same_dimension(self, len(self.centre), inputs, remedy)
         return changed(self, bound=True)

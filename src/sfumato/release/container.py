@@ -23,10 +23,11 @@ from ..data import LARGEST_NUMBER
 from ..errors import FormatError, InputError
 
 FORMAT = "sfumato-release"
-VERSION = "7"
+VERSION = "8"
 #: Version 4 had other metadata, and texts for findings. Neither it nor version 5 says for how many sensitive inputs a
 #: promise was made, and what it rests on. Up to version 6 all promises were about f, and to outsiders.
-READABLE_VERSIONS = ("4", "5", "6", VERSION)
+#: Up to version 7 all inputs were numbers.
+READABLE_VERSIONS = ("4", "5", "6", "7", VERSION)
 #: A longer description is not read (16 MiB), nor are more bytes of arrays (64 GiB).
 LARGEST_HEADER, LARGEST_FILE = 16 << 20, 1 << 36
 

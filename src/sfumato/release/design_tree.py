@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import tree_checks as check
 from ..arrays import Array
-from ..data import LARGEST_NUMBER, ONE_OUTPUT, Inputs, MemoryInputs, Outputs
+from ..data import LARGEST_NUMBER, ONE_OUTPUT, Encoding, Inputs, MemoryInputs, Outputs
 from ..errors import FormatError
 from ..models import (
     MOST_CELLS,
@@ -56,8 +56,8 @@ DESIGN_KEYS = (
     *("prior", "promised", "protects", "record_noise", "region", "shift", "structure", "tolerance"),
 )
 
-#: Those that a design with families of priors has besides.
-FAMILY_KEYS = ("binding", "families")
+#: Those that a design with families of priors, or with dates and categories among its inputs, has besides.
+OPTIONAL_KEYS = ("binding", "families", "encoding")
 _RANGES = ("lengthscale", "variance", "noise")
 
 #: What the tree of each kind of tolerance has in it.
@@ -124,6 +124,8 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
     }
     if design.families:
         tree |= {"binding": list(design.binding), "families": [_describe_family(one) for one in design.families]}
+    if design.inputs.encoding is not None:
+        tree["encoding"] = design.inputs.encoding.to_tree()
     return tree, tensors
 
 
@@ -211,19 +213,31 @@ def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimensio
 # ---------------------------------------------------------------- building
 
 
-def build_inputs(values: Array, names: Any, output_names: Any) -> Inputs:
-    """Inputs of which ``names`` are the columns, as the file has them; ``output_names``: those of several outputs."""
-    outputs = ONE_OUTPUT
+def build_inputs(values: Array, tree: dict[str, Any]) -> Inputs:
+    """Inputs with the columns, the outputs and the encoding that the tree of a design has."""
+    outputs, output_names, names = ONE_OUTPUT, tree["output_names"], tree["columns"]
     if output_names is not None:
         check.items(output_names, "the list of outputs", 1, MOST_OUTPUTS)
         outputs = Outputs.several(check.texts(output_names, "the list of outputs", LONGEST_NAME, distinct=True))
     columns = None if names is None else check.texts(names, "the list of columns", LONGEST_NAME, distinct=True)
-    inputs = MemoryInputs(values, columns, outputs)
+    inputs = MemoryInputs(values, columns, outputs, encoding=build_encoding(tree, columns, outputs))
     if outputs.numbered and inputs.dimension < 2:
         raise FormatError("the file has several outputs, but no column that tells them apart.")
     if inputs.columns is not None and len(inputs.columns) != inputs.dimension:
         raise FormatError(f"the file names {len(inputs.columns)} columns for {inputs.dimension} distinct inputs.")
+    if inputs.encoding is not None and not inputs.encoding.fits(outputs.plain(values)):
+        raise FormatError("the file has rows with no level, or several, of a category.")
     return inputs
+
+
+def build_encoding(tree: dict[str, Any], columns: tuple[str, ...] | None, outputs: Outputs) -> Encoding | None:
+    """How the ``columns`` of numbers were those of a table."""
+    if "encoding" not in tree:
+        return None
+    encoding = Encoding.from_tree(tree["encoding"])
+    if columns != outputs.columns(encoding.names):
+        raise FormatError("the file's encoding is about other columns than its inputs.")
+    return encoding
 
 
 def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> Design:
@@ -238,12 +252,12 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
         if not np.all(np.isin(about, np.arange(len(outputs)))):
             raise FormatError("the file has rows about outputs that it does not name.")
     trees = (manifest["prior"], *manifest["others"])
-    priors = tuple(build_prior(tree, tensors, place, inputs.dimension) for place, tree in enumerate(trees))
+    priors = tuple(build_prior(tree, tensors, place, inputs) for place, tree in enumerate(trees))
     region = region_from_tree(manifest["region"]).bind(inputs.sample)
     designed_for = tuple(_insider(one) for one in manifest["designed_for"])
     binding = tuple(check.whole(one, "a binding member", 0, MOST_MEMBERS) for one in manifest.get("binding", []))
     families = tuple(
-        _build_family(tree, tensors, len(priors) + place, inputs.dimension)
+        _build_family(tree, tensors, len(priors) + place, inputs)
         for place, tree in enumerate(manifest.get("families", []))
     )
     count = len(priors) + len(binding) + len(designed_for)
@@ -315,12 +329,12 @@ def _insiders(kind: Any, members: Array | None, rows: int) -> Insiders | None:
     return None if kind is None else Insiders(rows, members)
 
 
-def _build_family(tree: dict[str, Any], tensors: Tensors, place: int, dimension: int) -> PriorFamily:
+def _build_family(tree: dict[str, Any], tensors: Tensors, place: int, inputs: Inputs) -> PriorFamily:
     def pair(name: str) -> tuple[float, float]:
         low, high = check.items(tree[name], f"the range of the {name}", 2, 2)
         return size(low, f"least {name}"), size(high, f"largest {name}")
 
-    prior = build_prior(tree["prior"], tensors, place, dimension)
+    prior = build_prior(tree["prior"], tensors, place, inputs)
     cells = check.whole(tree["cells"], "the cells of a family", 1, MOST_CELLS)
     return PriorFamily(prior, pair("lengthscale"), pair("variance"), pair("noise"), cells)
 
@@ -340,10 +354,11 @@ def _check_families(design: Design) -> None:
         raise FormatError("the file names members that its families do not have, or too many.")
 
 
-def build_prior(tree: dict[str, Any], tensors: Tensors, place: int, dimension: int) -> Prior:
-    name = of_prior("noise_variance", place)
+def build_prior(tree: dict[str, Any], tensors: Tensors, place: int, inputs: Inputs) -> Prior:
+    name, dimension = of_prior("noise_variance", place), inputs.dimension
     noise = tensors[name] if name in tensors else size(tree["noise_variance"], "noise variance")
-    return Prior(build_kernel(tree["kernel"], dimension), build_mean(tree["mean"], dimension), noise)
+    kernel, mean = build_kernel(tree["kernel"], dimension), build_mean(tree["mean"], dimension)
+    return Prior(kernel, mean, noise, encoding=inputs.encoding)
 
 
 def _noise(

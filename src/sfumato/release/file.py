@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import tree_checks as check
 from ..arrays import Array
-from ..data import LARGEST_NUMBER, ROWS, Inputs, StoredInputs, TablePart, need_pyarrow, scanned
+from ..data import LARGEST_NUMBER, ONE_OUTPUT, ROWS, Encoding, Inputs, StoredInputs, TablePart, need_pyarrow, scanned
 from ..errors import FormatError, InputError
 from ..files import replacing
 from ..noise import of_prior
@@ -32,9 +32,10 @@ from ..proof import Certificate, Evidence
 from .container import VERSION, Shapes, Tensors, container, read_container
 from .design_tree import (
     DESIGN_KEYS,
-    FAMILY_KEYS,
     LONGEST_NAME,
+    OPTIONAL_KEYS,
     build_design,
+    build_encoding,
     build_inputs,
     check_shapes,
     describe_design,
@@ -48,6 +49,8 @@ MANIFEST, ROW_FOLDER = "release.sfumato", "rows"
 MOST_ROWS = 16 * ROWS
 
 _LONGEST_TEXT = 20_000
+#: The entries of a certificate in a file, with their types. How columns became numbers is told of the inputs.
+_CLAIMS = {part.name: str(part.type) for part in fields(Certificate) if part.name != "encoding"}
 _MANIFEST_KEYS = [*DESIGN_KEYS, "certificate", "output_name", "resolution", "unsafe", "versions"]
 
 
@@ -103,7 +106,7 @@ def encode(release: Contents, row_files: Sequence[RowFile] | None = None) -> byt
     if design.weights is not None:
         tensors["weights"] = design.weights
     manifest: dict[str, Any] = described | {
-        "certificate": {part.name: _plain(getattr(release.certificate, part.name)) for part in fields(Certificate)},
+        "certificate": {name: _plain(getattr(release.certificate, name)) for name in _CLAIMS},
         "output_name": release.output_name,
         "resolution": _plain(release.resolution),
         "unsafe": bool(release.unsafe),
@@ -162,9 +165,11 @@ def _check_shapes(version: str, manifest: dict[str, Any], shapes: Shapes) -> dic
     """
     if version in ("4", "5"):
         manifest = _from_version_5(manifest, shapes)
-    if version != VERSION:
+    if version in ("4", "5", "6"):
         manifest = _from_version_6(manifest)
-    check.fields(manifest, "manifest", _MANIFEST_KEYS, ["row_files", *FAMILY_KEYS])
+    if version != VERSION and "encoding" in manifest:
+        raise FormatError("the file's manifest is not that of its version; it is damaged.")
+    check.fields(manifest, "manifest", _MANIFEST_KEYS, ["row_files", *OPTIONAL_KEYS])
     if "row_files" in manifest:
         stored = sum(file.rows for file in _row_files(manifest)), len(manifest["columns"])
         check_shapes(manifest, shapes, False, stored)
@@ -190,7 +195,7 @@ def _build(manifest: dict[str, Any], tensors: Tensors, folder: Path, rows: Store
         raise FormatError("the file's unsafe mark is neither true nor false.")
     check.texts([*manifest["versions"].values()], "the list of versions", LONGEST_NAME)
     design = build_design(manifest, tensors, inputs)
-    certificate, steps = _certificate(manifest["certificate"], inputs.dimension), manifest["resolution"]
+    certificate, steps = _certificate(manifest["certificate"], inputs), manifest["resolution"]
     several = tuple(size(step, "resolution") for step in (steps if isinstance(steps, list) else [steps]))
     name = check.text(manifest["output_name"], "the name of the output", LONGEST_NAME)
     resolution = several if isinstance(steps, list) else several[0]
@@ -200,20 +205,21 @@ def _build(manifest: dict[str, Any], tensors: Tensors, folder: Path, rows: Store
 def _rows(manifest: dict[str, Any], tensors: Tensors, folder: Path, known: StoredInputs | None) -> tuple[Inputs, Array]:
     """Inputs and outputs."""
     if "row_files" not in manifest:
-        return build_inputs(tensors["inputs"], manifest["columns"], manifest["output_names"]), tensors["outputs"]
+        return build_inputs(tensors["inputs"], manifest), tensors["outputs"]
     if manifest["output_names"] is not None:
         raise FormatError("the folder is about several outputs, which only files hold.")
     columns = check.texts(manifest["columns"], "the list of columns", LONGEST_NAME, distinct=True)
     output = check.text(manifest["output_name"], "the name of the output", LONGEST_NAME)
     if known is None:
         with progress(True) as step:
-            known = released_rows(folder, _row_files(manifest), columns, output, step)
+            encoding = build_encoding(manifest, columns, ONE_OUTPUT)
+            known = released_rows(folder, _row_files(manifest), columns, output, step, encoding)
     return known, cast(Array, known.column(released_name(output, known.names)))
 
 
-def _certificate(tree: Any, dimension: int) -> Certificate:
+def _certificate(tree: Any, inputs: Inputs) -> Certificate:
     """The certificate as the owner claims it."""
-    check.fields(tree, "certificate", [part.name for part in fields(Certificate)])
+    check.fields(tree, "certificate", list(_CLAIMS))
     read: dict[str, Callable[[Any], Any]] = {
         "float": _claim,
         "Evidence": _evidence,
@@ -222,14 +228,14 @@ def _certificate(tree: Any, dimension: int) -> Certificate:
         "tuple[str, ...]": lambda value: check.texts(value, "a list of the certificate", _LONGEST_TEXT),
     }
     values: dict[str, Any] = {}
-    for part in fields(Certificate):
-        value, kind = tree[part.name], str(part.type)
+    for name, kind in _CLAIMS.items():
+        value = tree[name]
         if kind not in read and (type(value).__name__ != kind or (kind == "str" and len(value) > _LONGEST_TEXT)):
-            check.wrong(f"the certificate's {part.name}", value, f"a {kind} of usual length")
-        values[part.name] = read[kind](value) if kind in read else value
-    if not len(values["worst_input"]) == len(values["columns"]) == dimension:
+            check.wrong(f"the certificate's {name}", value, f"a {kind} of usual length")
+        values[name] = read[kind](value) if kind in read else value
+    if not len(values["worst_input"]) == len(values["columns"]) == inputs.dimension:
         raise FormatError("the file's certificate has other columns than the inputs.")
-    return Certificate(**values)
+    return Certificate(**values, encoding=inputs.encoding)
 
 
 def _evidence(value: Any) -> str:
@@ -386,7 +392,12 @@ class ReleasedPart(TablePart):
 
 
 def released_rows(
-    folder: Path, files: Sequence[RowFile], names: Sequence[str], output: str, step: Progress
+    folder: Path,
+    files: Sequence[RowFile],
+    names: Sequence[str],
+    output: str,
+    step: Progress,
+    encoding: Encoding | None = None,
 ) -> StoredInputs:
     """The rows of a release in ``folder``, after one pass in which every file is checked."""
     if not files:
@@ -400,4 +411,4 @@ def released_rows(
         path = str(folder / file.name)
         parts.append(ReleasedPart(start, file.rows, path, file.sha256, tuple(names), released_name(output, names)))
         start += file.rows
-    return scanned(parts, names, released_name(output, names), step)
+    return scanned(parts, names, released_name(output, names), step, encoding=encoding)

@@ -71,7 +71,7 @@ def predict_with(process: GaussianProcess, new: Inputs, rows: int) -> Prediction
     mean, std = np.empty(len(new)), np.empty(len(new))
     step = max(128, _BLOCK // max(rows, 1))
     for start in range(0, len(new), step):
-        block = MemoryInputs(new.values[start : start + step], new.columns, new.outputs)
+        block = MemoryInputs(new.values[start : start + step], new.columns, new.outputs, encoding=new.encoding)
         mean[start : start + step] = process.mean_at(block)
         std[start : start + step] = np.sqrt(process.variance(block))
     return Prediction(mean, std, lambda: process.covariance(new), index=new.index)

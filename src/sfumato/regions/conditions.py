@@ -1,0 +1,130 @@
+"""Bounds that a table gives a meaning to: dates, and levels of a category.
+
+A box that names columns of a table may have them; they become numbers when the region is bound to data, whose encoding
+says how.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..data import as_moment, moment_text
+from ..errors import InputError
+from ..text import number_text
+
+#: Words of the language of regions, which are levels only in quotes.
+KEYWORDS = frozenset({"and", "or", "not", "in"})
+
+
+@dataclass(frozen=True)
+class Dates:
+    """From one date to another, both included; None is an open side."""
+
+    lower: np.datetime64 | None
+    upper: np.datetime64 | None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.lower is not None and self.upper is not None and bool(self.lower > self.upper)
+
+    def in_words(self, name: str) -> str:
+        return span_text(name, *(None if side is None else moment_text(side) for side in (self.lower, self.upper)))
+
+    def __repr__(self) -> str:
+        low, high = (None if side is None else moment_text(side) for side in (self.lower, self.upper))
+        return f"({low!r}, {high!r})"
+
+
+@dataclass(frozen=True)
+class Levels:
+    """One of these levels of a category."""
+
+    names: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.names
+
+    def in_words(self, name: str) -> str:
+        return levels_text(name, self.names)
+
+    def __repr__(self) -> str:
+        return repr(self.names[0]) if len(self.names) == 1 else repr(list(self.names))
+
+
+Meant: TypeAlias = Dates | Levels
+#: What a box says of one column: numbers from the first to the second, dates, or levels.
+Condition: TypeAlias = tuple[float, float] | Meant
+
+
+def met(first: Condition, second: Condition) -> Condition | None:
+    """What holds where both hold; None where one is about numbers, and the other about dates or levels."""
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return max(first[0], second[0]), min(first[1], second[1])
+    if isinstance(first, Dates) and isinstance(second, Dates):
+        lowers = [side for side in (first.lower, second.lower) if side is not None]
+        uppers = [side for side in (first.upper, second.upper) if side is not None]
+        return Dates(max(lowers, default=None), min(uppers, default=None))
+    if isinstance(first, Levels) and isinstance(second, Levels):
+        return Levels(tuple(name for name in first.names if name in second.names))
+    return None
+
+
+def is_empty(condition: Condition) -> bool:
+    return condition[0] > condition[1] if isinstance(condition, tuple) else condition.is_empty
+
+
+def as_meant(value: Any, what: str) -> Meant | None:
+    """Dates or levels as people write them; None where ``value`` is neither.
+
+    A date, or a pair of dates with None for an open side; a text, or a list of texts.
+    """
+    if isinstance(value, (Dates, Levels)):
+        return value
+    moment = as_moment(value, what)
+    if moment is not None:
+        return Dates(moment, moment)
+    if isinstance(value, str):
+        return Levels((value,))
+    if not isinstance(value, (list, tuple, set, frozenset)) or not value:
+        return None
+    given = sorted(value, key=str) if isinstance(value, (set, frozenset)) else list(value)
+    sides = [None if one is None else as_moment(one, what) for one in given]
+    if any(side is not None for side in sides):
+        if len(given) != 2 or any(side is None and one is not None for side, one in zip(sides, given, strict=True)):
+            raise InputError(f"{what} are {value!r}; give two dates, None for an open side.")
+        return Dates(sides[0], sides[1])
+    return Levels(tuple(dict.fromkeys(given))) if all(isinstance(one, str) for one in given) else None
+
+
+def span_text(name: str, lower: str | None, upper: str | None) -> str:
+    """ "1 ≤ t ≤ 2", with a side left out where it is open; nothing where both are."""
+    if lower is not None and lower == upper:
+        return f"{name} = {lower}"
+    if lower is None:
+        return "" if upper is None else f"{name} ≤ {upper}"
+    return f"{name} ≥ {lower}" if upper is None else f"{lower} ≤ {name} ≤ {upper}"
+
+
+def numbers_text(name: str, lower: float, upper: float) -> str:
+    """The same for numbers, infinite where a side is open."""
+    sides = (None if math.isinf(side) else number_text(side) for side in (lower, upper))
+    return span_text(name, *sides)
+
+
+def levels_text(name: str, levels: Collection[str]) -> str:
+    """ "species = Adelie", or "species in (Adelie, Gentoo)"."""
+    texts = [level_text(level) for level in levels]
+    return f"{name} = {texts[0]}" if len(texts) == 1 else f"{name} in ({', '.join(texts)})"
+
+
+def level_text(level: str) -> str:
+    """A level as ``parse_region`` reads it: bare where possible, else in quotes."""
+    if level.isidentifier() and level.casefold() not in KEYWORDS | {"inf", "infinity", "nan"}:
+        return level
+    return '"' + level.replace('"', '""') + '"'
