@@ -122,18 +122,3 @@ def test_the_only_output_may_be_named(release: sf.Release) -> None:
     assert named.get_ylabel() == unnamed.get_ylabel() == f"std of {release.output_name}"
     for one, other in zip(named.get_lines(), unnamed.get_lines(), strict=True):
         np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
-
-
-@pytest.mark.parametrize(
-    "region",
-    [
-        sf.Box({"t": (1.0, 2.0)}),
-        sf.Box({"t": (0.5, 1.0)}) | sf.Box({"t": (2.0, 2.5)}),
-        sf.Box({"t": (0.25, 0.75)}) | sf.Box({"t": (1.25, 1.75)}) | sf.Box({"t": (2.25, 2.75)}),
-    ],
-)
-def test_legends_are_never_cut(region: sf.Region) -> None:
-    release = sf.protect(PRIOR, pd.DataFrame({"t": TIMES}), region, alpha=0.5, progress=False).release(VALUES)
-    assert legends_are_whole(plot_both(release, (TIMES, VALUES), title="r"))
-    for ax in (plot_release(release), plot_floor(release)):
-        assert legends_are_whole(ax.figure)

@@ -6,7 +6,6 @@ covered by those that they were divided into.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,18 +27,18 @@ from ..release import Release
 from ..text import counted, listed
 from .view import (
     FINE_STEPS,
-    LETTER,
     PUBLISHED,
     READER,
     SEQUENTIAL,
     SKY,
-    SMALL,
-    WIDENED,
+    TITLED,
     View,
     colour_bar,
     draw_floor,
     legend_above,
+    name_axes,
     new_axes,
+    title_over,
     value_axes,
 )
 
@@ -215,7 +214,7 @@ def _along_one(proved: _Proved, ax: Axes, label: str | None) -> Axes:
     bottom, top = float(np.min(floor)), float(np.max(std))
     spare = (top - bottom) or top
     ax.set_ylim(max(0.0, bottom - 0.3 * spare), top + 0.1 * spare)
-    ax.set(xlabel=view.names[place], ylabel=label or f"std of {view.name}")
+    name_axes(ax, view.names[place], label or f"std of {view.name}")
     value_axes(ax)
     bar = Patch(facecolor=SKY, alpha=_DARK, label="patch (light: ρ)")
     return _finish(ax, proved, [*ax.get_legend_handles_labels()[0], _handle(_NODE, "node"), bar])
@@ -301,7 +300,7 @@ def _over_two(proved: _Proved, ax: Axes, label: str | None) -> Axes:
     for values, how in ((view.rows, _ROW), (view.sensitive, _SENSITIVE)):
         points = proved.points(values)
         ax.plot(points[:, places[0]], points[:, places[1]], linestyle="none", **how)
-    ax.set(xlabel=view.names[places[0]], ylabel=view.names[places[1]])
+    name_axes(ax, view.names[places[0]], view.names[places[1]])
     ax.spines[:].set_visible(False)
     border = Line2D([], [], color=PUBLISHED, linewidth=1.6, label=view.region_in_words)
     return _finish(ax, proved, [_handle(_ROW, "row of the data"), _handle(_SENSITIVE, "sensitive input"), border])
@@ -331,10 +330,7 @@ def _finish(ax: Axes, proved: _Proved, handles: list[Any]) -> Axes:
     """The legend, under words that say what was done and which part of the region is seen."""
     if proved.open.size:
         handles.append(Patch(label="not proved", **_HATCHED))
-    figure: Any = ax.figure.get_figure(root=True)
-    letters = int(ax.get_position().width * figure.get_figwidth() * WIDENED / LETTER)
-    title = "\n".join(textwrap.fill(part, letters) for part in proved.in_words())
-    legend_above(ax, handles=handles, title=title, title_fontsize=SMALL, alignment="left")
+    legend_above(ax, handles=handles, title=title_over(ax, *proved.in_words()), **TITLED)
     return ax
 
 

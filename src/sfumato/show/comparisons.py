@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentF
 from ..evaluate import OWNER_ONLY, Audit, Outcome, number, share
 from .view import (
     FLOOR,
+    LETTER,
     ORANGE,
     PUBLISHED,
     PURPLE,
@@ -22,10 +22,13 @@ from .view import (
     SMALL,
     TRUTH,
     YELLOW,
+    inches,
     legend_above,
     legend_of_figure,
+    name_axes,
     new_axes,
     plain_axes,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -142,7 +145,7 @@ def plot_tradeoff(found: Tradeoff, ax: Axes | None = None) -> Axes:
         words = f"α: share of the variance of {found.output} that may be learnt in {found.region}"
         ax.set_xlim(0.0, 1.0)
         _floors_above(ax, found)
-    ax.set_xlabel(textwrap.fill(words, 78))
+    name_axes(ax, words)
     legend_above(ax, 2, bbox_to_anchor=(0.0, 1.0 if found.by_floor else 1.16))
     return ax
 
@@ -159,7 +162,8 @@ def _floors_above(ax: Axes, found: Tradeoff) -> None:
         above = ax.secondary_xaxis("top")
         above.set_xticks(shown, [f"±{number(float(f'{floors[alpha]:.3g}'))}" for alpha in shown])
         above.tick_params(labelsize=SMALL)
-        above.set_xlabel(f"floor: readers know {found.output} no better", fontsize=SMALL)
+        words = f"floor: readers know {found.output} no better"
+        above.set_xlabel(wrapped(words, inches(ax)[0] / LETTER, lines=1), fontsize=SMALL)
         above.spines["top"].set_visible(False)
 
 
@@ -182,7 +186,7 @@ def plot_audit(audit: Audit, ax: Axes | None = None) -> Figure:
     for height, text in headings.items():
         how: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "style": "italic", "color": "0.25"}
         ax.text(0.005, height, text, fontsize=SMALL, va="center", **how)
-    ax.set_xlabel(f"error of what it concludes about {audit.output}, in multiples of the promised floor")
+    name_axes(ax, f"error of what it concludes about {audit.output}, in multiples of the promised floor")
     ax.set_title(f"What adversaries achieve.\n{OWNER_ONLY}", fontsize=9.5, loc="left", pad=20)
     figure = ax.figure
     assert isinstance(figure, Figure)

@@ -7,7 +7,6 @@ axes it is given, or on a new figure of its own, and returns the axes; pyplot's 
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,23 +24,33 @@ from ..data import ONE_OUTPUT, as_outputs
 from ..errors import InputError
 from ..release import Prediction, Release
 from .view import (
+    BAND,
     DASHED,
     FLOOR,
+    LINE,
+    NARROW,
     PUBLISHED,
     READER,
     SMALL,
+    STEPS,
+    TITLED,
     TRUTH,
+    WIDE,
     View,
+    axes_beside,
     draw_floor,
     draw_prior,
     draw_published,
     draw_reader,
+    hold_within,
     legend_above,
     legend_entries,
     legend_of_figure,
+    name_axes,
     new_axes,
     plain_axes,
     shade_region,
+    title_over,
     value_axes,
 )
 
@@ -63,19 +72,59 @@ def plot_release(
     are several; ``region_label`` is what the legend calls the region, if not by its description.
     """
     view = _over_one_input(release, of, region_label)
-    points, ax = view.line(), new_axes(ax)
-    shade_region(ax, points[:, 0], view.inside(points), view.region_in_words)
-    seen = release.predict(points, of)
-    draw_reader(ax, points[:, 0], seen.mean, seen.std)
-    if truth is not None:
-        where = np.asarray(truth[0], dtype=np.float64).reshape(-1)
-        values = as_outputs(truth[1], where.size, "truth")
-        ax.plot(where, values, color=TRUTH, linewidth=1.3, linestyle=DASHED, label="truth (secret in the region)")
-    rows, published = release.rows_of(view.name)
-    draw_published(ax, rows[:, 0], published)
+    points = view.line()
+    window = _window(release, view, points, 0)
+    ax = new_axes(ax, WIDE if window else NARROW)
+    known = None if truth is None else _truth(*truth)
+    _draw_release(ax, release, view, points[:, 0], known)
     _name_axes(ax, view.names[0], label or view.name)
+    if window and (beside := axes_beside(ax)):
+        _draw_release(beside, release, view, _steps(points[:, 0], window), known)
+        _name_axes(beside, _enlarged(view.names[0]), "")
     legend_above(ax)
     return ax
+
+
+def _truth(where: Any, values: Any) -> tuple[Array, Array]:
+    at = np.asarray(where, dtype=np.float64).reshape(-1)
+    return at, as_outputs(values, at.size, "truth")
+
+
+def _draw_release(ax: Axes, release: Release, view: View, at: Array, truth: tuple[Array, Array] | None) -> None:
+    """What was published, what readers conclude and the truth, as far as ``at`` goes."""
+    points = at[:, None]
+    shade_region(ax, at, view.inside(points), view.region_in_words)
+    seen = release.predict(points, view.of)
+    draw_reader(ax, at, seen.mean, seen.std)
+    low, high = float(np.min(seen.mean - BAND * seen.std)), float(np.max(seen.mean + BAND * seen.std))
+    if truth is not None:
+        where, values = _between(at, *truth)
+        ax.plot(where, values, color=TRUTH, linewidth=1.3, linestyle=DASHED, label="truth (secret in the region)")
+        low, high = float(np.min(values, initial=low)), float(np.max(values, initial=high))
+    rows, published = release.rows_of(view.name)
+    where, values = _between(at, rows[:, 0], published)
+    beyond = hold_within(ax, low, high, where, values, PUBLISHED)
+    draw_published(ax, where, values, f"published (▴▾ {beyond} beyond the scale)" if beyond else "published")
+
+
+def _between(at: Array, where: Array, values: Array) -> tuple[Array, Array]:
+    own = (where >= at[0]) & (where <= at[-1])
+    return where[own], values[own]
+
+
+def _window(release: Release, view: View, points: Array, place: int) -> tuple[float, float] | None:
+    """What of a column is enlarged: the region, around its worst input, where it is a sliver."""
+    return view.sliver(points, place, float(np.ravel(release.certificate.worst_input)[place]))
+
+
+def _steps(at: Array, window: tuple[float, float]) -> Array:
+    """Fine steps through a window, and all of ``at`` that lie in it."""
+    low, high = window
+    return np.union1d(np.linspace(low, high, STEPS), at[(at >= low) & (at <= high)])
+
+
+def _enlarged(name: str) -> str:
+    return f"{name}, enlarged"
 
 
 def plot_floor(
@@ -90,17 +139,33 @@ def plot_floor(
     ``of`` is the output to draw, where there are several; ``region_label`` is as in ``plot_release``.
     """
     view = _over_one_input(release, of, region_label)
-    ax = new_axes(ax)
-    points = view.line()
-    drawn = _draw_knowledge(ax, release, view, points, 0)
-    if not drawn and len(view.sensitive):
+    points, worst = view.line(), view.is_about(release.certificate.worst_input)
+    ax = _draw_floor_along(ax, release, view, points, 0, view.names[0], worst)
+    if "promised floor" not in ax.get_legend_handles_labels()[1] and len(view.sensitive):
         floor = release.tolerance.floor(release.prior, view.sensitive)
         how: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 9, "zorder": 4}
         ax.plot(view.sensitive[:, 0], floor, color=FLOOR, label="promised floor", **how)
-    if view.is_about(release.certificate.worst_input):
-        _mark_worst(ax, release, 0)
-    _name_axes(ax, view.names[0], label or f"std of {view.name}")
+    name_axes(ax, None, label or f"std of {view.name}")
     legend_above(ax)
+    return ax
+
+
+def _draw_floor_along(
+    ax: Axes | None, release: Release, view: View, points: Array, place: int, name: str, worst: bool
+) -> Axes:
+    """What readers know of ``points`` along a column, with the worst input; enlarged beside it where it is a sliver."""
+    window = _window(release, view, points, place)
+    ax = new_axes(ax, WIDE if window else NARROW)
+    parts: list[tuple[Axes | None, Array, str]] = [(ax, points, name)]
+    if window:
+        within = view.through(points[0], place, _steps(points[:, place], window))
+        parts.append((axes_beside(ax), within, _enlarged(view.names[place])))
+    for panel, seen, called in parts:
+        if panel is not None:
+            _draw_knowledge(panel, release, view, seen, place)
+            if worst:
+                _mark_worst(panel, release, place)
+            _name_axes(panel, called, "")
     return ax
 
 
@@ -117,14 +182,16 @@ def plot_both(
 
     ``of`` is the output to draw, where there are several; ``region_label`` is as in ``plot_release``.
     """
-    figure = Figure(figsize=(7.2, 6.2), layout="constrained")
+    view = _over_one_input(release, of, region_label)
+    wide = _window(release, view, view.line(), 0)
+    figure = Figure(figsize=(WIDE if wide else NARROW, 6.2), layout="constrained")
     values, spread = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     plot_release(release, truth, ax=values, label=output, of=of, region_label=region_label)
     spread_label = f"std of {output or of or release.output_name}"
     plot_floor(release, ax=spread, label=spread_label, of=of, region_label=region_label)
     values.set_xlabel("")
     if over:
-        spread.set_xlabel(over)
+        name_axes(spread, over)
     if title:
         figure.suptitle(title, fontsize=11)
     figure.align_ylabels()
@@ -149,14 +216,11 @@ def plot_floor_along(
     view = View.of_release(release, of, region_label)
     place = view.column(column)
     through = view.place(at, release.certificate.worst_input)
-    ax = new_axes(ax)
-    _draw_knowledge(ax, release, view, view.along(place, through), place)
-    if at is None:
-        _mark_worst(ax, release, place)
     name = view.names[place]
     if len(view.names) > 1:
-        name = f"{name}\n({textwrap.fill(view.in_words(through, place), 90)})"
-    _name_axes(ax, name, label or f"std of {view.name}")
+        name = f"{name}\n({view.in_words(through, place)})"
+    ax = _draw_floor_along(ax, release, view, view.along(place, through), place, name, at is None)
+    name_axes(ax, None, label or f"std of {view.name}")
     legend_above(ax)
     return ax
 
@@ -187,7 +251,7 @@ def plot_slices(
         seen = release.predict(points, of)
         draw_reader(panel, points[:, place], seen.mean, seen.std)
         how: dict[str, Any] = {"color": "0.35", "linewidth": 0.9, "linestyle": (0, (1, 1.5))}
-        panel.axvline(through[place], label=textwrap.fill(common, 60), **how)
+        panel.axvline(through[place], label=common, **how)
         _name_axes(panel, view.names[place], label or view.name)
     limits = np.array([panel.get_ylim() for panel in panels])
     for number, panel in enumerate(panels):
@@ -196,10 +260,11 @@ def plot_slices(
             panel.set_ylabel("")
     if ax is not None:
         entries = legend_entries(panels)
-        panels[0].legend(list(entries.values()), list(entries), frameon=False, fontsize=SMALL - 1)
+        legend_above(panels[0], 1, handles=list(entries.values()), fontsize=SMALL - 1)
     else:
         figure: Any = panels[0].figure
-        legend_of_figure(figure, panels, "upper left", 3)
+        lines = legend_of_figure(figure, panels, "upper left", 3)
+        figure.set_figheight(figure.get_figheight() + LINE * max(lines - 2, 0))
     return panels
 
 
@@ -214,9 +279,9 @@ def plot_partial(
     view = View.of_release(release, of)
     place = view.column(column)
     rows = view.rows[evenly(len(view.rows), MOST_ROWS)]
-    steps = np.linspace(*view.span(place), PARTIAL_STEPS)
-    mean, std, middle = np.empty(PARTIAL_STEPS), np.empty(PARTIAL_STEPS), np.empty((2, PARTIAL_STEPS))
-    inside: Mask = np.zeros(PARTIAL_STEPS, dtype=np.bool_)
+    steps = np.union1d(np.linspace(*view.span(place), PARTIAL_STEPS), view.ends(place))
+    mean, std, middle = np.empty(len(steps)), np.empty(len(steps)), np.empty((2, len(steps)))
+    inside: Mask = np.zeros(len(steps), dtype=np.bool_)
     for number, step in enumerate(steps):
         points = np.array(rows)
         points[:, place] = step
@@ -245,17 +310,19 @@ def _over_one_input(release: Release, of: str | None, region_label: str | None) 
     return view
 
 
-def _draw_knowledge(ax: Axes, release: Release, view: View, points: Array, place: int) -> bool:
-    """The region, what readers know of ``points`` along a column, and the floor; whether there is a floor to draw."""
-    at, floor = points[:, place], view.floor(points)
+def _draw_knowledge(ax: Axes, release: Release, view: View, points: Array, place: int) -> None:
+    """The region, what readers know of ``points`` along a column, and the floor, if it is more than points."""
+    at, floor, prior = points[:, place], view.floor(points), view.prior_std(points)
     shade_region(ax, at, view.inside(points), view.region_in_words)
-    draw_prior(ax, at, view.prior_std(points))
-    ax.plot(at, release.predict(points, view.of).std, color=READER, linewidth=1.6, label="reader's standard deviation")
-    drawn = int(np.sum(np.isfinite(floor))) > 1
-    if drawn:
+    std = release.predict(points, view.of).std
+    ax.plot(at, std, color=READER, linewidth=1.6, label="reader's standard deviation")
+    if int(np.sum(np.isfinite(floor))) > 1:
         draw_floor(ax, at, floor)
-    ax.set_ylim(0.0, 1.08 * ax.get_ylim()[1])
-    return drawn
+    marks = evenly(len(at), 9)
+    beyond = hold_within(ax, 0.0, float(np.nanmax([*std, *floor])), at[marks], prior[marks], "0.45")
+    draw_prior(ax, at, prior, "knows only the prior (▴ beyond the scale)" if beyond else "knows only the prior")
+    if not beyond:
+        ax.set_ylim(0.0, 1.08 * ax.get_ylim()[1])
 
 
 def _mark_worst(ax: Axes, release: Release, place: int) -> None:
@@ -270,7 +337,7 @@ def _mark_worst(ax: Axes, release: Release, place: int) -> None:
 
 
 def _name_axes(ax: Axes, across: str, up: str) -> None:
-    ax.set(xlabel=across, ylabel=up)
+    name_axes(ax, across, up)
     value_axes(ax)
 
 
@@ -282,7 +349,7 @@ def _panels(ax: Sequence[Axes] | Axes | None, count: int) -> list[Axes]:
         return given
     across = min(count, 3)
     down = -(-count // across)
-    figure = Figure(figsize=(3.1 * across + 0.6, 2.5 * down + 0.7), layout="constrained")
+    figure = Figure(figsize=(max(3.1 * across + 0.6, 5.0), 2.5 * down + 0.9), layout="constrained")
     panels = list(np.ravel(figure.subplots(down, across, squeeze=False)))
     for panel in panels[count:]:
         panel.remove()
@@ -331,8 +398,9 @@ def plot_trajectory(
         known = np.column_stack([np.asarray(values, dtype=np.float64).reshape(-1) for values in truth])
         ax.plot(*_in_plane(known, polar).T, color=TRUTH, linewidth=1.2, linestyle=DASHED, zorder=4)
         reached.append(known)
-    _finish(ax, labels or (first.view.name, second.view.name), polar, np.vstack(reached))
-    _legend(ax, inside, truth is not None)
+    named = labels or (first.view.name, second.view.name)
+    _finish(ax, named, polar, np.vstack(reached))
+    _legend(ax, inside, truth is not None, f"radius: {named[0]}; angle: {named[1]}" if polar else "")
     return ax
 
 
@@ -428,7 +496,8 @@ def _finish(ax: Axes, labels: tuple[str, str], polar: bool, reached: Array) -> N
     low, high = np.nanmin(reached, axis=0), np.nanmax(reached, axis=0)
     margin = 0.05 * (high - low)
     if not polar:
-        ax.set(xlabel=across, ylabel=up, xlim=(low[0] - margin[0], high[0] + margin[0]))
+        name_axes(ax, across, up)
+        ax.set_xlim(low[0] - margin[0], high[0] + margin[0])
         ax.set_ylim(low[1] - margin[1], high[1] + margin[1])
         plain_axes(ax, "both")
         ax.ticklabel_format(useOffset=False)
@@ -445,10 +514,9 @@ def _finish(ax: Axes, labels: tuple[str, str], polar: bool, reached: Array) -> N
         text.set(backgroundcolor="white", fontsize=SMALL - 1, ha="center", va="center", zorder=9)
     ax.tick_params(axis="x", labelsize=SMALL)
     ax.grid(True, color="0.88", linewidth=0.6)
-    ax.set_title(f"radius: {across}; angle: {up}", fontsize=10, loc="left")
 
 
-def _legend(ax: Axes, inside: Mask, truth: bool) -> None:
+def _legend(ax: Axes, inside: Mask, truth: bool, title: str) -> None:
     handles: list[Any] = [Line2D([], [], color=READER, linewidth=1.7, label="reader's path")]
     if inside.any():
         handles.append(Line2D([], [], color=PUBLISHED, linewidth=1.7, label="reader's path in the region"))
@@ -456,5 +524,5 @@ def _legend(ax: Axes, inside: Mask, truth: bool) -> None:
     handles.append(Line2D([], [], color="0.35", marker="o", markersize=3.6, linestyle="none", label="published"))
     if truth:
         handles.append(Line2D([], [], color=TRUTH, linewidth=1.2, linestyle=DASHED, label="truth (the owner's)"))
-    how: dict[str, Any] = {"ncol": 3, "frameon": False, "fontsize": SMALL}
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.1), **how)
+    how: dict[str, Any] = {"bbox_to_anchor": (0.0, 1.06)} if title else {}
+    legend_above(ax, 3, handles=handles, title=title_over(ax, title), **TITLED, **how)

@@ -8,12 +8,31 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ..arrays import Array, Mask, evenly
+from ..arrays import Array, evenly
 from ..data import Outputs, sample_places
 from ..design import Mechanism
 from ..errors import InputError
 from ..release import Release
-from .view import DIVERGING, PUBLISHED, SEQUENTIAL, View, colour_bar, legend_above, new_axes
+from .view import (
+    DIVERGING,
+    NAME_LETTER,
+    PUBLISHED,
+    SEQUENTIAL,
+    SLIVER,
+    WIDE,
+    View,
+    axes_beside,
+    colour_bar,
+    inches,
+    legend_above,
+    name_axes,
+    new_axes,
+    runs,
+    wrapped,
+)
+
+#: Where a map begins and ends, across and up.
+Ends = tuple[tuple[float, float], tuple[float, float]]
 
 #: Inputs on each side of a map, and of the finer one that the border of a region is drawn on.
 SIDE, FINE = 81, 401
@@ -26,6 +45,9 @@ MOST_ROWS, MOST_POINTS = 1200, 2000
 
 #: Inches of a map, with its colour bar.
 _WIDTH, _HEIGHT = 5.6, 4.4
+
+#: Letters of a line of the name of an output at the edge of Σ.
+LONGEST_TICK = 16
 
 #: Of the length of a side of Σ: how far its bars are from the matrix.
 _EDGE = 0.022
@@ -45,16 +67,25 @@ def plot_std_map(
     """
     view = View.of_release(release, of, region_label)
     _check_two_inputs(view)
-    ax = new_axes(ax, _WIDTH, _HEIGHT)
-    across, up = (np.linspace(*view.span(place), SIDE) for place in (0, 1))
-    std = release.predict(_grid(across, up), of).std.reshape(SIDE, SIDE)
-    # from 0, where everything is known: a flat map then looks flat
-    levels = np.linspace(0.0, float(std.max()) or 1.0, LEVELS + 1)
-    drawn = ax.contourf(across, up, std, levels=levels, cmap=SEQUENTIAL)
-    colour_bar(ax, drawn, label or f"reader's std of {view.name}")
+    window = _sliver(view)
+    ax = new_axes(ax, WIDE if window else _WIDTH, _HEIGHT)
     rows = view.rows[evenly(len(view.rows), MOST_POINTS)]
     how: dict[str, Any] = {"markersize": 2.6, "markeredgecolor": "black", "markeredgewidth": 0.35}
-    ax.plot(*rows.T, linestyle="none", marker="o", color="white", **how)
+
+    def draw(panel: Axes, ends: Ends, levels: Array | None) -> Any:
+        across, up = (np.linspace(*side, SIDE) for side in ends)
+        std = release.predict(_grid(across, up), of).std.reshape(SIDE, SIDE)
+        if levels is None:
+            # from 0, where everything is known: a flat map then looks flat
+            levels = np.linspace(0.0, float(std.max()) or 1.0, LEVELS + 1)
+        panel.plot(*rows.T, linestyle="none", marker="o", color="white", **how)
+        return panel.contourf(across, up, np.minimum(std, levels[-1]), levels=levels, cmap=SEQUENTIAL)
+
+    drawn = draw(ax, (view.span(0), view.span(1)), None)
+    if window and (beside := axes_beside(ax)):
+        draw(beside, window, drawn.levels)
+        _limit(beside, view, window, ", enlarged")
+    colour_bar(ax, drawn, label or f"reader's std of {view.name}")
     return _finish_map(ax, view, "0.55")
 
 
@@ -67,11 +98,21 @@ def plot_noise_map(
     """
     view = View.of_release(source, of) if isinstance(source, Release) else View(_design(source), of)
     _check_two_inputs(view)
-    ax = new_axes(ax, _WIDTH, _HEIGHT)
+    window = _sliver(view)
     rows, std = _noise_of_rows(view)
+    if window and not _any_within(rows, window):
+        window = None
+    ax = new_axes(ax, WIDE if window else _WIDTH, _HEIGHT)
     order = np.argsort(std, kind="stable")  # the most blurred on top
-    how: dict[str, Any] = {"s": 17, "edgecolors": "0.25", "linewidths": 0.35, "zorder": 3}
-    drawn = ax.scatter(rows[order, 0], rows[order, 1], c=std[order], cmap=SEQUENTIAL, vmin=0.0, **how)
+    how: dict[str, Any] = {"s": 17, "edgecolors": "0.25", "linewidths": 0.35, "zorder": 3, "cmap": SEQUENTIAL}
+
+    def draw(panel: Axes) -> Any:
+        return panel.scatter(rows[order, 0], rows[order, 1], c=std[order], vmin=0.0, **how)
+
+    drawn = draw(ax)
+    if window and (beside := axes_beside(ax)):
+        draw(beside)
+        _limit(beside, view, window, ", enlarged")
     colour_bar(ax, drawn, label or f"std of the noise on {_name(source, of)}")
     return _finish_map(ax, view, "0.7")
 
@@ -102,19 +143,21 @@ def plot_covariance(
     ax = new_axes(ax, 5.8, 4.8)
     most = float(np.max(np.abs(covariance))) or 1.0
     drawn = ax.imshow(covariance, cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest", aspect="auto")
-    colour_bar(ax, drawn, label or f"covariance of the noise on {_name(source, None)}")
+    about = "" if outputs.numbered else f" on {_name(source, None)}"
+    colour_bar(ax, drawn, label or f"covariance of the noise{about}")
     inside = design.region.contains_for_any_output(values[order])
     edge = rows * _EDGE
-    for start, stop in _runs(inside):
+    for start, stop in runs(inside):
         bar, beside = [start - 0.5, stop + 0.5], [-0.5 - edge] * 2
         for x, y in ((bar, beside), (beside, bar)):
             ax.plot(x, y, color=PUBLISHED, linewidth=4, solid_capstyle="butt")
     ax.set(xlim=(-0.5 - 2 * edge, rows - 0.5), ylim=(rows - 0.5, -0.5 - 2 * edge))
     ticks, texts = _ticks_of_rows(values[order], place, outputs)
-    ax.set_xticks(ticks, texts)
+    crowded = sum(map(len, texts)) * NAME_LETTER > 0.9 * inches(ax)[0]
+    texts = [wrapped(text, LONGEST_TICK, lines=2) for text in texts] if crowded else texts
+    ax.set_xticks(ticks, texts, rotation=90 if crowded else 0)
     ax.set_yticks(ticks, texts)
-    name = design.inputs.names[place]
-    ax.set(xlabel=f"rows, by {name}", ylabel=f"rows, by {name}")
+    name_axes(ax, f"rows, by {view.names[place]}", f"rows, by {view.names[place]}")
     ax.spines[:].set_visible(False)
     legend_above(ax, handles=[_handle(view.region_in_words, PUBLISHED, linewidth=4)])
     return ax
@@ -149,6 +192,10 @@ def _noise_of_rows(view: View) -> tuple[Array, Array]:
     return rows.plain.values[own], np.sqrt(variance[own])
 
 
+def _any_within(rows: Array, ends: Ends) -> bool:
+    return bool(np.any(np.all([(low <= side) & (side <= high) for side, (low, high) in zip(rows.T, ends)], axis=0)))
+
+
 def _grid(across: Array, up: Array) -> Array:
     return np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
 
@@ -176,28 +223,39 @@ def _around(view: View, place: int) -> Array:
 
 def _finish_map(ax: Axes, view: View, colour: str) -> Axes:
     """The region, the names of the inputs, and a legend in which rows have this ``colour``."""
-    _outline(ax, view)
-    for place, limits in ((0, ax.set_xlim), (1, ax.set_ylim)):
-        low, high = view.span(place)
-        limits(low - 0.02 * (high - low), high + 0.02 * (high - low))
-    ax.set(xlabel=view.names[0], ylabel=view.names[1])
-    ax.spines[:].set_visible(False)
+    _limit(ax, view, (view.span(0), view.span(1)))
     finite = view.design.region.points is not None
     region = _handle(view.region_in_words, PUBLISHED, 0.0 if finite else 2.0, "X" if finite else None)
     legend_above(ax, 2, handles=[_handle("row of the data", colour, marker="o"), region])
     return ax
 
 
+def _limit(ax: Axes, view: View, ends: Ends, more: str = "") -> None:
+    """Outline the region, and let the map go a little further than ``ends`` in both columns, whose names it has."""
+    _outline(ax, view)
+    (left, right), (down, up) = ((low - 0.02 * (high - low), high + 0.02 * (high - low)) for low, high in ends)
+    ax.set(xlim=(left, right), ylim=(down, up))
+    name_axes(ax, view.names[0] + more, None if more else view.names[1])
+    ax.spines[:].set_visible(False)
+
+
+def _sliver(view: View) -> Ends | None:
+    """What to enlarge of a map: the region with as much around it, where it is a sliver in one column or both."""
+    spans, ends = [view.span(place) for place in (0, 1)], [view.ends(place) for place in (0, 1)]
+    kept = [(own[0], own[-1]) if len(own) > 1 else span for own, span in zip(ends, spans, strict=True)]
+    wide, whole = ([high - low for low, high in sides] for sides in (kept, spans))
+    if view.design.region.points is not None or not any(0.0 < a < SLIVER * b for a, b in zip(wide, whole, strict=True)):
+        return None
+    (left, right), (down, up) = (
+        (max(low - size, first), min(high + size, last))
+        for (low, high), size, (first, last) in zip(kept, wide, spans, strict=True)
+    )
+    return (left, right), (down, up)
+
+
 def _handle(label: str, colour: str, linewidth: float = 0.0, marker: str | None = None) -> Line2D:
     style: Any = "-" if linewidth else "none"
     return Line2D([], [], color=colour, linewidth=linewidth, marker=marker, linestyle=style, label=label)
-
-
-def _runs(inside: Mask) -> list[tuple[int, int]]:
-    """First and last place of each unbroken run of True."""
-    padded = np.concatenate([[False], inside, [False]])
-    changes = np.flatnonzero(padded[1:] != padded[:-1])
-    return [(int(start), int(stop) - 1) for start, stop in zip(changes[::2], changes[1::2], strict=True)]
 
 
 def _ticks_of_rows(values: Array, place: int, outputs: Outputs) -> tuple[list[float], list[str]]:

@@ -13,13 +13,18 @@ from ..evaluate import number, short
 from .view import (
     BAND,
     FLOOR,
+    NARROW,
     PUBLISHED,
     READER,
     REGION,
+    SLIVER,
     SMALL,
     TRUTH,
+    WIDE,
+    axes_beside,
     draw_band,
     legend_above,
+    name_axes,
     new_axes,
     plain_axes,
     value_axes,
@@ -43,7 +48,42 @@ def plot_rehearsal(rehearsal: Rehearsal, ax: Axes | None = None) -> Axes:
     stage = rehearsal.stage
     if stage is None or stage.rows.X.shape[1] > 1:
         return _bars(rehearsal, new_axes(ax, 7.2, 4.4))
-    ax = new_axes(ax, 7.6, 4.2)
+    window = _sliver(stage)
+    ax = new_axes(ax, WIDE if window else NARROW, 4.2)
+    _draw_stage(ax, rehearsal, stage)
+    _floor_bar(ax, rehearsal, stage)
+    name_axes(ax, stage.names[0])
+    if window and (beside := axes_beside(ax)):
+        _draw_stage(beside, rehearsal, stage)
+        _show_only(beside, stage, *window)
+        name_axes(beside, f"{stage.names[0]}, one look-alike enlarged")
+    legend_above(ax, 3)
+    return ax
+
+
+def _sliver(stage: Stage) -> tuple[float, float] | None:
+    """What to enlarge where the region is a sliver: a look-alike in the middle, and as much on either side of it."""
+    x = stage.rows.X[:, 0]
+    wide = float(np.sum(np.clip(stage.upper[:, 0], x.min(), x.max()) - np.clip(stage.lower[:, 0], x.min(), x.max())))
+    if not wide < SLIVER * float(np.ptp(x)):
+        return None
+    middle = (x.min() + x.max()) / 2.0
+    hidden = x[min(stage.rows.hidden, key=lambda own: abs(float(np.mean(x[own])) - middle))]
+    return float(hidden.min() - np.ptp(hidden)), float(hidden.max() + np.ptp(hidden))
+
+
+def _show_only(ax: Axes, stage: Stage, low: float, high: float) -> None:
+    """Cut the axes to what lies between, with as much height as rows and claims take there."""
+    x, rows = stage.rows.X[:, 0], stage.rows
+    every, spread = np.concatenate(rows.hidden), BAND * stage.claims.stds
+    near, claimed = (x >= low) & (x <= high), (x[every] >= low) & (x[every] <= high)
+    values = [*rows.y[near], *(stage.claims.means - spread)[claimed], *(stage.claims.means + spread)[claimed]]
+    margin = 0.05 * float(np.ptp(values))
+    ax.set(xlim=(low, high), ylim=(min(values) - margin, max(values) + margin))
+
+
+def _draw_stage(ax: Axes, rehearsal: Rehearsal, stage: Stage) -> None:
+    """The rows, what the prior claims of those that were hidden, and what the nearest rival made of them."""
     rows, claims, x = stage.rows, stage.claims, stage.rows.X[:, 0]
     best = next(one.name for one in rehearsal.results if one.name in stage.predictions)
     for place, (low, high) in enumerate(zip(stage.lower[:, 0], stage.upper[:, 0], strict=True)):
@@ -64,10 +104,6 @@ def plot_rehearsal(rehearsal: Rehearsal, ax: Axes | None = None) -> Axes:
     ax.plot(x[~unseen], rows.y[~unseen], color="0.65", markersize=2.2, label="other rows", **dots)
     ax.plot(x[unseen], rows.y[unseen], color=TRUTH, markersize=2.6, label="hidden in turn", **dots)
     value_axes(ax)
-    ax.set(xlabel=stage.names[0])
-    _floor_bar(ax, rehearsal, stage)
-    legend_above(ax, 3)
-    return ax
 
 
 def _floor_bar(ax: Axes, rehearsal: Rehearsal, stage: Stage) -> None:

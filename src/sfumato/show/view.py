@@ -5,6 +5,7 @@ A ``View`` is what pictures ask of a design, with any number of inputs: rows, re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from ..arrays import Array, Mask
@@ -21,6 +24,7 @@ from ..data import ONE_OUTPUT, MemoryInputs, as_inputs
 from ..errors import InputError
 from ..models import OutputsKernel
 from ..promise import Design
+from ..regions import OutputRegion
 from ..release import Release
 
 # Okabe and Ito's palette: told apart with any colour vision, and in grey by lightness and line style.
@@ -28,7 +32,7 @@ TRUTH = "#000000"
 PUBLISHED = "#D55E00"
 READER = "#0072B2"
 FLOOR = "#009E73"
-REGION = "0.91"
+REGION, EDGE = "0.91", "0.84"
 PURPLE, ORANGE, SKY, YELLOW = "#CC79A7", "#E69F00", "#56B4E9", "#F0E442"
 
 #: Amounts go from dark to light, what has a sign goes from blue through white to red: both print in grey.
@@ -40,17 +44,29 @@ BAND = 1.959964
 #: How the truth is drawn: long dashes.
 DASHED: Any = (0, (4, 1.5))
 
-#: Points of the letters of legends.
-SMALL = 8.5
+#: Points of the letters of legends, and inches of a line of them.
+SMALL, LINE = 8.5, 0.16
 
 #: Inches that a letter and the handle of an entry take in a small legend.
 LETTER, HANDLE = 0.068, 0.5
 
+#: Inches that a letter takes in the name of an axis, and lines that a name or an entry of a legend may have.
+NAME_LETTER, MOST_LINES = 0.085, 3
+
 #: How much wider axes become when a constrained layout takes away the margins that they start with.
 WIDENED = 1.15
 
+#: A region that takes less of an axis is enlarged, in axes beside it that are so much of its width.
+SLIVER, ENLARGED = 0.08, 0.62
 
-def new_axes(ax: Axes | None, width: float = 7.2, height: float = 3.8, projection: str | None = None) -> Axes:
+#: Inches of a figure with a part that is enlarged, and without.
+WIDE, NARROW = 10.4, 7.2
+
+#: Values that would make all else take less of the height than one part in so many are beyond the scale.
+BEYOND = 4.0
+
+
+def new_axes(ax: Axes | None, width: float = NARROW, height: float = 3.8, projection: str | None = None) -> Axes:
     """The axes that were given, or those of a figure of its own."""
     if ax is not None:
         return ax
@@ -72,15 +88,76 @@ def value_axes(ax: Axes) -> None:
     ax.yaxis.set_major_formatter(ScalarFormatter(useOffset=False))
 
 
+def wrapped(text: str, letters: float, lines: int = MOST_LINES) -> str:
+    """``text`` in lines of at most so many letters, broken at spaces and after ``_``, ``/`` and ``-`` if it can be.
+
+    Of more than ``lines`` lines the rest is left out, which "…" says.
+
+    >>> wrapped("mean_daily_temperature of the air", 12)
+    'mean_daily_\ntemperature\nof the air'
+    >>> wrapped("one two three four five", 9, lines=2)
+    'one two\nthree …'
+    """
+    most, found = max(int(letters), 6), []
+    for paragraph in text.split("\n"):
+        pieces = [piece for word in re.findall(r"\s*[^\s_/-]*[_/-]?", paragraph) for piece in _cut(word, most)]
+        line = ""
+        for piece in pieces:
+            if line and len(line) + len(piece) > most:
+                found.append(line.strip())
+                line = ""
+            line += piece
+        found.append(line.strip())
+    if len(found) <= lines:
+        return "\n".join(found)
+    last = found[lines - 1]
+    return "\n".join([*found[: lines - 1], f"{last[: most - 2].rstrip() if len(last) > most - 2 else last} …"])
+
+
+def _cut(word: str, most: int) -> list[str]:
+    return [word[start : start + most] for start in range(0, len(word), most)]
+
+
+def inches(ax: Axes) -> tuple[float, float]:
+    """How wide and how high axes are, or will be after a constrained layout."""
+    figure: Any = ax.figure.get_figure(root=True)
+    place, widened = ax.get_position(), WIDENED if figure.get_layout_engine() else 1.0
+    return float(place.width * figure.get_figwidth() * widened), float(place.height * figure.get_figheight())
+
+
+def name_axes(ax: Axes, across: str | None = None, up: str | None = None) -> None:
+    """Name the axes, in lines that are no longer than they; legends above take a part of the height."""
+    width, height = inches(ax)
+    if across is not None:
+        ax.set_xlabel(wrapped(across, width / NAME_LETTER))
+    if up is not None:
+        ax.set_ylabel(wrapped(up, 0.75 * height / NAME_LETTER))
+
+
 def legend_above(ax: Axes, columns: int = 3, **how: Any) -> None:
     """The legend above the axes, where it hides nothing, in at most ``columns`` columns that are no wider than they."""
     handles = how.get("handles") or ax.get_legend_handles_labels()[0]
-    figure: Any = ax.figure.get_figure(root=True)
-    width = ax.get_position().width * figure.get_figwidth() * (WIDENED if figure.get_layout_engine() else 1.0)
-    columns = fitting_columns([str(handle.get_label()) for handle in handles], columns, width)
+    columns, texts = in_columns([str(handle.get_label()) for handle in handles], columns, inches(ax)[0])
     options: dict[str, Any] = {"handlelength": 2.2, "borderaxespad": 0.2, "columnspacing": 1.4, "fontsize": SMALL}
     options |= {"bbox_to_anchor": (0.0, 1.0), "loc": "lower left", "frameon": False, "ncol": columns}
-    ax.legend(**(options | how))
+    ax.legend(**(options | how | {"handles": handles, "labels": texts}))
+    names_are_texts(ax)
+
+
+#: How the title of a legend is written.
+TITLED: dict[str, Any] = {"title_fontsize": SMALL, "alignment": "left"}
+
+
+def title_over(ax: Axes, *parts: str) -> str:
+    """Sentences above a legend, in lines that are no longer than the axes are wide."""
+    return "\n".join(wrapped(part, inches(ax)[0] / LETTER) for part in parts if part)
+
+
+def names_are_texts(artist: Artist) -> None:
+    """Let dollar signs in names be dollar signs, not formulas."""
+    for text in artist.findobj(Text):
+        assert isinstance(text, Text)
+        text.set_parse_math(False)
 
 
 def legend_entries(panels: list[Axes]) -> dict[str, Any]:
@@ -91,29 +168,34 @@ def legend_entries(panels: list[Axes]) -> dict[str, Any]:
     return entries
 
 
-def legend_of_figure(figure: Figure, panels: list[Axes], place: str, columns: int, **how: Any) -> None:
-    """One legend for all ``panels``, outside of them, in columns that are no wider than the figure."""
+def legend_of_figure(figure: Figure, panels: list[Axes], place: str, columns: int, **how: Any) -> int:
+    """One legend for all ``panels``, outside of them and no wider than the figure; about how many lines it has."""
     entries = legend_entries(panels)
-    columns = fitting_columns(list(entries), columns, figure.get_figwidth())
+    columns, texts = in_columns(list(entries), columns, figure.get_figwidth())
     options: dict[str, Any] = {"loc": f"outside {place}", "ncol": columns, "frameon": False, "fontsize": SMALL}
     options["columnspacing"] = 1.4
-    figure.legend(list(entries.values()), list(entries), **(options | how))
+    figure.legend(list(entries.values()), texts, **(options | how))
+    names_are_texts(figure)
+    return -(-sum(len(text.splitlines()) for text in texts) // columns)
 
 
-def fitting_columns(labels: list[str], most: int, width: float) -> int:
-    """In how many columns a small legend with these ``labels`` is at most ``width`` inches wide."""
-    lengths = [max(map(len, label.splitlines()), default=0) for label in labels]
+def in_columns(labels: list[str], most: int, width: float) -> tuple[int, list[str]]:
+    """In how many columns a small legend is at most ``width`` inches wide, and its labels, wrapped if they must be."""
     for columns in range(most, 1, -1):
-        widest = [max(column.tolist(), default=0) for column in np.array_split(lengths, columns)]
+        widest = [max(column.tolist(), default=0) for column in np.array_split([len(one) for one in labels], columns)]
         if sum(widest) * LETTER + columns * HANDLE <= width + HANDLE / 2:
-            return columns
-    return 1
+            return columns, labels
+    wide = 1.06 * LETTER  # letters of names are wider than those of words
+    halves = [wrapped(label, (width / 2 - HANDLE) / wide) for label in labels]
+    if most > 1 and len(labels) > 2 and not any(text.endswith("…") for text in halves):
+        return 2, halves
+    return 1, [wrapped(label, (width - HANDLE) / wide) for label in labels]
 
 
 def colour_bar(ax: Axes, drawn: Any, label: str) -> None:
     """A colour bar beside ``ax``, as high as they are, that says what its colours mean."""
     bar = ax.figure.colorbar(drawn, cax=ax.inset_axes((1.03, 0.0, 0.045, 1.0)))
-    bar.set_label(label)
+    bar.set_label(wrapped(label, 0.9 * inches(ax)[1] / NAME_LETTER))
     bar.ax.yaxis.set_major_locator(MaxNLocator(7))
     bar.ax.yaxis.set_major_formatter(ScalarFormatter(useOffset=False))
     bar.outline.set_visible(False)
@@ -130,15 +212,15 @@ def draw_reader(ax: Axes, at: Array, mean: Array, std: Array, label: str = "read
     ax.plot(at, mean, color=READER, linewidth=1.6, label=label)
 
 
-def draw_published(ax: Axes, at: Array, values: Array) -> None:
+def draw_published(ax: Axes, at: Array, values: Array, label: str = "published") -> None:
     """Published values, as points."""
     how: dict[str, Any] = {"markersize": 3.6, "markeredgecolor": "white", "markeredgewidth": 0.5}
-    ax.plot(at, values, linestyle="none", marker="o", markerfacecolor=PUBLISHED, label="published", **how)
+    ax.plot(at, values, linestyle="none", marker="o", markerfacecolor=PUBLISHED, label=label, **how)
 
 
-def draw_prior(ax: Axes, at: Array, std: Array) -> None:
+def draw_prior(ax: Axes, at: Array, std: Array, label: str = "knows only the prior") -> None:
     """What is not known without any data."""
-    ax.plot(at, std, color="0.45", linewidth=1.0, linestyle=":", label="knows only the prior")
+    ax.plot(at, std, color="0.45", linewidth=1.0, linestyle=":", label=label)
 
 
 def draw_floor(ax: Axes, at: Array, floor: Array) -> None:
@@ -148,10 +230,48 @@ def draw_floor(ax: Axes, at: Array, floor: Array) -> None:
 
 
 def shade_region(ax: Axes, at: Array, inside: Mask, label: str) -> None:
-    """Where the region is, from the bottom to the top; nothing where there is none of it."""
-    if inside.any():
-        how: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "color": REGION, "linewidth": 0, "zorder": 0}
-        ax.fill_between(at, 0, 1, where=inside, label=label, **how)
+    """Where the region is, from the bottom to the top, as a line at least; nothing where there is none of it."""
+    for number, (start, stop) in enumerate(runs(inside)):
+        how: dict[str, Any] = {"facecolor": REGION, "edgecolor": EDGE, "linewidth": 0.7, "zorder": 0}
+        ax.axvspan(at[start], at[stop], label="" if number else label, **how)
+
+
+def runs(inside: Mask) -> list[tuple[int, int]]:
+    """First and last place of each unbroken run of True."""
+    padded = np.concatenate([[False], inside, [False]])
+    changes = np.flatnonzero(padded[1:] != padded[:-1])
+    return [(int(start), int(stop) - 1) for start, stop in zip(changes[::2], changes[1::2], strict=True)]
+
+
+def axes_beside(ax: Axes) -> Axes | None:
+    """Axes to the right of ``ax``, which make room, for a part that is enlarged.
+
+    None where the figure would not lay them out: then nothing is enlarged.
+    """
+    figure: Any = ax.figure.get_figure(root=True)
+    place = ax.get_subplotspec()
+    if figure.get_layout_engine() is None or place is None:
+        return None
+    parts = place.subgridspec(1, 2, width_ratios=(1.0, ENLARGED))
+    ax.set_subplotspec(parts[0])
+    beside: Axes = figure.add_subplot(parts[1])
+    return beside
+
+
+def hold_within(ax: Axes, low: float, high: float, at: Array, values: Array, colour: str) -> int:
+    """Let the scale hold ``low`` to ``high``, and ``values`` if that leaves enough of it to see; how many it does not.
+
+    Those beyond are triangles at the border.
+    """
+    bottom, top = min(low, float(np.min(values, initial=low))), max(high, float(np.max(values, initial=high)))
+    if not top - bottom > BEYOND * (high - low) > 0.0:
+        return 0
+    bottom, top = max(bottom, low - 0.5 * (high - low)), min(top, high + 0.5 * (high - low))
+    for beyond, edge, marker in ((values > top, 0.975, "^"), (values < bottom, 0.025, "v")):
+        how: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "linestyle": "none", "marker": marker}
+        ax.plot(at[beyond], np.full(int(beyond.sum()), edge), color=colour, markersize=4.5, zorder=6, **how)
+    ax.set_ylim(bottom, top)
+    return int(np.sum((values > top) | (values < bottom)))
 
 
 #: Steps along a column: of one among several, and of the only one.
@@ -199,7 +319,12 @@ class View:
 
     @property
     def region_in_words(self) -> str:
-        return self.region_label or f"region: {self.design.region.in_words(self.design.inputs.names)}"
+        """What legends call the region: that of this output, where each has its own."""
+        region, names = self.design.region, self.design.inputs.names
+        if self.of is not None and isinstance(region, OutputRegion):
+            own = dict(region.parts).get(self.number)
+            return self.region_label or ("region" if own is None else f"region: {own.in_words(names[:-1])}")
+        return self.region_label or f"region: {region.in_words(names)}"
 
     def check_inputs(self, count: int, picture: str, others: str) -> None:
         """Refuse a design that has not ``count`` inputs; ``picture`` needs them, ``others`` do not."""
@@ -266,14 +391,39 @@ class View:
     def line(self) -> Array:
         """All along the only column, through rows and sensitive inputs: there the promise is tight."""
         known = np.concatenate([self.design.inputs.sample.values[:, 0], self.sensitive[:, 0]])
+        known = np.concatenate([known, np.clip(self.ends(0), known.min(), known.max())])
         return np.union1d(np.linspace(known.min(), known.max(), FINE_STEPS), known)[:, None]
 
     def along(self, place: int, at: Array) -> Array:
         """Inputs through ``at`` that differ in one column, from end to end."""
-        steps = np.union1d(np.linspace(*self.span(place), STEPS), [at[place]])
-        points = np.tile(at, (len(steps), 1))
-        points[:, place] = steps
+        return self.through(
+            at, place, np.union1d(np.linspace(*self.span(place), STEPS), [at[place], *self.ends(place)])
+        )
+
+    def through(self, at: Array, place: int, values: Array) -> Array:
+        """Inputs like ``at``, with these ``values`` in one column."""
+        points = np.tile(at, (len(values), 1))
+        points[:, place] = values
         return points
+
+    def ends(self, place: int) -> Array:
+        """Where the region begins and ends in a column, if it does, and its middle."""
+        lower, upper = (float(side[place]) for side in self.design.region.bounding_box(self.design.inputs.dimension))
+        return np.array([value for value in (lower, (lower + upper) / 2.0, upper) if np.isfinite(value)])
+
+    def sliver(self, points: Array, place: int, near: float) -> tuple[float, float] | None:
+        """What to enlarge of ``points`` along a column: the part of the region that holds ``near``, or else the widest.
+
+        It has surroundings as wide as itself on either side. None where the region is no sliver of the axis.
+        """
+        at, found = points[:, place], runs(self.inside(points))
+        lengths = [float(at[stop] - at[start]) for start, stop in found]
+        if not 0.0 < sum(lengths) < SLIVER * float(at[-1] - at[0]):
+            return None
+        holding = [one for one in found if at[one[0]] <= near <= at[one[1]]]
+        start, stop = holding[0] if holding else found[int(np.argmax(lengths))]
+        width = float(at[stop] - at[start]) or max(lengths)
+        return max(float(at[0]), float(at[start]) - width), min(float(at[-1]), float(at[stop]) + width)
 
     def in_words(self, at: Array, without: int) -> str:
         """The other columns at ``at``."""
