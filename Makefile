@@ -37,6 +37,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks.fitting
 	$(BIN)/python -m benchmarks.design
 	$(BIN)/python -m benchmarks.region
 	$(BIN)/python -m benchmarks.proof

@@ -6,11 +6,11 @@ that those libraries can work with.
 
 from .fit import fit_prior
 from .fit_correlated import fit_correlated
-from .fit_search import LogDensity
 from .functionals import Average, Derivative, Integral, Value
 from .joint_prior import JointPrior
 from .kernel_terms import RADIAL, ProductTerm, kernel_terms, proportion, scale_between
 from .kernel_values import kernel_diagonal, kernel_jet, kernel_matrix, require_features
+from .likelihoods import LogDensity
 from .outputs import OutputsKernel
 from .prior import MOST_CELLS, FamilyMember, GaussianProcess, Posterior, Prior, PriorFamily, require_memory_for
 from .relations import Relation, parse_relation

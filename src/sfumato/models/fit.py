@@ -21,6 +21,7 @@ from ..text import listed
 from .fit_search import MOST_STARTS, Adam, Fitted, Question, Search
 from .kernel_terms import RADIAL
 from .kernel_text import ALLOWED, Joined, KernelText, Named, named_parts, parse_kernel, with_trend_places
+from .learnt_noise import LearntNoise
 from .prior import Prior, PriorFamily
 from .searched_kernels import kernel_tree
 from .spread import Spread, spread_of
@@ -191,7 +192,7 @@ def fit_prior(
         names=inputs.names,
         kernel=kernel if isinstance(kernel, Kernel) else with_trend_places(kernel, fitted_X),
         mean=Trend.of(_DEGREES[mean], fitted_X) if isinstance(mean, str) else mean,
-        noise=noise if isinstance(noise, str) else np.broadcast_to(noise, len(inputs))[used],
+        noise=LearntNoise.the_same(len(used)) if isinstance(noise, str) else np.broadcast_to(noise, len(inputs))[used],
     )
     _check_outputs(question)
     noiseless = not isinstance(noise, str) and noise.ndim == 0 and float(noise) == 0.0
@@ -239,7 +240,7 @@ def _spread(prior: Prior, question: Question, integrated: bool, drop: float) -> 
         learnt = any(name.endswith("raw_lengthscale") and p.requires_grad for name, p in kernel.named_parameters())
     else:
         learnt = any(part.kind in RADIAL and "lengthscale" in part.free for part in named_parts(kernel))
-    noise = isinstance(question.noise, str)
+    noise = isinstance(question.noise, LearntNoise)
     return spread_of(prior, question.X, question.y, features, drop, learnt, noise)
 
 

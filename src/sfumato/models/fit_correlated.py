@@ -259,7 +259,7 @@ class _Search:
         factor = self._factor()
         shifts = [torch.from_numpy(part) @ shift for part, shift in zip(self.features, self.shifts, strict=True)]
         residuals = self.Y - torch.stack(shifts, dim=1)
-        K = self.searched.covariance(self.X)
+        K = self.searched.covariance(self.X, self.X)
         value: torch.Tensor = OutputsLogDensity.apply(factor @ factor.T, K, self._noise(), residuals)
         return -value / self.Y.numel()
 

@@ -9,29 +9,32 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gpytorch
 import numpy as np
+import scipy.optimize
+import scipy.spatial
 import torch
-from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, Mean, ZeroMean
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 
-from ..arrays import Array
+from ..arrays import Array, Index
+from ..data import sample_places
 from ..errors import InputError
 from ..linalg import Whitening
 from ..progress import Progress
 from .kernel_text import KernelText
+from .learnt_noise import LearntNoise
+from .likelihoods import LogDensity
 from .periods import periods_in
 from .prior import Prior
-from .searched_kernels import OwnKernel, Remarks, Scale, SearchedKernel, StartingPeriods, TextKernel, positive
+from .searched_kernels import Bounds, OwnKernel, Remarks, Scale, SearchedKernel, StartingPeriods, TextKernel
 from .trends import Trend
 
 #: Limits in variances of y.
@@ -41,7 +44,15 @@ NUGGET = 1e-8
 #: A parameter this close to a bound, in logarithms, has ended on it.
 ON_BOUND = 1e-3
 
+#: Most steps of a search, and when it is at a maximum: for good, and where the end is only a start for more rows.
 STEPS = 500
+CLOSE, COARSE = {"ftol": 1e-12, "gtol": 1e-6}, {"ftol": 1e-8, "gtol": 1e-4}
+#: So many rows tell what the starts are worth.
+TELLING = 512
+#: Parameters whose logarithms are this close will end at the same place.
+NEAR = 0.02
+#: The loss where there is none.
+LOST = 1e10
 #: A largest slope (of the log likelihood a row) that counts as a maximum; Adam is judged ten times as mildly.
 FLAT = 1e-4
 
@@ -68,7 +79,7 @@ class Question:
     """What is known and what is asked: rows to fit, and a value for everything that is not to be learnt.
 
     ``kernel`` is a text that was read or a GPyTorch kernel, ``mean`` is a trend to be fitted, a number or a GPyTorch
-    mean, ``noise`` is "learn" or one variance for each row.
+    mean, ``noise`` is learnt or one variance for each row.
     """
 
     X: Array
@@ -76,7 +87,34 @@ class Question:
     names: tuple[str, ...]
     kernel: KernelText | Kernel
     mean: Trend | float | Mean
-    noise: str | Array
+    noise: LearntNoise | Array
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows on the common scale; ``basis`` is what the trend spans; ``noise`` their variances, or what gives them."""
+
+    X: torch.Tensor
+    y: torch.Tensor
+    basis: torch.Tensor | None
+    noise: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """Where a search ended, with the bounds that it had."""
+
+    loss: float
+    vector: Array
+    bounds: Bounds
+
+
+class _Reached(Exception):  # noqa: N818 - no error
+    """A search has come to where another one ended."""
+
+    def __init__(self, end: End) -> None:
+        super().__init__()
+        self.end = end
 
 
 @dataclass(frozen=True)
@@ -89,48 +127,6 @@ class Fitted:
     alarms: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     starts: int = 0
-
-
-class GP(gpytorch.models.ExactGP):
-    def __init__(self, X: torch.Tensor, y: torch.Tensor, likelihood: Any, mean: Mean, kernel: Kernel) -> None:
-        super().__init__(X, y, likelihood)
-        self.mean_module = mean
-        self.covar_module = kernel
-
-    def forward(self, X: torch.Tensor) -> gpytorch.distributions.MultivariateNormal:
-        return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
-
-
-class LogDensity(torch.autograd.Function):
-    """log N(y − Hβ; 0, C), β by generalised least squares (no β where there is no H), as a function of C and y.
-
-    The gradient is written out, ½(ααᵀ − C⁻¹) with α = C⁻¹(y − Hβ), several times faster than through the factor. That
-    β depends on C makes no difference to it: β is where the density is largest.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, covariance: torch.Tensor, y: torch.Tensor, basis: torch.Tensor | None = None) -> torch.Tensor:
-        lower = psd_safe_cholesky(covariance)
-        residual = y if basis is None else y - basis @ _least_squares(lower, y, basis)
-        alpha = torch.cholesky_solve(residual[:, None], lower)[:, 0]
-        ctx.save_for_backward(lower, alpha)
-        log_determinant = 2.0 * lower.diagonal().log().sum()
-        value: torch.Tensor = -0.5 * (residual @ alpha + log_determinant + len(y) * math.log(2.0 * math.pi))
-        return value
-
-    @staticmethod
-    def backward(ctx: Any, *up: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
-        lower, alpha = ctx.saved_tensors
-        slope = torch.outer(alpha, alpha) - torch.cholesky_inverse(lower)
-        return 0.5 * up[0] * slope, -up[0] * alpha, None
-
-
-def _least_squares(lower: torch.Tensor, y: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
-    """β with the least (y − Hβ)ᵀC⁻¹(y − Hβ), C = LLᵀ."""
-    both = torch.linalg.solve_triangular(lower, torch.cat([basis, y[:, None]], dim=1), upper=False)
-    Q, R = torch.linalg.qr(both[:, :-1])
-    found: torch.Tensor = torch.linalg.solve_triangular(R, Q.T @ both[:, -1:], upper=True)[:, 0]
-    return found
 
 
 class OwnMean(Mean):
@@ -151,7 +147,6 @@ class Search:
 
     def __init__(self, question: Question, logarithmic: bool) -> None:
         self.question, self.logarithmic = question, logarithmic
-        self.learns_noise = isinstance(question.noise, str)
         self.alarms: list[str] = []
         X, y, mean = question.X, question.y, question.mean
         own = isinstance(question.kernel, Kernel)
@@ -177,19 +172,32 @@ class Search:
         self._build()
 
     def _build(self) -> None:
-        X = torch.from_numpy((self.question.X - self.scale.offset) / self.scale.spread)
-        y = torch.from_numpy((self.question.y - self.level) / self.y_scale)
-        self.searched, self.mean, self.likelihood = self._searched(X), self._mean(), self._likelihood()
-        trend = self.question.mean
-        self.basis: torch.Tensor | None = None
-        if isinstance(trend, Trend) and isinstance(self.mean, ZeroMean):
-            self.basis = torch.from_numpy(trend.directions(self.question.X))
-        model = GP(X, y, self.likelihood, self.mean, self.searched.kernel).double()
-        self.mll = gpytorch.mlls.ExactMarginalLogLikelihood(self.likelihood, model).double()
-        self.mll.train()
-        self.given = copy.deepcopy(self.mll.state_dict())
-        #: The bounds of the free parameters, by name, for the start that was last.
-        self.bounds: dict[str, tuple[float, float]] = {}
+        self.rows = self.some_rows(np.arange(len(self.question.y)))
+        self.searched, self.mean = self._searched(self.rows.X), self._mean()
+        #: The logarithms of the levels of the noise, or what softplus makes a noise of.
+        self.raw_noise: torch.nn.Parameter | None = None
+        if isinstance(self.question.noise, LearntNoise):
+            self.raw_noise = torch.nn.Parameter(torch.zeros(self.question.noise.levels, dtype=torch.float64))
+        self.given = [copy.deepcopy(module.state_dict()) for module in (self.searched.kernel, self.mean)]
+        #: The bounds of free parameters by their id, for the start that was last.
+        self.bounds: Bounds = {}
+
+    def some_rows(self, places: Index) -> Rows:
+        """Rows of the question on the common scale."""
+        question, trend = self.question, self.question.mean
+        X = question.X[places]
+        basis = trend.directions(X) if isinstance(trend, Trend) and not self._steps_in_mean() else None
+        if isinstance(question.noise, LearntNoise):
+            noise = question.noise.basis[places]
+        else:
+            noise = np.maximum(question.noise[places] / self.y_scale**2, NUGGET)
+        level = self.level[places] if np.ndim(self.level) else self.level  # type: ignore[index]
+        return Rows(
+            X=torch.from_numpy((X - self.scale.offset) / self.scale.spread),
+            y=torch.from_numpy((question.y[places] - level) / self.y_scale),
+            basis=None if basis is None else torch.from_numpy(basis),
+            noise=torch.from_numpy(noise),
+        )
 
     def _searched(self, X: torch.Tensor) -> SearchedKernel:
         kernel = self.question.kernel
@@ -198,7 +206,8 @@ class Search:
         return TextKernel(kernel, self.scale, self.periods, self.logarithmic)
 
     def _scan(self, column: int) -> tuple[float, ...]:
-        known = None if self.learns_noise or np.any(self.question.noise == 0.0) else self.question.noise
+        noise = self.question.noise
+        known = None if isinstance(noise, LearntNoise) or np.any(noise == 0.0) else noise
         return periods_in(self.question.X[:, column], self.question.y - self.level, known)
 
     def _mean(self) -> Mean:
@@ -206,94 +215,130 @@ class Search:
         if isinstance(mean, Mean):
             offset, scale = torch.from_numpy(self.scale.offset), torch.from_numpy(self.scale.spread)
             return OwnMean(copy.deepcopy(mean).double().cpu(), offset, scale, self.y_scale)
-        # Adam, as in the paper, takes steps in the constant too; elsewhere a trend follows from the kernel.
-        stepped = isinstance(mean, Trend) and mean.degree == 0 and not self.logarithmic
-        return ConstantMean().double() if stepped else ZeroMean()
+        return ConstantMean().double() if self._steps_in_mean() else ZeroMean()
 
-    def _likelihood(self) -> Any:
-        self.raised_noise = False
-        if isinstance(self.question.noise, str):
-            constraint = positive(True) if self.logarithmic else GreaterThan(ADAM_LEAST_NOISE)
-            return gpytorch.likelihoods.GaussianLikelihood(noise_constraint=constraint)
-        noise = self.question.noise / self.y_scale**2
-        self.raised_noise = bool(np.any(noise < NUGGET))
-        with gpytorch.settings.min_fixed_noise(double_value=0.0):
-            return gpytorch.likelihoods.FixedNoiseGaussianLikelihood(torch.from_numpy(np.maximum(noise, NUGGET)))
+    def _steps_in_mean(self) -> bool:
+        """Adam, as in the paper, takes steps in the constant too; elsewhere a trend follows from the kernel."""
+        mean = self.question.mean
+        return isinstance(mean, Trend) and mean.degree == 0 and not self.logarithmic
 
     # ------------------------------------------------------------ what is free
 
-    def free(self) -> dict[str, torch.nn.Parameter]:
-        return {name: p for name, p in self.mll.named_parameters() if p.requires_grad}
+    def free(self) -> list[torch.nn.Parameter]:
+        modules = (self.searched.kernel, self.mean)
+        found = [one for module in modules for one in module.parameters() if one.requires_grad]
+        return found if self.raw_noise is None else [*found, self.raw_noise]
+
+    def vector(self) -> Array:
+        """The free parameters, one after the other."""
+        return np.concatenate([one.detach().reshape(-1).numpy() for one in self.free()])
+
+    def put(self, vector: Array) -> None:
+        place = 0
+        with torch.no_grad():
+            for one in self.free():
+                one.copy_(torch.from_numpy(vector[place : place + one.numel()]).reshape(one.shape))
+                place += one.numel()
+
+    def limits(self) -> list[tuple[float, float]]:
+        """The bounds of each entry of the vector."""
+        free = (-math.inf, math.inf)
+        return [self.bounds.get(id(one), free) for one in self.free() for _ in range(one.numel())]
 
     def start(self, turn: int) -> None:
         """Put the free parameters on the start values number ``turn``."""
-        self.mll.load_state_dict(self.given)
+        for module, state in zip((self.searched.kernel, self.mean), self.given, strict=True):
+            module.load_state_dict(state)
         stretch = START_LENGTHSCALES[turn % len(START_LENGTHSCALES)] if self.logarithmic else ADAM_LENGTHSCALE
-        noise = START_NOISES[turn % len(START_NOISES)] if self.logarithmic else ADAM_NOISE
-        if self.learns_noise:
-            self.likelihood.noise = max(noise, 2 * self.least_noise)
+        if self.raw_noise is not None and self.logarithmic:
+            self.raw_noise.data.fill_(math.log(max(START_NOISES[turn % len(START_NOISES)], 2 * self.least_noise)))
+        elif self.raw_noise is not None:
+            self.raw_noise.data.fill_(math.log(math.expm1(ADAM_NOISE - ADAM_LEAST_NOISE)))
         self.searched.start(turn, stretch)
         if self.logarithmic:
-            known = self.searched.bounds()
-            if self.learns_noise:
-                known[id(self.likelihood.raw_noise)] = math.log(self.least_noise), math.log(MOST_NOISE)
-            self.bounds = {name: known[id(free)] for name, free in self.free().items() if id(free) in known}
+            self.bounds = self.searched.bounds()
+            if self.raw_noise is not None:
+                self.bounds[id(self.raw_noise)] = math.log(self.least_noise), math.log(MOST_NOISE)
 
-    def loss(self) -> torch.Tensor:
+    def noise(self, rows: Rows) -> torch.Tensor:
+        """The noise variance of each row, on the common scale."""
+        if self.raw_noise is None:
+            return rows.noise
+        if self.logarithmic:
+            return torch.exp(rows.noise @ self.raw_noise)
+        return ADAM_LEAST_NOISE + rows.noise @ torch.nn.functional.softplus(self.raw_noise)
+
+    def loss(self, rows: Rows) -> torch.Tensor:
         """Minus the log likelihood (and the log priors on a kernel of the user's, if it has any), for each row."""
-        model = self.mll.model
-        (X,), y = model.train_inputs, model.train_targets
-        noise = self.likelihood.noise.expand(len(y))
-        covariance = self.searched.covariance(X) + torch.diag(noise)
-        value: torch.Tensor = LogDensity.apply(covariance, y - self.mean(X), self.basis)
-        for _, module, prior, closure, _ in self.mll.named_priors():
-            value = value + prior.log_prob(closure(module)).sum()
-        return -value / len(y)
+        covariance = self.searched.covariance(rows.X, rows.X)
+        value: torch.Tensor = LogDensity.apply(covariance, rows.y - self.mean(rows.X), rows.basis, self.noise(rows))
+        return -(value + self.log_priors()) / len(rows.y)
 
-    def slope(self) -> float:
+    def log_priors(self) -> torch.Tensor:
+        total = torch.zeros((), dtype=torch.float64)
+        for part in (self.searched.kernel, self.mean):
+            for _, module, prior, closure, _ in part.named_priors():
+                total = total + prior.log_prob(closure(module)).sum()
+        return total
+
+    def loss_and_slopes(self, rows: Rows, vector: Array) -> tuple[float, Array]:
+        """``LOST`` and no slopes where the covariance of the rows is not positive definite."""
+        self.put(vector)
+        free = self.free()
+        for one in free:
+            one.grad = None
+        try:
+            loss = self.loss(rows)
+            loss.backward()
+        except (NotPSDError, NanError):
+            return LOST, np.zeros(len(vector))
+        slopes = [torch.zeros_like(one) if one.grad is None else one.grad for one in free]
+        found = np.concatenate([slope.reshape(-1).numpy() for slope in slopes])
+        value = float(loss.detach())
+        return (value, found) if math.isfinite(value) and np.all(np.isfinite(found)) else (LOST, np.zeros(len(vector)))
+
+    def steepest(self, vector: Array, slopes: Array) -> float:
         """The largest slope that a further step could follow."""
-        self.mll.train()
-        self.mll.zero_grad()
-        self.loss().backward()
-        steepest = 0.0
-        for name, parameter in self.free().items():
-            if parameter.grad is None:
-                continue
-            grad, value = parameter.grad.detach(), parameter.detach()
-            low, high = self.bounds.get(name, (-math.inf, math.inf))
-            blocked = ((value <= low + ON_BOUND) & (grad > 0)) | ((value >= high - ON_BOUND) & (grad < 0))
-            steepest = max(steepest, float(torch.where(blocked, 0.0, grad).abs().max()))
-        return steepest
+        low, high = np.array(self.limits()).T
+        blocked = ((vector <= low + ON_BOUND) & (slopes > 0)) | ((vector >= high - ON_BOUND) & (slopes < 0))
+        return float(np.abs(np.where(blocked, 0.0, slopes)).max())
 
     # ------------------------------------------------------------ ways to look
 
     def run(self, adam: Adam | None, restarts: int, bar: Progress) -> Fitted:
         """The prior that is found: by Adam, or else by the best of several starts."""
         if not self.free():
-            known = ("every value was given.",) if self.basis is None else ("kernel and noise were given.",)
-            return self._fitted("nothing to fit" if self.basis is None else "least squares", True, 0, known)
+            given = self.rows.basis is None
+            known = ("every value was given.",) if given else ("kernel and noise were given.",)
+            return self._fitted("nothing to fit" if given else "least squares", True, 0, known)
         return self._by_lbfgs(restarts, bar) if adam is None else self._by_adam(adam, bar)
 
     def _by_lbfgs(self, restarts: int, bar: Progress) -> Fitted:
-        """The best of several deterministic starts, each followed by L-BFGS-B to a maximum."""
-        best, best_state, best_bounds, lost = math.inf, None, self.bounds, 0
-        with _exact():
+        """The best of several deterministic starts, each followed by L-BFGS-B to a maximum.
+
+        Of many rows some tell what the starts are worth; all of them are climbed from the best end only.
+        """
+        some = self._telling_rows()
+        ends: list[End] = []
+        with exactly():
             for turn in range(restarts):
                 bar.stage(f"fitting the prior, start {turn + 1} of {restarts}")
                 self.start(turn)
-                loss = self._descend()
-                if not math.isfinite(loss):
-                    lost += 1
-                elif loss < best:
-                    best, best_state, best_bounds = loss, copy.deepcopy(self.mll.state_dict()), self.bounds
-            if best_state is None:
+                ends.append(self._descend(some, ends, CLOSE if some is self.rows else COARSE))
+            found = [end for end in ends if end.loss < LOST]
+            if found and some is not self.rows:
+                bar.stage(f"fitting the prior to {len(self.rows.y)} rows")
+                found = [replace(end, loss=self.loss_and_slopes(self.rows, end.vector)[0]) for end in _different(found)]
+                self._take(min(found, key=lambda end: end.loss))
+                found = [self._descend(self.rows, (), CLOSE)]
+            if not found or min(end.loss for end in found) >= LOST:
                 raise InputError(
                     "no start gave a finite likelihood: the covariance of the data is not positive definite. Give "
                     'noise="learn" or a larger noise, or check the kernel.'
                 )
-            self.mll.load_state_dict(best_state)
-            self.bounds = best_bounds
-            slope = self.slope()
+            self._take(min(found, key=lambda end: end.loss))
+            slope = self.steepest(self.vector(), self.loss_and_slopes(self.rows, self.vector())[1])
+        lost = sum(end.loss >= LOST for end in ends)
         if lost:
             self.alarms.append(f"{lost} of {restarts} starts gave no finite likelihood and were left out.")
         if slope > FLAT:
@@ -301,52 +346,60 @@ class Search:
                 f"the search stopped before a maximum (largest slope {slope:.2g} a row); try more restarts or "
                 "another kernel."
             )
-        remarks = self._remarks()
+        remarks = self.remarks()
         self.alarms += remarks.alarms
         return self._fitted("L-BFGS", slope <= FLAT, restarts, remarks.notes)
 
-    def _descend(self) -> float:
-        # BoTorch takes seconds to import; only fits need it.
-        from botorch.fit import fit_gpytorch_mll
-        from botorch.optim.fit import fit_gpytorch_mll_scipy
+    def _telling_rows(self) -> Rows:
+        """All rows, or of many some: half of them spread evenly, the others next to these.
 
-        outcome: list[float] = []
-        parameters = self.free()
+        Neighbours tell short lengthscales from noise.
+        """
+        n = len(self.rows.y)
+        if n <= 2 * TELLING:
+            return self.rows
+        X, places = self.rows.X.numpy(), sample_places(n, TELLING // 2)
+        _, near = scipy.spatial.cKDTree(X).query(X[places], k=2)
+        return self.some_rows(np.unique([places, near[:, 0], near[:, 1]]))
 
-        def descend(mll: Any, **options: Any) -> Any:
-            result = fit_gpytorch_mll_scipy(mll, **options)
-            outcome.append(float(result.fval))
-            return result
+    def _take(self, end: End) -> None:
+        self.put(end.vector)
+        self.bounds = end.bounds
 
-        def loss_and_slopes() -> tuple[torch.Tensor, list[torch.Tensor | None]]:
-            self.mll.zero_grad()
-            loss = self.loss()
-            loss.backward()
-            return loss, [parameter.grad for parameter in parameters.values()]
+    def _descend(self, rows: Rows, known: Sequence[End], options: dict[str, float]) -> End:
+        """Where L-BFGS-B ends from where the parameters are; next to an end that is known it need not go on."""
+        near = [end for end in known if end.loss < LOST] if self.searched.smooth else []
 
-        # Whether a maximum was reached is judged by its slope, not by warnings of the line search.
-        fit_gpytorch_mll(
-            self.mll,
-            closure=loss_and_slopes,
-            optimizer=descend,
-            optimizer_kwargs={"bounds": self.bounds, "options": {"maxiter": STEPS, "ftol": 1e-12, "gtol": 1e-6}},
-            max_attempts=1,
-            warning_handler=lambda _: True,
-        )
-        self.mll.train()
-        return outcome[0] if outcome else math.nan
+        def value(vector: Array) -> tuple[float, Array]:
+            for end in near:
+                if np.abs(vector - end.vector).max() < NEAR:
+                    raise _Reached(end)
+            return self.loss_and_slopes(rows, vector)
+
+        try:
+            found = scipy.optimize.minimize(
+                value,
+                self.vector(),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=self.limits(),
+                options={"maxiter": STEPS, **options},
+            )
+        except _Reached as reached:
+            return reached.end
+        return End(float(found.fun), np.asarray(found.x), self.bounds)
 
     def _by_adam(self, adam: Adam, bar: Progress) -> Fitted:
         """A fixed number of Adam steps from the paper's start values."""
         self.start(0)
-        optimiser = torch.optim.Adam(list(self.free().values()), lr=adam.learning_rate, weight_decay=adam.weight_decay)
+        optimiser = torch.optim.Adam(self.free(), lr=adam.learning_rate, weight_decay=adam.weight_decay)
         schedule = None if adam.decay is None else torch.optim.lr_scheduler.StepLR(optimiser, *adam.decay)
         bar.stage(f"fitting the prior, {adam.epochs} epochs")
-        with _exact():
+        with exactly():
             for epoch in range(adam.epochs):
                 optimiser.zero_grad()
                 try:
-                    loss = self.loss()
+                    loss = self.loss(self.rows)
                     loss.backward()
                 except (NotPSDError, NanError):
                     loss = torch.tensor(math.nan)
@@ -359,7 +412,7 @@ class Search:
                 if schedule is not None:
                     schedule.step()
                 bar.update((epoch + 1) / adam.epochs)
-            slope = self.slope()
+            slope = self.steepest(self.vector(), self.loss_and_slopes(self.rows, self.vector())[1])
         converged = slope <= 10 * FLAT
         if not converged:
             self.alarms.append(
@@ -373,16 +426,15 @@ class Search:
     def _fitted(self, method: str, converged: bool, starts: int, notes: tuple[str, ...] = ()) -> Fitted:
         """What was found, in the user's units."""
         question = self.question
-        self.mll.eval()
-        if self.raised_noise:
+        if not isinstance(question.noise, LearntNoise) and np.any(question.noise < NUGGET * self.y_scale**2):
             notes += (
                 f"while searching, noise below {NUGGET:g} of the variance of y was raised to that; the prior has the "
                 "noise that was given.",
             )
         with torch.no_grad():
             noise: Any = question.noise
-            if self.learns_noise:
-                noise = float(self.likelihood.noise) * self.y_scale**2
+            if isinstance(noise, LearntNoise):
+                noise = noise.of(self.noise(self.rows).numpy() * self.y_scale**2)
             kernel = self.searched.found()
             found = self._found_mean(kernel, noise)
         return Fitted(Prior(kernel, found, noise), method, converged, tuple(self.alarms), notes, starts)
@@ -391,37 +443,51 @@ class Search:
         question, trend = self.question, self.question.mean
         if not isinstance(trend, Trend):
             return self.mean.own if isinstance(trend, Mean) else trend
-        if self.basis is None:
+        if self.rows.basis is None:
             return float(self.level[0]) + self.y_scale * float(self.mean.constant)  # type: ignore[index]
         searched = np.maximum(np.broadcast_to(noise, len(question.y)), NUGGET * self.y_scale**2)
         covariance = Prior(kernel).covariance(question.X) + np.diag(searched)
         return trend.mean(trend.generalised_least_squares(question.X, question.y, Whitening.of(covariance)))
 
-    def _remarks(self) -> Remarks:
+    def remarks(self) -> Remarks:
         """What it means where parameters ended on a bound."""
-        ended, free = {}, self.free()
-        for name, bounds in self.bounds.items():
-            values = free[name].detach().reshape(-1)
-            low, high = ([bool(gap <= ON_BOUND) for gap in (values - bound).abs()] for bound in bounds)
-            ended[id(free[name])] = low, high
-        noise = ended.pop(id(self.likelihood.raw_noise)) if self.learns_noise else ([False], [False])
+        ended = {}
+        for one in self.free():
+            if id(one) in self.bounds:
+                values = one.detach().reshape(-1)
+                low, high = (
+                    [bool(gap <= ON_BOUND) for gap in (values - bound).abs()] for bound in self.bounds[id(one)]
+                )
+                ended[id(one)] = low, high
+        noise = ended.pop(id(self.raw_noise), ([], []))
         remarks = self.searched.remarks(ended)
-        value = float(self.likelihood.noise.detach().mean()) * self.y_scale**2
-        (at_least,), (at_most,) = noise
-        alarms = remarks.alarms
-        if at_least:
-            alarms = (
-                f"the noise ended at its lower limit ({value:.3g}): the data look free of noise. Give noise=0.0 or "
-                "the noise that you know.",
-                *alarms,
-            )
-        if at_most:
-            alarms = (f"the noise ended at its upper limit ({value:.3g}); check y.", *alarms)
-        return Remarks(alarms, remarks.notes)
+        alarms: list[str] = []
+        if self.raw_noise is not None:
+            assert isinstance(self.question.noise, LearntNoise)
+            variances = (self.raw_noise.detach().exp() * self.y_scale**2).tolist()
+            for place, (at_least, at_most) in enumerate(zip(*noise, strict=True)):
+                which, value = self.question.noise.words(place), variances[place]
+                if at_least:
+                    alarms.append(
+                        f"the noise{which} ended at its lower limit ({value:.3g}): the data look free of noise. Give "
+                        "noise=0.0 or the noise that you know."
+                    )
+                if at_most:
+                    alarms.append(f"the noise{which} ended at its upper limit ({value:.3g}); check y.")
+        return Remarks((*alarms, *remarks.alarms), remarks.notes)
+
+
+def _different(ends: Sequence[End]) -> list[End]:
+    """Each end once."""
+    kept: list[End] = []
+    for end in ends:
+        if all(np.abs(end.vector - other.vector).max() >= NEAR for other in kept):
+            kept.append(end)
+    return kept
 
 
 @contextmanager
-def _exact() -> Iterator[None]:
+def exactly() -> Iterator[None]:
     """Plain matrices with gradients, and no remarks about jitter while searching."""
     with (
         torch.enable_grad(),

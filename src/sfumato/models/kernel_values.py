@@ -8,6 +8,8 @@ kernel does not look at gives 0, whatever the kernel is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from linear_operator import to_dense
 
 from ..errors import InputError
 from .kernel_kinds import EXACT_DISTANCES, KINDS, Pairs, Side, by_gpytorch, kind_of_kernel
+from .radial import radial_values
 
 
 def kernel_matrix(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
@@ -209,20 +212,28 @@ class DifferentiableKernel(Kernel):
         self.kernel = kernel
 
     def forward(self, x1: torch.Tensor, x2: torch.Tensor, diag: bool = False, **_: Any) -> torch.Tensor:
-        return _with_gradients(self.kernel, x1, x2, diag, picked=False)
+        return with_gradients(self.kernel, x1, x2, partial(_leaf_values, diag=diag))
 
 
-def _with_gradients(kernel: Kernel, A: torch.Tensor, B: torch.Tensor, diag: bool, picked: bool) -> torch.Tensor:
+Leaf = Callable[[Kernel, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def with_gradients(kernel: Kernel, A: torch.Tensor, B: torch.Tensor, leaf: Leaf, picked: bool = False) -> torch.Tensor:
+    """Sums, products and scales of what ``leaf`` gives for kernels without parts."""
     A, B = _seen(kernel, A, picked), _seen(kernel, B, picked)
     kind = type(kernel)
     if kind is ScaleKernel:
-        scaled: torch.Tensor = _with_gradients(kernel.base_kernel, A, B, diag, picked=True) * kernel.outputscale
+        scaled: torch.Tensor = with_gradients(kernel.base_kernel, A, B, leaf, picked=True) * kernel.outputscale
         return scaled
     if kind in (AdditiveKernel, ProductKernel):
-        first, *others = [_with_gradients(part, A, B, diag, picked=False) for part in kernel.kernels]
+        first, *others = [with_gradients(part, A, B, leaf) for part in kernel.kernels]
         for other in others:
             first = first + other if kind is AdditiveKernel else first * other
         return first
+    return leaf(kernel, A, B)
+
+
+def _leaf_values(kernel: Kernel, A: torch.Tensor, B: torch.Tensor, diag: bool = False) -> torch.Tensor:
     known = kind_of_kernel(kernel)
     if known is not None and known.stationary:
         # moved next to 0 before they are divided by a lengthscale
@@ -230,3 +241,13 @@ def _with_gradients(kernel: Kernel, A: torch.Tensor, B: torch.Tensor, diag: bool
         A, B = A - origin, B - origin
     values: torch.Tensor = to_dense(kernel.forward(A, B, diag=diag))
     return values
+
+
+def searched_values(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+    """K(A, B) with gradients by the parameters of the kernel, fast for kernels that are fitted often."""
+
+    def leaf(part: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        quick = radial_values(part, A, B)
+        return _leaf_values(part, A, B) if quick is None else quick
+
+    return with_gradients(kernel, A, B, leaf)

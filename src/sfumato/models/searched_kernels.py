@@ -24,7 +24,7 @@ from ..arrays import Array, Mask
 from .kernel_kinds import KINDS, Parameter
 from .kernel_terms import RADIAL
 from .kernel_text import NAMES, Joined, KernelText, Named, assemble, in_text, named_parts
-from .kernel_values import DifferentiableKernel
+from .kernel_values import searched_values
 from .trees import COMPOSITES, Tree, build_kernel
 
 #: Limits in standard deviations of a column, and in variances of y.
@@ -79,6 +79,8 @@ class SearchedKernel(ABC):
     """A kernel with free parameters, on the scale of the search."""
 
     kernel: Kernel
+    #: Whether searches that come close to each other end at the same place.
+    smooth = False
 
     @abstractmethod
     def start(self, turn: int, stretch: float) -> None:
@@ -89,8 +91,8 @@ class SearchedKernel(ABC):
         """The bounds of the free parameters, for this start."""
 
     @abstractmethod
-    def covariance(self, X: torch.Tensor) -> torch.Tensor:
-        """K(X, X), with gradients."""
+    def covariance(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        """K(A, B), with gradients."""
 
     @abstractmethod
     def found(self) -> Kernel:
@@ -139,8 +141,8 @@ class OwnKernel(SearchedKernel):
     def bounds(self) -> Bounds:
         return {key: (float(at.min()) - FREEDOM, float(at.max()) + FREEDOM) for key, at in self.started.items()}
 
-    def covariance(self, X: torch.Tensor) -> torch.Tensor:
-        dense: torch.Tensor = self.kernel(X).to_dense()
+    def covariance(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        dense: torch.Tensor = (self.kernel(A) if A is B else self.kernel(A, B)).to_dense()
         return dense
 
     def found(self) -> Kernel:
@@ -253,6 +255,7 @@ class TextKernel(SearchedKernel):
             return self.scales[part]
 
         self.kernel = assemble(text, self._part, scaled, lambda kind, parts: COMPOSITES[kind](*parts))
+        self.smooth = all(part.kind in RADIAL for part in self.parts)
 
     def _part(self, part: Named) -> Kernel:
         """A kernel with a name, on the common scale; what is given is fixed."""
@@ -329,9 +332,8 @@ class TextKernel(SearchedKernel):
             found |= {id(getattr(module, f"raw_{name}")): _logarithms(limits[name]) for name in part.free}
         return found
 
-    def covariance(self, X: torch.Tensor) -> torch.Tensor:
-        dense: torch.Tensor = DifferentiableKernel(self.kernel)(X).to_dense()
-        return dense
+    def covariance(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        return searched_values(self.kernel, A, B)
 
     # ------------------------------------------------------------ the way back
 
