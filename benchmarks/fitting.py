@@ -3,8 +3,8 @@
     python -m benchmarks.fitting [--rows 1500]
 
 Both fits maximise the same likelihood: Matérn 5/2 with a lengthscale for each of four inputs, a variance, a constant
-mean (of scikit-learn: that of y) and noise. scikit-learn takes one start, sfumato three. The times are those of the processor, not of
-the clock, and the likelihoods are those of y in its own units.
+mean (of scikit-learn: that of y) and noise. scikit-learn takes one start, sfumato three. The times are those of the
+processor, not of the clock, and the likelihoods are those of y in its own units.
 """
 
 from __future__ import annotations
