@@ -123,6 +123,27 @@ def test_a_sliver_is_enlarged_beside_the_whole() -> None:
     assert plots.plot_floor(release, ax=bare).figure.axes == [bare]  # no layout would make room
 
 
+def test_dates_are_dates_on_every_axis_and_in_every_word() -> None:
+    days = pd.date_range("1980-01-01", "1990-01-01", freq="MS")
+    X = pd.DataFrame({"date": days, "site": np.where(np.arange(len(days)) % 2, "north", "south")})
+    kernel = matern([300.0, 1.0, 1.0])
+    region = sf.Box({"date": ("1985-01-01", "1985-07-01"), "site": "north"})
+    release = sf.protect(sf.Prior(kernel, noise=0.01), X, region, 0.5, progress=False).release(np.zeros(len(days)))
+    ax = plots.plot_floor_along(release, "date")
+    check(ax.figure)
+    for panel, some in ((ax, "1984"), (ax.figure.axes[1], "Apr")):
+        assert some in [tick.get_text() for tick in panel.get_xticklabels()]
+    assert ax.get_xlabel() == "date\n(site = north)"
+    assert "region: 1985-01-01 ≤ date ≤ 1985-07-01 and site = north" in " ".join(legend_of(ax)).replace("\n", " ")
+    assert [one.get_xlabel() for one in plots.plot_slices(release)] == ["date"]
+    assert "1982-06-01" in [
+        tick.get_text().replace("\n", "") for tick in plots.plot_covariance(release).get_yticklabels()
+    ]
+    only = sf.protect(sf.Prior(matern(300.0), noise=0.01), X[["date"]], sf.Box({"date": ("1985-01-01", None)}), 0.5)
+    truth = line_of(plots.plot_release(only.release(np.zeros(len(days))), (days, np.ones(len(days)))), "truth")
+    np.testing.assert_array_equal(truth[:2, 0], [3652, 3683])  # days from 1970 to 1980-01-01 and to 1980-02-01
+
+
 def test_values_beyond_the_scale_are_marked_and_counted() -> None:
     release = RELEASES["huge noise"]()
     ax = plots.plot_release(release)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, Index, evenly
-from ..data import as_outputs
+from ..data import Encoding, as_outputs
 from ..errors import InputError
 from ..models import Prior, PriorFamily
 from ..progress import Progress
@@ -195,6 +195,7 @@ class Stage:
     predictions: dict[str, Array]
     lower: Array
     upper: Array
+    encoding: Encoding | None = None
 
 
 def rehearse(
@@ -271,7 +272,7 @@ def rehearse(
     findings = tuple(replace(one, remedy=_remedy(one, advised)) for one in judged.findings)
     spans = bound.spans(inputs)
     drawn = {one.name: predicted for one, predicted in predictions.items()}
-    stage = Stage(inputs.names, rows, judged.claims, drawn, spans.lower, spans.upper)
+    stage = Stage(inputs.names, rows, judged.claims, drawn, spans.lower, spans.upper, inputs.encoding)
     return Rehearsal(
         words,
         alpha,

@@ -18,7 +18,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..arrays import Array, Index, Mask, evenly
-from ..data import ONE_OUTPUT
 from ..design import Mechanism
 from ..errors import InputError
 from ..linalg import interpolation_nodes
@@ -38,6 +37,7 @@ from .view import (
     legend_above,
     name_axes,
     new_axes,
+    show_dates,
     title_over,
     value_axes,
 )
@@ -148,7 +148,7 @@ class _Proved:
         row = view.about(through[None])[0]
         kept = np.flatnonzero(_holding(pieces.boxes.lower, pieces.boxes.upper, row, places))
         if not kept.size:
-            where = ONE_OUTPUT.place_in_words(view.names, through, digits=4)
+            where = view.in_words(through)
             raise InputError(f"at is {where}, where the region has no part; give an input of the region.")
         proof = Prover(view.design, readers[prior], effort).prove(pieces[kept])
         return cls(view, places, row, readers[prior], proof, prior, float(np.sum(pieces.shares[kept])))
@@ -189,8 +189,7 @@ class _Proved:
         if len(self.view.design.priors) > 1:
             parts[0] += f"; readers with prior {self.prior}"
         if self.fixed:
-            names = [self.view.names[place] for place in self.fixed]
-            parts.append(f"where {ONE_OUTPUT.place_in_words(names, self.through[self.fixed], digits=4)}")
+            parts.append(f"where {self.view.in_words(self.through, self.places)}")
         return parts
 
 
@@ -216,6 +215,7 @@ def _along_one(proved: _Proved, ax: Axes, label: str | None) -> Axes:
     ax.set_ylim(max(0.0, bottom - 0.3 * spare), top + 0.1 * spare)
     name_axes(ax, view.names[place], label or f"std of {view.name}")
     value_axes(ax)
+    show_dates(ax.xaxis, view.dates(place))
     bar = Patch(facecolor=SKY, alpha=_DARK, label="patch (light: ρ)")
     return _finish(ax, proved, [*ax.get_legend_handles_labels()[0], _handle(_NODE, "node"), bar])
 
@@ -301,6 +301,8 @@ def _over_two(proved: _Proved, ax: Axes, label: str | None) -> Axes:
         points = proved.points(values)
         ax.plot(points[:, places[0]], points[:, places[1]], linestyle="none", **how)
     name_axes(ax, view.names[places[0]], view.names[places[1]])
+    show_dates(ax.xaxis, view.dates(places[0]))
+    show_dates(ax.yaxis, view.dates(places[1]))
     ax.spines[:].set_visible(False)
     border = Line2D([], [], color=PUBLISHED, linewidth=1.6, label=view.region_in_words)
     return _finish(ax, proved, [_handle(_ROW, "row of the data"), _handle(_SENSITIVE, "sensitive input"), border])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
@@ -20,7 +21,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from ..arrays import Array, Mask, evenly
-from ..data import ONE_OUTPUT, as_outputs
+from ..data import Column, as_outputs
 from ..errors import InputError
 from ..release import Prediction, Release
 from .view import (
@@ -50,6 +51,7 @@ from .view import (
     new_axes,
     plain_axes,
     shade_region,
+    show_dates,
     title_over,
     value_axes,
 )
@@ -75,18 +77,21 @@ def plot_release(
     points = view.line()
     window = _window(release, view, points, 0)
     ax = new_axes(ax, WIDE if window else NARROW)
-    known = None if truth is None else _truth(*truth)
+    known = None if truth is None else _truth(view, *truth)
     _draw_release(ax, release, view, points[:, 0], known)
-    _name_axes(ax, view.names[0], label or view.name)
+    _name_axes(ax, view.names[0], label or view.name, view.dates(0))
     if window and (beside := axes_beside(ax)):
         _draw_release(beside, release, view, _steps(points[:, 0], window), known)
-        _name_axes(beside, _enlarged(view.names[0]), "")
+        _name_axes(beside, _enlarged(view.names[0]), "", view.dates(0))
     legend_above(ax)
     return ax
 
 
-def _truth(where: Any, values: Any) -> tuple[Array, Array]:
-    at = np.asarray(where, dtype=np.float64).reshape(-1)
+def _truth(view: View, where: Any, values: Any) -> tuple[Array, Array]:
+    at, dates = np.asarray(where).reshape(-1), view.dates(0)
+    if dates is not None and not np.issubdtype(at.dtype, np.number):
+        at = dates.encode(pd.Series(at), "truth", "truth[0]")[:, 0]
+    at = at.astype(np.float64)
     return at, as_outputs(values, at.size, "truth")
 
 
@@ -165,7 +170,7 @@ def _draw_floor_along(
             _draw_knowledge(panel, release, view, seen, place)
             if worst:
                 _mark_worst(panel, release, place)
-            _name_axes(panel, called, "")
+            _name_axes(panel, called, "", view.dates(place))
     return ax
 
 
@@ -218,7 +223,7 @@ def plot_floor_along(
     through = view.place(at, release.certificate.worst_input)
     name = view.names[place]
     if len(view.names) > 1:
-        name = f"{name}\n({view.in_words(through, place)})"
+        name = f"{name}\n({view.in_words(through, [place])})"
     ax = _draw_floor_along(ax, release, view, view.along(place, through), place, name, at is None)
     name_axes(ax, None, label or f"std of {view.name}")
     legend_above(ax)
@@ -233,18 +238,20 @@ def plot_slices(
     of: str | None = None,
     label: str | None = None,
 ) -> list[Axes]:
-    """What a reader concludes along each of ``columns`` (left out: all), one panel each, through the input ``at``.
+    """What a reader concludes along each of ``columns``, one panel each, through the input ``at``.
+
+    Left out, ``columns`` are all that are numbers or dates, not levels of a category.
 
     Left out, ``at`` is the worst input of the region. ``ax`` are the axes to draw on, one for each column.
     """
     view = View.of_release(release, of)
-    asked: Sequence[str | int] = view.names if columns is None else columns
+    asked: Sequence[str | int] = view.scales if columns is None else columns
     if isinstance(asked, str) or not len(asked):
         raise InputError(f"columns is {columns!r}; give a list of columns, such as [{view.names[0]!r}].")
     places = [view.column(column) for column in asked]
     panels = _panels(ax, len(places))
     through = view.place(at, release.certificate.worst_input)
-    common = f"input in common: {ONE_OUTPUT.place_in_words(view.names, through, digits=3)}"
+    common = f"input in common: {view.in_words(through)}"
     for panel, place in zip(panels, places, strict=True):
         points = view.along(place, through)
         shade_region(panel, points[:, place], view.inside(points), view.region_in_words)
@@ -252,7 +259,7 @@ def plot_slices(
         draw_reader(panel, points[:, place], seen.mean, seen.std)
         how: dict[str, Any] = {"color": "0.35", "linewidth": 0.9, "linestyle": (0, (1, 1.5))}
         panel.axvline(through[place], label=common, **how)
-        _name_axes(panel, view.names[place], label or view.name)
+        _name_axes(panel, view.names[place], label or view.name, view.dates(place))
     limits = np.array([panel.get_ylim() for panel in panels])
     for number, panel in enumerate(panels):
         panel.set_ylim(limits[:, 0].min(), limits[:, 1].max())
@@ -298,7 +305,7 @@ def plot_partial(
     draw_reader(ax, steps, mean, std, "average of the reader's means", "reader's 95 % band of the average")
     if not inside.all():
         shade_region(ax, steps, inside, "values of the region")
-    _name_axes(ax, view.names[place], label or f"average of {view.name}")
+    _name_axes(ax, view.names[place], label or f"average of {view.name}", view.dates(place))
     legend_above(ax)
     return ax
 
@@ -336,9 +343,10 @@ def _mark_worst(ax: Axes, release: Release, place: int) -> None:
         ax.plot([np.ravel(worst.worst_input)[place]], [worst.worst_std], label=text, **how)
 
 
-def _name_axes(ax: Axes, across: str, up: str) -> None:
+def _name_axes(ax: Axes, across: str, up: str, dates: Column | None) -> None:
     name_axes(ax, across, up)
     value_axes(ax)
+    show_dates(ax.xaxis, dates)
 
 
 def _panels(ax: Sequence[Axes] | Axes | None, count: int) -> list[Axes]:

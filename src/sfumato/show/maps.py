@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from ..arrays import Array, evenly
-from ..data import Outputs, sample_places
+from ..data import Column, Outputs, sample_places
 from ..design import Mechanism
 from ..errors import InputError
 from ..release import Release
@@ -28,6 +28,7 @@ from .view import (
     name_axes,
     new_axes,
     runs,
+    show_dates,
     wrapped,
 )
 
@@ -152,7 +153,7 @@ def plot_covariance(
         for x, y in ((bar, beside), (beside, bar)):
             ax.plot(x, y, color=PUBLISHED, linewidth=4, solid_capstyle="butt")
     ax.set(xlim=(-0.5 - 2 * edge, rows - 0.5), ylim=(rows - 0.5, -0.5 - 2 * edge))
-    ticks, texts = _ticks_of_rows(values[order], place, outputs)
+    ticks, texts = _ticks_of_rows(values[order], place, outputs, view.dates(place))
     crowded = sum(map(len, texts)) * NAME_LETTER > 0.9 * inches(ax)[0]
     texts = [wrapped(text, LONGEST_TICK, lines=2) for text in texts] if crowded else texts
     ax.set_xticks(ticks, texts, rotation=90 if crowded else 0)
@@ -237,6 +238,8 @@ def _limit(ax: Axes, view: View, ends: Ends, more: str = "") -> None:
     ax.set(xlim=(left, right), ylim=(down, up))
     name_axes(ax, view.names[0] + more, None if more else view.names[1])
     ax.spines[:].set_visible(False)
+    show_dates(ax.xaxis, view.dates(0))
+    show_dates(ax.yaxis, view.dates(1))
 
 
 def _sliver(view: View) -> Ends | None:
@@ -258,10 +261,12 @@ def _handle(label: str, colour: str, linewidth: float = 0.0, marker: str | None 
     return Line2D([], [], color=colour, linewidth=linewidth, marker=marker, linestyle=style, label=label)
 
 
-def _ticks_of_rows(values: Array, place: int, outputs: Outputs) -> tuple[list[float], list[str]]:
+def _ticks_of_rows(values: Array, place: int, outputs: Outputs, dates: Column | None) -> tuple[list[float], list[str]]:
     """About six rows with their input; with several outputs the names of these at the middle of their rows."""
     if not outputs.numbered:
         ticks = evenly(len(values), 6).tolist()
+        if dates is not None:
+            return ticks, [dates.date_in_words(float(values[tick, place])).partition("T")[0] for tick in ticks]
         # as many decimals as the range of the column asks for
         decimals = 2 - int(np.floor(np.log10(float(np.ptp(values[:, place])) or 1.0)))
         return ticks, [f"{round(float(values[tick, place]), decimals):g}" for tick in ticks]

@@ -22,11 +22,13 @@ from .view import (
     TRUTH,
     WIDE,
     axes_beside,
+    dates_of,
     draw_band,
     legend_above,
     name_axes,
     new_axes,
     plain_axes,
+    show_dates,
     value_axes,
 )
 
@@ -52,10 +54,12 @@ def plot_rehearsal(rehearsal: Rehearsal, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax, WIDE if window else NARROW, 4.2)
     _draw_stage(ax, rehearsal, stage)
     _floor_bar(ax, rehearsal, stage)
+    show_dates(ax.xaxis, dates_of(stage.encoding, 0))
     name_axes(ax, stage.names[0])
     if window and (beside := axes_beside(ax)):
         _draw_stage(beside, rehearsal, stage)
         _show_only(beside, stage, *window)
+        show_dates(beside.xaxis, dates_of(stage.encoding, 0))
         name_axes(beside, f"{stage.names[0]}, one look-alike enlarged")
     legend_above(ax, 3)
     return ax

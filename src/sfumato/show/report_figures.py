@@ -27,7 +27,7 @@ from .comparisons import plot_audit
 from .curves import plot_both, plot_floor_along
 from .maps import plot_std_map
 from .report_facts import Account, Facts, shortened
-from .view import View, legend_of_figure
+from .view import NARROW, View, legend_of_figure
 
 #: Of how many outputs pictures are shown, along how many columns, and of how many rows single points.
 MOST_OUTPUTS, MOST_COLUMNS, MOST_POINTS = 6, 3, 1500
@@ -117,8 +117,8 @@ def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
                 f"well that reader can know it. {said}",
             )
         ]
-    made = []
-    if len(columns) == 2:
+    made, scales = [], View(facts.design, name).scales
+    if len(scales) == len(columns) == 2:
         made.append(
             picture(
                 lambda: _map(facts, name, region),
@@ -132,7 +132,7 @@ def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
         picture(
             lambda: _along(facts, name),
             key,
-            f"How well readers know {name} along {' and '.join(columns[:MOST_COLUMNS])}, through the worst place, with "
+            f"How well readers know {name} along {' and '.join(scales[:MOST_COLUMNS])}, through the worst place, with "
             f"the promised floor. {said}",
             f"How well the best reader with this model can know {name} on lines through the worst place "
             f"({facts.certificate.worst_place}), one input at a time. {said}",
@@ -143,14 +143,14 @@ def _pictures_of(facts: Facts, name: str, key: str) -> list[Picture]:
 
 def _along(facts: Facts, of: str) -> Figure:
     """The floor along each column, one panel below the other; the region is described in the page."""
-    columns = facts.columns[:MOST_COLUMNS]
-    figure = Figure(figsize=(7.2, 0.6 + 2.5 * len(columns)), layout="constrained")
+    columns = View(facts.design, of).scales[:MOST_COLUMNS]
+    figure = Figure(figsize=(NARROW, 0.6 + 2.5 * len(columns)), layout="constrained")
     panels = figure.subplots(len(columns), 1, squeeze=False).ravel()
     outputs, worst = facts.design.inputs.outputs, facts.certificate.worst_input
     # the worst place may be one of another output: then it is no mark here
     at = None if outputs.number(of) == outputs.numbers(worst[None])[0] else worst[: len(facts.columns)]
-    for place, panel in enumerate(panels):
-        plot_floor_along(facts.release, place, at, ax=panel, of=of, region_label="region")
+    for column, panel in zip(columns, panels, strict=True):
+        plot_floor_along(facts.release, column, at, ax=panel, of=of, region_label="region")
         panel.get_legend().remove()
     legend_of_figure(figure, list(panels), "upper left", columns=3)
     return figure

@@ -6,7 +6,7 @@ A ``View`` is what pictures ask of a design, with any number of inputs: rows, re
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, ScalarFormatter
 
 from ..arrays import Array, Mask
-from ..data import ONE_OUTPUT, MemoryInputs, as_inputs
+from ..data import ONE_OUTPUT, Column, Encoding, MemoryInputs, as_inputs
 from ..errors import InputError
 from ..models import OutputsKernel
 from ..promise import Design
@@ -132,6 +133,29 @@ def name_axes(ax: Axes, across: str | None = None, up: str | None = None) -> Non
         ax.set_xlabel(wrapped(across, width / NAME_LETTER))
     if up is not None:
         ax.set_ylabel(wrapped(up, 0.75 * height / NAME_LETTER))
+
+
+def dates_of(encoding: Encoding | None, place: int) -> Column | None:
+    """The column of dates whose numbers are in the column ``place``, if it is one."""
+    for column, own in () if encoding is None else zip(encoding.columns, encoding.places, strict=True):
+        if column.kind == "date" and own.start == place:
+            return column
+    return None
+
+
+def show_dates(axis: Axis, column: Column | None) -> None:
+    """Let an axis say dates where its numbers stand for some; None: they do not."""
+    if column is None:
+        return
+    if column.unit == "days":  # as Matplotlib has them
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator(minticks=3, maxticks=7)
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(ConciseDateFormatter(locator))
+    else:
+        axis.set_major_locator(MaxNLocator(3))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: column.date_in_words(value).replace("T", "\n")))
 
 
 def legend_above(ax: Axes, columns: int = 3, **how: Any) -> None:
@@ -425,10 +449,29 @@ class View:
         width = float(at[stop] - at[start]) or max(lengths)
         return max(float(at[0]), float(at[start]) - width), min(float(at[-1]), float(at[stop]) + width)
 
-    def in_words(self, at: Array, without: int) -> str:
-        """The other columns at ``at``."""
-        kept = [number for number in range(len(self.names)) if number != without]
-        return ONE_OUTPUT.place_in_words([self.names[number] for number in kept], at[kept], digits=4)
+    def in_words(self, at: Array, without: Sequence[int] = ()) -> str:
+        """The input ``at`` in words, but for some columns."""
+        encoding = self.design.inputs.encoding
+        if encoding is None:
+            kept = [number for number in range(len(self.names)) if number not in without]
+            return ONE_OUTPUT.place_in_words([self.names[number] for number in kept], at[kept], digits=4)
+        left_out = {*without}
+        pairs = zip(encoding.columns, encoding.places, strict=True)
+        parts = [(one, own) for one, own in pairs if left_out.isdisjoint(range(own.start, own.stop))]
+        values = np.concatenate([np.zeros(0), *(at[own] for _, own in parts)])
+        return ", ".join(Encoding(tuple(one for one, _ in parts)).place_in_words(values, 4))
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """The columns that are scales, of numbers or dates, and not levels of a category; all where none is."""
+        encoding = self.design.inputs.encoding
+        levels = [c.names for c in ([] if encoding is None else encoding.columns) if c.kind == "category"]
+        known = {name for names in levels for name in names}
+        return tuple(name for name in self.names if name not in known) or self.names
+
+    def dates(self, place: int) -> Column | None:
+        """The column of dates whose numbers are in a column; None where these are just numbers."""
+        return dates_of(self.design.inputs.encoding, place)
 
     def place(self, at: Any, otherwise: Array) -> Array:
         """The input that ``at`` names, in the order of the columns; ``otherwise`` if it is None."""
@@ -438,7 +481,7 @@ class View:
             at = at.to_dict()
         if isinstance(at, Mapping):
             at = pd.DataFrame({name: [value] for name, value in at.items()})
-        like = MemoryInputs(self.rows[:1], self.names)
+        like = MemoryInputs(self.rows[:1], self.names, encoding=self.design.inputs.encoding)
         found = as_inputs(at if isinstance(at, pd.DataFrame) else np.atleast_2d(at), "at", like=like)
         if len(found) != 1:
             raise InputError(f"at has {len(found)} rows; give one input.")
