@@ -346,7 +346,8 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     check_folder(out)
     _check_places(data, parquet_files(data), out)
     replaced, began = has_release(out), time.monotonic()
-    engine, device, show = as_engine(large.dask), noise.device or "cpu", not files.json
+    device, show = noise.device or "cpu", not files.json
+    engine = as_engine(large.dask, device)
     options = _deciding_options(asked, fit, noise, large)
     tried: dict[str, Rehearsal] = {}
 

@@ -260,9 +260,18 @@ def sample_places(rows: int, count: int = SAMPLE) -> Index:
 
 def among(points: Array, places: Array) -> Mask:
     """Which rows of ``points`` are rows of ``places``; 0 and −0 are the same."""
-    known = {row.tobytes() for row in np.ascontiguousarray(places) + 0.0}
-    asked = np.ascontiguousarray(points) + 0.0
-    return np.fromiter((row.tobytes() in known for row in asked), dtype=np.bool_, count=len(asked))
+    found = np.zeros(len(points), dtype=np.bool_)
+    if not len(places):
+        return found
+    # a row has to have a value of ``places`` in each column: few rows are left to be compared as a whole
+    left = np.arange(len(points))
+    for known, asked in zip(places.T, points.T, strict=True):
+        values = np.unique(known)
+        here = asked[left]
+        left = left[values[np.searchsorted(values, here).clip(max=len(values) - 1)] == here]
+    rows = {row.tobytes() for row in np.ascontiguousarray(places) + 0.0}
+    found[left] = [row.tobytes() in rows for row in np.ascontiguousarray(points[left]) + 0.0]
+    return found
 
 
 def default_names(dimension: int) -> tuple[str, ...]:

@@ -140,10 +140,13 @@ class OnDask(Engine):
             yield result
 
 
-def as_engine(engine: Any) -> Engine:
-    """The engine that a user means: None is here, a ``distributed.Client`` or its address is a Dask cluster."""
+def as_engine(engine: Any, device: str | None = None) -> Engine:
+    """The engine that a user means: None is here, a ``distributed.Client`` or its address is a Dask cluster.
+
+    Here a part's own work is done on ``device``.
+    """
     if engine is None:
-        return Here()
+        return Here(device)
     if isinstance(engine, Engine):
         return engine
     distributed = sys.modules.get("distributed")

@@ -1,12 +1,17 @@
 """Rows part after part, so that they never have to be in memory all at once, and engines that work on all parts.
 
-``Here`` works in this process, one part after the other; a part's own work uses all cores, or the GPU.
+``Here`` works in this process: one part after the other, where a part's own work uses all cores, or some parts at a
+time, where that is done by a GPU.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -111,8 +116,15 @@ class Engine(ABC):
         """``work(part)`` for each part, in their order."""
 
 
+#: So many parts are read while a GPU works on others, which takes less time than to read one.
+AT_ONCE = 8
+
+
 class Here(Engine):
-    """Works on the parts one after the other."""
+    """Works on the parts here: one after the other, or on a GPU, ``device``, with the next few on their way."""
+
+    def __init__(self, device: str | None = None) -> None:
+        self.at_once = 1 if device in (None, "cpu") else min(AT_ONCE, os.cpu_count() or 1)
 
     def total(self, work: Callable[[Part], Totals], parts: Sequence[Part], done: Done) -> Totals:
         results = self.each(work, parts, done)
@@ -123,7 +135,23 @@ class Here(Engine):
         return total
 
     def each(self, work: Callable[[Part], Result], parts: Sequence[Part], done: Done) -> Iterator[Result]:
-        for part in parts:
-            result = work(part)
-            done(part.rows)
-            yield result
+        if self.at_once == 1:
+            for part in parts:
+                result = work(part)
+                done(part.rows)
+                yield result
+            return
+        to_do, under_way = iter(parts), deque[tuple[Part, Future[Result]]]()
+        with ThreadPoolExecutor(self.at_once) as pool:
+            try:
+                while True:
+                    more = itertools.islice(to_do, self.at_once - len(under_way))
+                    under_way.extend((part, pool.submit(work, part)) for part in more)
+                    if not under_way:
+                        return
+                    part, future = under_way.popleft()
+                    result = future.result()
+                    done(part.rows)
+                    yield result
+            finally:
+                pool.shutdown(cancel_futures=True)

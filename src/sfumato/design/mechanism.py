@@ -308,7 +308,7 @@ def protect(
     asked = asked_work(method, accuracy, device, engine, evidence)
     privacy = asked_privacy(dp)
     acceptance = Acceptance.asked(findings, accept)
-    work = as_engine(engine)
+    work = as_engine(engine, asked.device)
     X = rows_of_dask(X, list(X.columns), engine=work) if is_dask_frame(X) else X
     problem = asked_problem(
         prior,

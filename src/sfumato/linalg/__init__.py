@@ -32,6 +32,7 @@ from .positive_part import positive_part_by_sign, positive_part_factor, positive
 from .quadratic_forms import chance_below
 from .roots import Weighting, Whitening, parallel_sum_factor
 from .subspace import FeasibleSubspace
+from .tall_products import add_gram, times_upper
 from .tensors import (
     Matrix,
     as_array,
@@ -42,4 +43,4 @@ from .tensors import (
     squared_norms,
     units,
 )
-from .threads import VERY_SMALL, few_threads, one_thread, thread_share
+from .threads import VERY_SMALL, few_threads, one_thread, side_by_side, thread_share

@@ -29,11 +29,15 @@ from gpytorch.kernels import (
 
 from ..errors import InputError
 from ..tree_checks import choice, number, positive, whole
+from .fused import MATERN, RBF, of_gaps
 from .stretch import MaternStretch, RBFStretch, RQStretch
 from .trends import MAX_DEGREE, TrendKernel
 
 #: Inputs this many lengthscales away from a common origin still have round-off of a few units when scaled first.
 NEAR_LENGTHSCALES = 32.0
+
+#: So many rows are worked on at a time, so that what is made of them on the way stays next to the processor.
+ROWS_IN_CACHE = 128
 
 #: Up to this many columns it is quicker to add up squares one column after the other.
 FEW_COLUMNS = 3
@@ -72,8 +76,15 @@ class Pairs:
         return self.A.new_full((len(self.A),) if self.matched else (len(self.A), len(self.B)), value)
 
     def squares(self, scale: torch.Tensor) -> torch.Tensor:
-        """|(a − b)/ℓ|²."""
+        """s = |(a − b)/ℓ|²."""
         return self.constant(0.0) if self.matched else scaled_squares(self.A, self.B, scale)
+
+    def at_once(self, scale: torch.Tensor, of_squares: str) -> torch.Tensor | None:
+        """A function of s (fused.py), where a GPU can make it in one pass."""
+        if self.matched or not self.A.is_cuda or not self.A.shape[1]:
+            return None
+        scaled_A, scaled_B, _, far = _scaled(self.A, self.B, scale.reshape(-1))
+        return None if far else of_gaps(scaled_A, scaled_B, range(self.A.shape[1]), of_squares)
 
     def dot(self) -> torch.Tensor:
         """a·b."""
@@ -139,29 +150,50 @@ class Kind:
         return any(COLUMN in parameter.axes and not parameter.may_be_shared for parameter in self.parameters)
 
 
-def scaled_squares(A: torch.Tensor, B: torch.Tensor, lengthscale: torch.Tensor) -> torch.Tensor:
-    """|(a − b)/ℓ|² for all pairs."""
+@torch.no_grad()
+def scaled_squares(
+    A: torch.Tensor,
+    B: torch.Tensor,
+    lengthscale: torch.Tensor,
+    of_squares: Callable[[torch.Tensor], torch.Tensor] = lambda squares: squares,
+) -> torch.Tensor:
+    """|(a − b)/ℓ|² for all pairs, or a function of it, which may overwrite it."""
     lengthscale = lengthscale.reshape(-1)
+    scaled_A, scaled_B, near, far = _scaled(A, B, lengthscale)
+    # a GPU takes all rows at once
+    step = len(A) if A.is_cuda else ROWS_IN_CACHE
+    values, gaps = A.new_empty(len(A), len(B)), A.new_empty(min(len(A), step), len(B))
+    places = scaled_B.T.contiguous()
+    for start in range(0, len(A), step):
+        some, squares = scaled_A[start : start + step], values[start : start + step]
+        gap = gaps[: len(some)]
+        if A.is_cuda and near:
+            squares.copy_(of_gaps(some, scaled_B, near))
+        elif 0 < len(near) <= FEW_COLUMNS:
+            torch.sub(some[:, near[0] : near[0] + 1], places[near[0]], out=squares).square_()
+            for column in near[1:]:
+                torch.sub(some[:, column : column + 1], places[column], out=gap)
+                squares.addcmul_(gap, gap)
+        else:
+            torch.square(torch.cdist(some[:, near], scaled_B[:, near], compute_mode=EXACT_DISTANCES), out=squares)
+        for column in far:
+            torch.sub(A[start : start + step, column : column + 1], B[:, column], out=gap)
+            squares.addcmul_(gap.div_(lengthscale[column % lengthscale.numel()]), gap)
+        made = of_squares(squares)
+        if made is not squares:
+            squares.copy_(made)
+    return values
+
+
+def _scaled(
+    A: torch.Tensor, B: torch.Tensor, lengthscale: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, list[int], list[int]]:
+    """A and B in lengthscales from a common origin, the columns in which that keeps their digits, and the others."""
     origin = A[:1]
     scaled_A, scaled_B = (A - origin) / lengthscale, (B - origin) / lengthscale
-    near = torch.maximum(scaled_A.abs().amax(dim=0), scaled_B.abs().amax(dim=0)) <= NEAR_LENGTHSCALES
-    columns = torch.nonzero(near).flatten().tolist()
-    if A.is_cuda or 0 < len(columns) <= FEW_COLUMNS:
-        # on a GPU torch.cdist gives a whole block of threads to each pair, and its square root is taken back here
-        squares = _gaps(scaled_A, scaled_B, columns[0]).square_() if columns else A.new_zeros(len(A), len(B))
-        for column in columns[1:]:
-            gap = _gaps(scaled_A, scaled_B, column)
-            squares.addcmul_(gap, gap)
-    else:
-        squares = torch.cdist(scaled_A[:, near], scaled_B[:, near], compute_mode=EXACT_DISTANCES).square_()
-    for column in torch.nonzero(~near).flatten().tolist():
-        gap = _gaps(A, B, column).div_(lengthscale[column % lengthscale.numel()])
-        squares.addcmul_(gap, gap)
-    return squares
-
-
-def _gaps(A: torch.Tensor, B: torch.Tensor, column: int) -> torch.Tensor:
-    return A[:, column : column + 1] - B[:, column]
+    near = (torch.maximum(scaled_A.abs().amax(dim=0), scaled_B.abs().amax(dim=0)) <= NEAR_LENGTHSCALES).tolist()
+    columns = range(A.shape[1])
+    return scaled_A, scaled_B, [i for i in columns if near[i]], [i for i in columns if not near[i]]
 
 
 def by_gpytorch(kernel: Kernel, pairs: Pairs) -> torch.Tensor:
@@ -183,9 +215,18 @@ def _shared(left: Side, right: Side) -> list[int]:
 # ---------------------------------------------------------------- radial kernels: k = φ(s) with s = |(a − b)/ℓ|²/2
 
 
-def _radial(of_squares: Callable[[Any, torch.Tensor], torch.Tensor]) -> Callable[[Any, Pairs], torch.Tensor]:
+def _radial(
+    of_squares: Callable[[Any, torch.Tensor], torch.Tensor], on_gpu: Callable[[Any], str] | None = None
+) -> Callable[[Any, Pairs], torch.Tensor]:
+    """``on_gpu`` has the same function of the squares as it is written for a GPU."""
+
     def value(kernel: Any, pairs: Pairs) -> torch.Tensor:
-        return pairs.constant(1.0) if pairs.matched else of_squares(kernel, pairs.squares(kernel.lengthscale))
+        if pairs.matched:
+            return pairs.constant(1.0)
+        made = None if on_gpu is None else pairs.at_once(kernel.lengthscale, on_gpu(kernel))
+        if made is not None:
+            return made
+        return scaled_squares(pairs.A, pairs.B, kernel.lengthscale, lambda squares: of_squares(kernel, squares))
 
     return value
 
@@ -217,7 +258,7 @@ def _tilt(pairs: Pairs, scales: torch.Tensor, columns: Side) -> torch.Tensor:
 
 
 def _rbf(kernel: Any, squares: torch.Tensor) -> torch.Tensor:
-    return squares.div_(-2.0).exp_()
+    return squares.mul_(-0.5).exp_()
 
 
 def _rbf_slopes(kernel: Any, squares: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -237,11 +278,11 @@ def _rational_quadratic_slopes(kernel: Any, squares: torch.Tensor) -> tuple[torc
 
 
 def _matern(kernel: Any, squares: torch.Tensor) -> torch.Tensor:
-    scaled = squares.sqrt_() * math.sqrt(2.0 * kernel.nu)
-    decay = torch.exp(-scaled)
+    scaled = squares.mul_(2.0 * kernel.nu).sqrt_()
     if kernel.nu == 0.5:
-        return decay
-    return decay * (1.0 + scaled) if kernel.nu == 1.5 else decay * (1.0 + scaled + scaled.square() / 3.0)
+        return scaled.neg_().exp_()
+    growth = scaled + 1.0 if kernel.nu == 1.5 else (scaled * (1.0 / 3.0)).add_(1.0).mul_(scaled).add_(1.0)
+    return scaled.neg_().exp_().mul_(growth)
 
 
 def _matern_slopes(kernel: Any, squares: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -427,12 +468,12 @@ _LENGTHSCALE = Parameter("lengthscale", (COLUMN,), unit=1)
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("rbf", "RBF", RBFKernel, _radial(_rbf), _radial_derivative(_rbf_slopes), (_LENGTHSCALE,)),
+        Kind("rbf", "RBF", RBFKernel, _radial(_rbf, lambda _: RBF), _radial_derivative(_rbf_slopes), (_LENGTHSCALE,)),
         Kind(
             "matern",
             "Matérn",
             MaternKernel,
-            _radial(_matern),
+            _radial(_matern, lambda kernel: MATERN[kernel.nu]),
             _radial_derivative(_matern_slopes),
             (_LENGTHSCALE,),
             settings={"nu": lambda value, what: choice(value, what, SMOOTHNESS)},

@@ -19,12 +19,12 @@ import torch
 from ..arrays import Array, Index
 from ..data import Inputs
 from ..errors import InputError
-from ..linalg import as_tensor
+from ..linalg import as_tensor, side_by_side
 from ..models import Prior, kernel_matrix
 from ..regions import Region
 
 #: How many rows a random function is evaluated at in one go: a few megabytes of kernel values, or much of a GPU.
-ROWS_AT_ONCE, ROWS_ON_GPU = 2048, 1 << 18
+ROWS_AT_ONCE, ROWS_ON_GPU = 1024, 1 << 18
 
 
 class ErrorCovariance(ABC):
@@ -240,16 +240,25 @@ class RandomFunction:
     def at(self, X: Array) -> Array:
         """z at each row of ``X``."""
         drawn = np.zeros(len(X))
-        step = ROWS_AT_ONCE if self.device == "cpu" else ROWS_ON_GPU
+        on_cpu = self.device == "cpu"
+        starts = range(0, len(X), ROWS_AT_ONCE if on_cpu else ROWS_ON_GPU)
         terms = [
             (prior.kernel_on(self.device), self._there(centres), self._there(weights))
             for prior, centres, weights in zip(self.priors, self.centres, self.weights, strict=True)
         ]
-        with torch.no_grad():
-            for start in range(0, len(X), step):
-                rows = self._there(X[start : start + step])
-                for kernel, centres, weights in terms:
-                    drawn[start : start + step] += (kernel_matrix(kernel, rows, centres) @ weights).cpu().numpy()
+
+        def draw(share: slice) -> None:
+            with torch.no_grad():
+                for start in starts[share]:
+                    here = slice(start, start + starts.step)
+                    rows = self._there(X[here])
+                    for kernel, centres, weights in terms:
+                        drawn[here] += (kernel_matrix(kernel, rows, centres) @ weights).cpu().numpy()
+
+        if on_cpu:
+            side_by_side(draw, len(starts))
+        else:
+            draw(slice(None))
         return drawn
 
     def _there(self, values: Array) -> torch.Tensor:

@@ -105,7 +105,7 @@ def certify(
 ) -> Certificate:
     """Check the promise of ``design`` from its published objects alone."""
     if design.noise.compressed:
-        summary = summary_of(design, engine or Here(), device, done or (lambda rows: None))
+        summary = summary_of(design, engine or Here(device), device, done or (lambda rows: None))
         return examine_sums(design, summary, effort=effort, engine=engine, device=device).certificate()
     _require_memory(design, device)
     return examine(design, device, effort=effort).certificate()
@@ -186,7 +186,7 @@ def examine_sums(
 
     @cache
     def records() -> RecordsFromSums:
-        return RecordsFromSums.of(design, knowledge, engine or Here(), device)
+        return RecordsFromSums.of(design, knowledge, engine or Here(device), device)
 
     check = _Check.of(design, knowledge, needed, effort, None if design.protects_function else records())
     if not design.protects_function:

@@ -16,7 +16,7 @@ import torch
 
 from ..arrays import UNIT, Array, Index
 from ..data import Inputs
-from ..linalg import block_pivots
+from ..linalg import block_pivots, times_upper
 from ..models import Prior, kernel_diagonal, kernel_matrix
 from ..promise import Reader
 from ..regions import Region
@@ -158,7 +158,7 @@ class Features:
             cross = kernel_matrix(self.prior.kernel_on(device), X, self._tensor("centres", device))
             if X.is_cuda:
                 # a GPU multiplies far faster than it solves, and errs no more than the shares allow for
-                return cross @ self._tensor("inverse", device)
+                return times_upper(cross, self._tensor("inverse", device))
             upper = self._tensor("upper", device)
             block: torch.Tensor = torch.linalg.solve_triangular(upper, cross, upper=True, left=False)
             return block

@@ -29,7 +29,7 @@ import torch
 from ..arrays import UNIT, Array
 from ..data import Done, Engine, Inputs, Part, Totals
 from ..errors import InputError
-from ..linalg import solve_lower
+from ..linalg import add_gram, side_by_side, solve_lower
 from ..machine import free_memory
 from ..models import Prior, kernel_matrix
 from ..noise import FunctionalNoise, RecordNoise
@@ -42,9 +42,6 @@ SHARE_OF_MEMORY = 0.05
 
 #: A variance that is negative by more than this share of itself does not come from round-off.
 NOT_A_COVARIANCE = 1e-4
-
-#: Gram matrices are summed block column by block column, so that only about half of them is computed.
-GRAM_BLOCKS = 4
 
 #: So many records are compared with each other, to bound what the features leave out of their combinations.
 RECORDS_AT_ONCE = 512
@@ -122,23 +119,41 @@ class Gram:
         size = sum(len(features) for features in self.features)
         rows = _rows_at_once(size, self.device)
         places = np.array(part.inputs())
-        known, totals = self._known(part, places)
+        known = self._known(part, places)
         X, columns = torch.from_numpy(places), {name: torch.from_numpy(values) for name, values in known.items()}
-        for start in range(0, part.rows, rows):
-            here = X[start : start + rows].to(self.device)
-            more = {name: values[start : start + rows].to(self.device) for name, values in columns.items()}
-            self._add(totals, here, more)
-        found = {name: value.cpu().numpy() for name, value in totals.items()}
+        starts = range(0, part.rows, rows)
+
+        def add_up(share: slice) -> dict[str, torch.Tensor]:
+            totals = self._nothing_yet()
+            for start in starts[share]:
+                here = X[start : start + rows].to(self.device)
+                more = {name: values[start : start + rows].to(self.device) for name, values in columns.items()}
+                self._add(totals, here, more)
+            return totals
+
+        totals, *others = side_by_side(add_up, len(starts)) if self.device == "cpu" else [add_up(slice(None))]
+        found = {name: sum((other[name] for other in others), value).cpu().numpy() for name, value in totals.items()}
         for name in found:
             if found[name].ndim == 2:
                 found[name] = np.tril(found[name]) + np.tril(found[name], -1).T
         return found | {"rows": np.array(float(part.rows))}
 
-    def _known(self, part: Part, X: Array) -> tuple[dict[str, Array], dict[str, torch.Tensor]]:
-        """What is known of each row by name, and the totals that sums begin with."""
+    def _nothing_yet(self) -> dict[str, torch.Tensor]:
+        """The totals that sums begin with."""
+        totals: dict[str, torch.Tensor] = {}
+        if self.records is not None:
+            totals["records_short"] = torch.zeros((), dtype=torch.float64, device=self.device)
+            for number in range(len(self.noises)):
+                size = len(self.features[number])
+                totals[f"record_gram_{number}"] = torch.zeros(size, size, dtype=torch.float64, device=self.device)
+                totals[f"record_left_out_{number}"] = torch.zeros((), dtype=torch.float64, device=self.device)
+        return totals
+
+    def _known(self, part: Part, X: Array) -> dict[str, Array]:
+        """What is known of each row by name."""
         more = [name for name, given in (("weights", self.weighted), ("outputs", self.observed)) if given]
         names = [f"noise_{number}" for number, noise in enumerate(self.noises) if noise is None] + more
-        columns, totals = {name: np.array(part.column(name)) for name in names}, dict[str, torch.Tensor]()
+        columns = {name: np.array(part.column(name)) for name in names}
         if self.observed:
             columns["outputs"] -= self.features[0].prior.mean_at(X)
         if self.records is not None:
@@ -151,14 +166,12 @@ class Gram:
                 short |= ~(spare > 0)
                 columns[f"spare_{number}"] = np.zeros(len(X))
                 columns[f"spare_{number}"][inside] = np.where(spare > 0, spare, 0.0)
-                size = len(self.features[number])
-                totals[f"record_gram_{number}"] = torch.zeros(size, size, dtype=torch.float64, device=self.device)
-                totals[f"record_left_out_{number}"] = torch.zeros((), dtype=torch.float64, device=self.device)
-            totals["records_short"] = torch.tensor(float(np.sum(short)), device=self.device)
+            columns["short"] = np.zeros(len(X))
+            columns["short"][inside] = short
         if self.blurred is not None:
             errors = self._errors(0, columns, len(X))
             columns["noise_0"] = errors + self.rounding + self.blurred.at(X, errors)
-        return columns, totals
+        return columns
 
     def _errors(self, number: int, columns: dict[str, Array], rows: int) -> Array:
         """V of each row for a prior."""
@@ -180,8 +193,9 @@ class Gram:
         for name, scale in self._scales(columns).items():
             if name not in totals:
                 totals[name] = torch.zeros(together.shape[1], together.shape[1], dtype=X.dtype, device=X.device)
-            _add_gram(totals[name], together, together if scale is None else together * scale[:, None])
+            add_gram(totals[name], together, together if scale is None else together * scale[:, None])
         if self.records is not None:
+            totals["records_short"] += columns["short"].sum()
             for number, features in enumerate(self.features[: len(self.noises)]):
                 self._add_records(totals, number, features, X, blocks[number], columns[f"spare_{number}"])
 
@@ -198,7 +212,7 @@ class Gram:
         kept = spare > 0
         X, block, root = X[kept], block[kept], spare[kept].sqrt()
         scaled = block / root[:, None]
-        _add_gram(totals[f"record_gram_{number}"], scaled, scaled)
+        add_gram(totals[f"record_gram_{number}"], scaled, scaled)
         for start in range(0, len(X), RECORDS_AT_ONCE):
             some = slice(start, start + RECORDS_AT_ONCE)
             with torch.no_grad():
@@ -223,13 +237,6 @@ class Gram:
 
 def _accumulate(totals: dict[str, torch.Tensor], name: str, value: torch.Tensor) -> None:
     totals[name] = totals[name] + value if name in totals else value
-
-
-def _add_gram(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
-    """Add the lower half of ``leftᵀ right`` to ``total``."""
-    step = -(-total.shape[0] // GRAM_BLOCKS)
-    for start in range(0, total.shape[0], step):
-        total[start:, start : start + step].addmm_(left[:, start:].T, right[:, start : start + step])
 
 
 def _rows_at_once(size: int, device: str) -> int:

@@ -206,7 +206,8 @@ class Release(WithDesign):
             step.stage("checking the promise")
             # what took long to be proved may take long to be proved again
             effort = Effort(claimed.evidence == "proved", done=step.update)
-            found = certify(self.design, as_engine(engine), device, step.counter(len(self.design.inputs)), effort)
+            done = step.counter(len(self.design.inputs))
+            found = certify(self.design, as_engine(engine, device), device, done, effort)
         return found.with_findings(
             *_false_claims(claimed, found),
             *worse_than_found(claimed.findings, found.findings),
