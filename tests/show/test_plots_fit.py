@@ -136,9 +136,7 @@ def test_dates_are_dates_on_every_axis_and_in_every_word() -> None:
     assert ax.get_xlabel() == "date\n(site = north)"
     assert "region: 1985-01-01 ≤ date ≤ 1985-07-01 and site = north" in " ".join(legend_of(ax)).replace("\n", " ")
     assert [one.get_xlabel() for one in plots.plot_slices(release)] == ["date"]
-    assert "1982-06-01" in [
-        tick.get_text().replace("\n", "") for tick in plots.plot_covariance(release).get_yticklabels()
-    ]
+    assert [tick.get_text() for tick in plots.plot_covariance(release).get_yticklabels()][1] == "1982-01-01"
     only = sf.protect(sf.Prior(matern(300.0), noise=0.01), X[["date"]], sf.Box({"date": ("1985-01-01", None)}), 0.5)
     truth = line_of(plots.plot_release(only.release(np.zeros(len(days))), (days, np.ones(len(days)))), "truth")
     np.testing.assert_array_equal(truth[:2, 0], [3652, 3683])  # days from 1970 to 1980-01-01 and to 1980-02-01
