@@ -101,7 +101,7 @@ def test_it_predicts_what_a_reader_of_the_release_predicts():
 
 def test_it_promises_what_protect_promises():
     model = line().fit(T, Y)
-    prior = sf.fit_prior(T, Y, lengthscale=0.5, noise=0.01)
+    prior = sf.fit_prior(T, Y, lengthscale=0.5, noise=0.01, exclude=sf.Box(1, 2))
     direct = sf.protect(prior, T, sf.Box(1, 2), alpha=0.1, progress=False)
     assert describe_kernel(model.prior_.kernel) == describe_kernel(prior.kernel)
     assert model.certificate_.holds
@@ -147,22 +147,24 @@ def test_a_region_without_a_promise_is_refused():
 def test_the_prior_can_be_kept_from_the_sensitive_rows():
     inside = (T[:, 0] >= 1) & (T[:, 0] <= 2)
     other = np.where(inside, Y + 5 * np.cos(9 * T[:, 0]), Y)
-    outside = [line(fit_outside=True, lengthscale=None).fit(T, y).prior_ for y in (Y, other)]
+    outside = [line(lengthscale=None).fit(T, y).prior_ for y in (Y, other)]
     assert describe_kernel(outside[0].kernel) == describe_kernel(outside[1].kernel)
-    assert describe_kernel(line().fit(T, other).prior_.kernel) != describe_kernel(line().fit(T, Y).prior_.kernel)
+    of_all = [line(fit_outside=False).fit(T, y).prior_ for y in (Y, other)]
+    assert describe_kernel(of_all[0].kernel) != describe_kernel(of_all[1].kernel)
     expected = sf.fit_prior(T, Y, noise=0.01, exclude=sf.Box(1, 2))
     assert outside[0].covariance(T) == pytest.approx(expected.covariance(T), rel=1e-9)
-    assert line(fit_outside=True).fit(T, Y).certificate_.verdict == "publish"
-    assert line().fit(T, Y).certificate_.verdict == "publish with care"
-    with pytest.raises(sf.InputError, match="fit_outside is True, but 0 of 31 rows lie outside the region"):
-        PrivateGPRegressor(alpha=0.5, fit_outside=True).fit(T, Y)
+    assert line().fit(T, Y).certificate_.verdict == "publish"
+    assert line(fit_outside=False).fit(T, Y).certificate_.verdict == "publish with care"
+    everywhere = PrivateGPRegressor(alpha=0.5).fit(T, Y).certificate_
+    found = next(one for one in everywhere.findings if one.code == "parameters-from-sensitive-rows")
+    assert "all rows (31), because only 0 lie outside the region" in found.text
     with pytest.raises(sf.InputError, match="fit_outside is 'yes'; give True or False"):
         line(fit_outside="yes").fit(T, Y)
 
 
 def test_noise_for_each_row_stays_with_its_row_when_the_prior_is_fitted_outside():
     noise = np.linspace(0.01, 0.1, 31)
-    assert np.array_equal(line(noise=noise, fit_outside=True).fit(T, Y).prior_.noise, noise)
+    assert np.array_equal(line(noise=noise).fit(T, Y).prior_.noise, noise)
 
 
 # ---------------------------------------------------------------- what it keeps
@@ -212,7 +214,7 @@ def test_another_process_draws_other_noise_and_imports_scikit_learn_only_when_it
 def test_a_seed_is_for_experiments_and_the_release_says_so():
     model = line(unsafe_seed=3).fit(T, Y)
     assert model.release_.unsafe
-    prior = sf.fit_prior(T, Y, lengthscale=0.5, noise=0.01)
+    prior = sf.fit_prior(T, Y, lengthscale=0.5, noise=0.01, exclude=sf.Box(1, 2))
     direct = sf.protect(prior, T, sf.Box(1, 2), alpha=0.1, progress=False).release(Y, unsafe_seed=3)
     assert model.release_.outputs == pytest.approx(direct.outputs, abs=1e-6)
 
@@ -489,7 +491,7 @@ def test_values_are_never_put_on_other_rows_than_their_own():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"age": rng.uniform(20, 90, 40)})
     income = pd.Series(np.where(frame["age"] >= 75, 500.0, 30.0), name="income")
-    model = sf.PrivateGPRegressor(region="75 <= age <= 90", floor=20.0, noise=1.0, lengthscale=5.0)
+    model = sf.PrivateGPRegressor(region="75 <= age <= 90", floor=20.0, noise=1.0, lengthscale=5.0, fit_outside=False)
     with pytest.raises(sf.InputError, match="same row labels in different orders"):
         model.fit(frame.sort_values("age"), income)
     labels = [f"p{i}" for i in range(40)]

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..arrays import Array
+from ..arrays import Array, Mask
 from ..errors import FormatError, InputError
 from ..text import close_match, number_text, some_of
 from ..tree_checks import items, node, text, texts
@@ -176,18 +176,23 @@ class Encoding:
                 said += [f"{name} = {share:.{digits}g}" for name, share in zip(column.names, row[place], strict=True)]
         return said
 
-    def ranges_in_words(self, lower: Array, upper: Array) -> list[str]:
-        """What rows between these ends have in each column: "1958-03-29 ≤ date ≤ 2001-12-29"."""
+    def ranges_in_words(self, lower: Array, upper: Array, asked: Mask | None = None) -> list[str]:
+        """What rows between these ends have in each column that is ``asked`` for: "1958-03-29 ≤ date ≤ 2001-12-29"."""
         said = []
         for column, place in zip(self.columns, self.places, strict=True):
             low, high = lower[place], upper[place]
+            if asked is not None and not asked[place].any():
+                continue
             if column.kind == "category":
-                said.append(f"{column.name} in ({', '.join(np.array(column.levels)[high > 0.0])})")
+                there = [level for level, most in zip(column.levels, high, strict=True) if most > 0.0]
+                said.append(f"{column.name} {'=' if len(there) == 1 else 'in'} {', '.join(there)}")
             else:
                 texts = [
-                    column.date_in_words(float(v)) if column.kind == "date" else f"{v:.6g}" for v in (low[0], high[0])
+                    column.date_in_words(float(v), seconds=False) if column.kind == "date" else f"{v:.6g}"
+                    for v in (low[0], high[0])
                 ]
-                said.append(f"{texts[0]} ≤ {column.name} ≤ {texts[1]}")
+                same = texts[0] == texts[1]
+                said.append(f"{column.name} = {texts[0]}" if same else f"{texts[0]} ≤ {column.name} ≤ {texts[1]}")
         return said
 
     @property

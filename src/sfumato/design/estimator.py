@@ -18,10 +18,10 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from ..arrays import Array, Mask
-from ..data import Inputs, as_inputs, in_row_order
+from ..data import Encoding, Inputs, as_inputs, in_row_order
 from ..errors import GuaranteeWarning, InputError
 from ..models import ColumnMap, Prior, fit_prior
 from ..noise import SecretKey
@@ -64,9 +64,14 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
     everywhere. Say how much readers may learn there with ``alpha`` or ``floor``, as in ``protect``. Only
     ``PrivateGPRegressor()``, with none of the three, has a default: everywhere, with ``alpha=0.5``. ``kernel``,
     ``mean``, ``noise`` and ``lengthscale`` are those of ``fit_prior``; ``protects``, ``insiders``, ``guarantee``,
-    ``structure``, ``cover``, ``evidence``, ``method`` and ``accept`` those of ``protect``. With ``fit_outside`` the
-    prior is fitted to rows outside the region only, so that its values, which are published, tell nothing of those
-    inside.
+    ``structure``, ``cover``, ``evidence``, ``method`` and ``accept`` those of ``protect``. The prior is fitted to rows
+    outside the region only (``fit_outside=True``), because its values are published, and then they tell nothing of the
+    rows inside. Where too few rows are outside, fewer than two for each input and three more, all are used, and a
+    finding of the certificate says so; ``fit_outside=False`` uses all of them always.
+
+    X may be a DataFrame with dates, text and categories: dates count in days (or hours, or seconds, where all lie
+    within two days, or an hour), a category is one column of 0 and 1 for each level. ``predict`` knows the levels of
+    ``fit``, and refuses others.
 
     ``preprocess`` is a scaler, or a Pipeline or ColumnTransformer of scalers. A copy is fitted inside: the kernel (and
     ``lengthscale``) is in scaled units, while X, the region, the release and the certificate stay in the units of X.
@@ -110,7 +115,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         evidence: Any = "best",
         method: Any = "auto",
         accept: Any = (),
-        fit_outside: Any = False,
+        fit_outside: Any = True,
         preprocess: Any = None,
         columns: Any = None,
         unsafe_seed: Any = None,
@@ -142,10 +147,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         # before scikit-learn takes the labels off: values on other rows than their own would be published as they are
         y = in_row_order(y, labels, "y")
         noise = in_row_order(self.noise, labels, "noise")
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        y = np.asarray(y, dtype=np.float64)
-        rows = self._rows(X)
-        region = self._asked_region(rows)
+        rows, y = self._checked(X, y)
+        region = self._asked_region(rows, named)
         inside = np.asarray(region.contains(rows.values), dtype=np.bool_)
         prior = self._fitted_prior(rows, y, inside, noise)
         mechanism = protect(
@@ -165,8 +168,10 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             progress=False,
         )
         certificate = mechanism.certificate
-        if not self.fit_outside and inside.any():
-            certificate = certificate.with_findings(learnt_inside(len(rows)))
+        outside = self._rows_outside(rows, inside)
+        if outside is None and inside.any():
+            too_few = int(np.sum(~inside)) if self.fit_outside else None
+            certificate = certificate.with_findings(learnt_inside(len(rows), too_few=too_few))
         mechanism = replace(mechanism, _key=_KEY, certificate=certificate)
         self.release_ = mechanism.release(y, output_name=named, unsafe_seed=self.unsafe_seed)
         ordered = rows.values[np.lexsort(rows.values.T)] + 0.0
@@ -191,11 +196,27 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self, "release_")
         if return_std and return_cov:
             raise InputError("return_std and return_cov are both True; ask for one of them.")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        encoding = self.release_.design.inputs.encoding
+        if encoding is None:
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        else:
+            validate_data(self, X, reset=False, skip_check_array=True)
         seen = self.release_.predict(X)
         if return_cov:
             return seen.mean, seen.covariance()
         return (seen.mean, seen.std) if return_std else seen.mean
+
+    def _checked(self, X: Any, y: Any) -> tuple[Inputs, Array]:
+        """The rows and their values, checked by scikit-learn; dates and categories become numbers first."""
+        encoding = Encoding.of(X, "X") if isinstance(X, pd.DataFrame) else None
+        if encoding is None:
+            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+            return self._rows(X), np.asarray(y, dtype=np.float64)
+        validate_data(self, X, skip_check_array=True)  # the names of the columns
+        numbers, y = check_X_y(encoding.encode(X, "X"), y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        if self.columns is not None and list(self.columns) != list(encoding.sources):
+            raise InputError(f"columns is {self.columns!r}, but X has names of its own; leave columns out.")
+        return as_inputs(numbers, encoding=encoding), np.asarray(y, dtype=np.float64)
 
     def _rows(self, X: Array) -> Inputs:
         own = getattr(self, "feature_names_in_", None)
@@ -211,7 +232,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             names = given
         return as_inputs(X if names is None else pd.DataFrame(X, columns=names))
 
-    def _asked_region(self, rows: Inputs) -> Region:
+    def _asked_region(self, rows: Inputs, output: str | None) -> Region:
         """The region, bound to the rows, with a word on scaling where it does not fit them."""
         if self.region is None:
             return Everywhere().bind(rows)
@@ -220,7 +241,9 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
                 "region is given, but neither alpha nor floor; say how much readers may learn there, as in alpha=0.1."
             )
         try:
-            asked = parse_region(self.region, rows.names) if isinstance(self.region, str) else self.region
+            asked = self.region
+            if isinstance(asked, str):
+                asked = parse_region(asked, rows.sources, outputs=[] if output is None else [output])
             if not isinstance(asked, Region):
                 raise InputError(f'region is {self.region!r}; give a region, or a text such as "1 <= t <= 2".')
             bound = asked.bind(rows)
@@ -241,12 +264,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
     def _fitted_prior(self, rows: Inputs, y: Array, inside: Mask, noise: Any) -> Prior:
         if not isinstance(self.fit_outside, (bool, np.bool_)):
             raise InputError(f"fit_outside is {self.fit_outside!r}; give True or False.")
-        keep = ~inside if self.fit_outside else np.ones(len(rows), dtype=np.bool_)
-        if keep.sum() < 2:
-            raise InputError(
-                f"fit_outside is True, but {int(keep.sum())} of {len(rows)} rows lie outside the region; give a "
-                "smaller region, or fit_outside=False."
-            )
+        outside = self._rows_outside(rows, inside)
+        keep = np.ones(len(rows), dtype=np.bool_) if outside is None else outside
         scaling = _fitted_map(self.preprocess, rows)
         scaled = scaling.apply(rows.values)
         names = [rows.names[place] for place in scaling.sources]
@@ -259,10 +278,16 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             self.mean,
             noise[keep] if one_a_row else noise,
             lengthscale=self.lengthscale,
+            progress=False,
         )
         prior = prior.before(scaling, rows.dimension)
         # The report of the fit has a likelihood of y in it: what is kept must be publishable.
-        return Prior(prior.kernel, prior.mean, noise if one_a_row else prior.noise)
+        return Prior(prior.kernel, prior.mean, noise if one_a_row else prior.noise, encoding=rows.encoding)
+
+    def _rows_outside(self, rows: Inputs, inside: Mask) -> Mask | None:
+        """The rows that the prior is fitted to, those outside the region; None where all of them are."""
+        enough = int(np.sum(~inside)) >= 2 * (rows.dimension + 3)
+        return ~inside if self.fit_outside and enough else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

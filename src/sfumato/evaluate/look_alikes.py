@@ -128,7 +128,12 @@ class _Search:
         rows = self.X[outside[np.unique(np.linspace(0, len(outside) - 1, PLACES).astype(np.intp))]]
         columns = np.flatnonzero(self.moving)
         start = self.middle if self.points is None else self.points[0]
-        alone = [np.array([column]) for column in columns] if len(columns) > 1 else []
+        encoding, alone = self.inputs.encoding, [np.array([column]) for column in columns]
+        if encoding is not None:  # the columns of a category move together
+            alone = [
+                own for at in encoding.places if (own := columns[(columns >= at.start) & (columns < at.stop)]).size
+            ]
+        alone = alone if len(alone) > 1 else []
         for kept in [columns, *alone]:
             shifts = np.zeros((len(rows), self.X.shape[1]))
             shifts[:, kept] = rows[:, kept] - start[kept]
@@ -196,6 +201,8 @@ class _Search:
             half = np.where(self.wide, one.size, 1.0) * (self.upper - self.lower) / 2.0
             lower, upper = self.middle + one.shift - half, self.middle + one.shift + half
             lower, upper = (np.clip(side, self.X.min(axis=0), self.X.max(axis=0)) for side in (lower, upper))
+        if self.inputs.encoding is not None:
+            return ", ".join(self.inputs.encoding.ranges_in_words(lower, upper, self.moving))
         parts = []
         for column in np.flatnonzero(self.moving):
             low, high, name = _short(lower[column]), _short(upper[column]), self.inputs.names[column]

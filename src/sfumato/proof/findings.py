@@ -263,15 +263,16 @@ def _on_parameters(design: Design) -> Iterator[Finding]:
     )
 
 
-def learnt_inside(rows_used: int, rows_excluded: int = 0) -> Finding:
-    """The parameters of the prior were learnt from rows in the region."""
+def learnt_inside(rows_used: int, rows_excluded: int = 0, too_few: int | None = None) -> Finding:
+    """The parameters of the prior were learnt from rows in the region, where ``too_few`` lie outside of it."""
     used = "all rows" if rows_excluded == 0 else "rows inside the region too"
+    why = "" if too_few is None else f", because only {too_few:,} lie outside the region"
     return Finding(
         "parameters-from-sensitive-rows",
         "medium",
-        f"The parameters of the model were learnt from {used} ({rows_used:,}) and are published, so they carry a "
-        "little of the secret, which is not accounted for.",
-        _LEARN_OUTSIDE,
+        f"The parameters of the model were learnt from {used} ({rows_used:,}){why}. They are published, so they carry "
+        "a little of the secret, which is not accounted for.",
+        _LEARN_OUTSIDE if too_few is None else "Take them from elsewhere, or give a smaller region.",
     )
 
 

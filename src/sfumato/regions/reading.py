@@ -159,13 +159,16 @@ def _cut(text: str) -> list[Token]:
     return [*tokens, Token("end", "", len(text))]
 
 
-def parse_region(text: str, columns: Sequence[str], free: str = "combinations") -> Region:
+def parse_region(
+    text: str, columns: Sequence[str], free: str = "combinations", *, outputs: Sequence[str] = ()
+) -> Region:
     """The region that ``text`` describes, over inputs with the given column names.
 
     Comparisons and chains of them are joined by ``and``, ``or`` and parentheses; names that are not plain words go in
     backticks or double quotes. Borders always belong to a region: ``<`` is read as ``<=``, which protects a
     little more than was asked, never less. ``free`` goes to the boxes (see ``Box``). Dates are written as
     ``1985-01-31``, and levels of a category as words: ``species = Adelie``, ``species in (Adelie, "Gentoo")``.
+    ``outputs`` are names that a message may know: a region is about inputs.
 
     >>> parse_region("75 <= AGEP <= 100 and PUMA <= 2000", ["AGEP", "PUMA", "SEX"])
     Box({'AGEP': (75, 100), 'PUMA': (None, 2000)})
@@ -177,15 +180,15 @@ def parse_region(text: str, columns: Sequence[str], free: str = "combinations") 
     if isinstance(columns, (str, bytes)) or not all(isinstance(c, str) for c in columns):
         raise InputError(f"columns is {shown(columns)}; give a list of column names.")
     tokens = Tokens(text, "region text", '"1 <= t <= 2"')
-    regions = [Box(bounds, free=free) for bounds in _Parser(tokens, tuple(columns)).read()]
+    regions = [Box(bounds, free=free) for bounds in _Parser(tokens, tuple(columns), tuple(outputs)).read()]
     return regions[0] if len(regions) == 1 else Union(regions)
 
 
 class _Parser:
     """Reads one text; every rule returns the boxes (bounds by column) whose union it describes."""
 
-    def __init__(self, tokens: Tokens, columns: tuple[str, ...]) -> None:
-        self.tokens, self.columns = tokens, columns
+    def __init__(self, tokens: Tokens, columns: tuple[str, ...], outputs: tuple[str, ...] = ()) -> None:
+        self.tokens, self.columns, self.outputs = tokens, columns, outputs
         self.depth = 0
 
     def read(self) -> list[Bounds]:
@@ -361,6 +364,12 @@ class _Parser:
         if token.kind == "level":
             raise self._mistake(token, f"{token.text!r} is a level; put column names in backticks or double quotes.")
         known = ", ".join(name_text(c) for c in self.columns)
+        if token.text in self.outputs:
+            raise self._mistake(
+                token,
+                f"{token.text!r} is the output, and regions are about inputs ({known}): whether a row is protected "
+                "must not depend on its secret value. Say which inputs are sensitive.",
+            )
         hint = close_match(token.text, self.columns)
         raise self._mistake(token, f"unknown column {token.text!r}; known: {known}.{hint}{more}")
 
