@@ -131,6 +131,17 @@ class TestHere(EngineContract):
         return Here()
 
 
+class TestHereAheadOfAGPU(EngineContract):
+    """Some parts are under way at a time; no GPU is needed to see that nothing else changes."""
+
+    @pytest.fixture
+    def engine(self, monkeypatch: pytest.MonkeyPatch) -> Engine:
+        monkeypatch.setattr("os.cpu_count", lambda: 4)
+        engine = Here("cuda")
+        assert engine.at_once == 4
+        return engine
+
+
 class TestOnDask(EngineContract):
     """The workers are threads of this process; test_dask.py has separate processes."""
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from sfumato.data.inputs import Inputs, as_inputs, as_outputs, default_names
+from sfumato.data.inputs import Inputs, among, as_inputs, as_outputs, default_names
 from sfumato.errors import InputError
 
 VALUES = np.array([[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]])
@@ -134,3 +134,12 @@ def test_outputs_that_do_not_fit_are_refused(y, fragments):
     with pytest.raises(InputError) as caught:
         as_outputs(y, 3)
     assert all(fragment in str(caught.value) for fragment in fragments), str(caught.value)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 3])
+def test_rows_are_found_among_others(columns):
+    draw = np.random.default_rng(4)
+    points, places = (draw.integers(-2, 2, (rows, columns)) * np.array(-0.5) for rows in (300, 12))
+    known = [tuple(row) for row in places]
+    assert among(points, places).tolist() == [tuple(row) in known for row in points]
+    assert not among(points, places[:0]).any()

@@ -264,8 +264,12 @@ def among(points: Array, places: Array) -> Mask:
     if not len(places):
         return found
     # a row has to have a value of ``places`` in each column: few rows are left to be compared as a whole
-    left = np.arange(len(points))
-    for known, asked in zip(places.T, points.T, strict=True):
+    columns = list(zip(places.T, points.T, strict=True))
+    near = np.ones(len(points), dtype=np.bool_)
+    for known, asked in columns:
+        near &= (asked >= known.min()) & (asked <= known.max())
+    left = np.flatnonzero(near)
+    for known, asked in columns:
         values = np.unique(known)
         here = asked[left]
         left = left[values[np.searchsorted(values, here).clip(max=len(values) - 1)] == here]

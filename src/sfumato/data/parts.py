@@ -124,7 +124,8 @@ class Here(Engine):
     """Works on the parts here: one after the other, or on a GPU, ``device``, with the next few on their way."""
 
     def __init__(self, device: str | None = None) -> None:
-        self.at_once = 1 if device in (None, "cpu") else min(AT_ONCE, os.cpu_count() or 1)
+        self.device = None if device == "cpu" else device
+        self.at_once = 1 if self.device is None else min(AT_ONCE, os.cpu_count() or 1)
 
     def total(self, work: Callable[[Part], Totals], parts: Sequence[Part], done: Done) -> Totals:
         results = self.each(work, parts, done)
@@ -142,7 +143,7 @@ class Here(Engine):
                 yield result
             return
         to_do, under_way = iter(parts), deque[tuple[Part, Future[Result]]]()
-        with ThreadPoolExecutor(self.at_once) as pool:
+        with ThreadPoolExecutor(self.at_once, initializer=_own_stream, initargs=(self.device,)) as pool:
             try:
                 while True:
                     more = itertools.islice(to_do, self.at_once - len(under_way))
@@ -155,3 +156,11 @@ class Here(Engine):
                     yield result
             finally:
                 pool.shutdown(cancel_futures=True)
+
+
+def _own_stream(device: str | None) -> None:
+    """What this thread asks of a GPU does not wait for what others ask: copies go on while it calculates."""
+    import torch
+
+    if device is not None and torch.cuda.is_available():
+        torch.cuda.set_stream(torch.cuda.Stream(device))

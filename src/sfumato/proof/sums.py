@@ -37,8 +37,8 @@ from ..promise import Design, FunctionAndRecords, Reader, Tolerance, noise_colum
 from .features import ROWS_ON_CPU, Features
 from .roundoff import GRAM, KERNEL_VALUES, SUMMED
 
-#: The share of a GPU's free memory that one block of rows may take.
-SHARE_OF_MEMORY = 0.05
+#: The share of a GPU's free memory that one block of rows may take: some parts are worked on at a time, each with two.
+SHARE_OF_MEMORY = 0.02
 
 #: A variance that is negative by more than this share of itself does not come from round-off.
 NOT_A_COVARIANCE = 1e-4
