@@ -171,6 +171,13 @@ class Inputs(ABC):
         """The names of the inputs as people have them: the columns of their table."""
         return self.names[: self.features] if self.encoding is None else self.encoding.sources
 
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """For each column of numbers the column of the table that it came from."""
+        if self.encoding is None:
+            return self.names[: self.features]
+        return tuple(column.name for column in self.encoding.columns for _ in column.names)
+
     def frame(self) -> pd.DataFrame:
         """The inputs as people have them: dates as dates, a category as one column."""
         plain = self.outputs.plain(self.values)

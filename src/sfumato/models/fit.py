@@ -190,6 +190,7 @@ def fit_prior(
         X=fitted_X,
         y=outputs[used],
         names=inputs.names,
+        owners=inputs.owners,
         kernel=kernel if isinstance(kernel, Kernel) else with_trend_places(kernel, fitted_X),
         mean=Trend.of(_DEGREES[mean], fitted_X) if isinstance(mean, str) else mean,
         noise=LearntNoise.the_same(len(used)) if isinstance(noise, str) else np.broadcast_to(noise, len(inputs))[used],
@@ -369,7 +370,7 @@ def _tried(what: str, evaluate: Callable[[Array], Array], inputs: Inputs, remedy
 
 def checked_kernel(kernel: Any, lengthscale: Any, inputs: Inputs) -> KernelText | Kernel:
     if isinstance(kernel, str):
-        text = parse_kernel(kernel, inputs.names)
+        text = parse_kernel(kernel, inputs.names, inputs.owners)
         return text if lengthscale is None else _with_lengthscale(text, kernel, lengthscale, inputs)
     if not isinstance(kernel, Kernel):
         raise InputError(f"kernel is {kernel!r}; give {ALLOWED}, or a GPyTorch kernel.")
@@ -449,10 +450,12 @@ def _checked_lengthscale(lengthscale: Any, inputs: Inputs) -> Array:
         )
     if values.size == 1:
         values = np.full(inputs.dimension, values[0])
+    if values.size == len(inputs.sources):
+        values = values[[inputs.sources.index(owner) for owner in inputs.owners]]  # one for all levels of a category
     if values.size != inputs.dimension:
         raise InputError(
-            f"lengthscale has {values.size} values, but X has {inputs.dimension} column(s) "
-            f"({', '.join(inputs.names)}); give one number, or one for each column."
+            f"lengthscale has {values.size} values, but X has {len(inputs.sources)} column(s) "
+            f"({', '.join(inputs.sources)}); give one number, or one for each column."
         )
     return values
 

@@ -79,7 +79,8 @@ class Question:
     """What is known and what is asked: rows to fit, and a value for everything that is not to be learnt.
 
     ``kernel`` is a text that was read or a GPyTorch kernel, ``mean`` is a trend to be fitted, a number or a GPyTorch
-    mean, ``noise`` is learnt or one variance for each row.
+    mean, ``noise`` is learnt or one variance for each row. ``owners`` are the columns of a table that the columns came
+    from: those of a category share a lengthscale.
     """
 
     X: Array
@@ -88,6 +89,7 @@ class Question:
     kernel: KernelText | Kernel
     mean: Trend | float | Mean
     noise: LearntNoise | Array
+    owners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +154,10 @@ class Search:
         own = isinstance(question.kernel, Kernel)
         spread = X.std(axis=0, ddof=1)
         still = spread <= 1e-12 * np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
+        owners = question.owners or question.names
+        for owner in {name for name in owners if owners.count(name) > 1}:
+            levels = np.array([name == owner for name in owners])
+            spread[levels], still[levels] = np.sqrt(np.mean(spread[levels] ** 2)), still[levels].all()
         # A trend is near its least squares fit; numbers near that lose fewer digits.
         self.level: Array | float = mean.at(X, mean.least_squares(X, y)) if isinstance(mean, Trend) else 0.0
         if isinstance(mean, float):
@@ -166,6 +172,7 @@ class Search:
             spread=np.ones(X.shape[1]) if own else np.where(still, 1.0, spread),
             still=still,
             y_scale=self.y_scale,
+            owners=owners,
         )
         #: The periods that the rows show along a column, found when they are first asked for.
         self.periods = StartingPeriods(X, question.names, self._scan, self.alarms.append)
@@ -230,20 +237,32 @@ class Search:
         return found if self.raw_noise is None else [*found, self.raw_noise]
 
     def vector(self) -> Array:
-        """The free parameters, one after the other."""
-        return np.concatenate([one.detach().reshape(-1).numpy() for one in self.free()])
+        """The free parameters, one after the other; what is shared is there once."""
+        values, places = [one.detach().reshape(-1).numpy() for one in self.free()], self._places()
+        vector = np.empty(places[-1] + 1)
+        vector[places] = np.concatenate(values)
+        return vector
+
+    def _places(self) -> Index:
+        """For each entry of the free parameters its place in the vector."""
+        found: list[Index] = []
+        for one in self.free():
+            first = 0 if not found else found[-1].max() + 1
+            found.append(first + np.unique(self.searched.shared(one), return_inverse=True)[1])
+        return np.concatenate(found)
 
     def put(self, vector: Array) -> None:
-        place = 0
+        place, values = 0, vector[self._places()]
         with torch.no_grad():
             for one in self.free():
-                one.copy_(torch.from_numpy(vector[place : place + one.numel()]).reshape(one.shape))
+                one.copy_(torch.from_numpy(values[place : place + one.numel()]).reshape(one.shape))
                 place += one.numel()
 
     def limits(self) -> list[tuple[float, float]]:
         """The bounds of each entry of the vector."""
-        free = (-math.inf, math.inf)
-        return [self.bounds.get(id(one), free) for one in self.free() for _ in range(one.numel())]
+        free, places = (-math.inf, math.inf), self._places()
+        each = [self.bounds.get(id(one), free) for one in self.free() for _ in range(one.numel())]
+        return [each[place] for place in np.unique(places, return_index=True)[1]]
 
     def start(self, turn: int) -> None:
         """Put the free parameters on the start values number ``turn``."""
@@ -293,7 +312,9 @@ class Search:
         except (NotPSDError, NanError):
             return LOST, np.zeros(len(vector))
         slopes = [torch.zeros_like(one) if one.grad is None else one.grad for one in free]
-        found = np.concatenate([slope.reshape(-1).numpy() for slope in slopes])
+        each = np.concatenate([slope.reshape(-1).numpy() for slope in slopes])
+        found = np.zeros(len(vector))
+        np.add.at(found, self._places(), each)
         value = float(loss.detach())
         return (value, found) if math.isfinite(value) and np.all(np.isfinite(found)) else (LOST, np.zeros(len(vector)))
 

@@ -88,12 +88,15 @@ class Joined:
 KernelText = Named | Joined
 
 
-def parse_kernel(text: str, names: Sequence[str]) -> KernelText:
-    """What ``text`` says about inputs whose columns have these ``names``; ``InputError`` where it says nothing."""
+def parse_kernel(text: str, names: Sequence[str], owners: Sequence[str] = ()) -> KernelText:
+    """What ``text`` says about inputs whose columns have these ``names``; ``InputError`` where it says nothing.
+
+    ``owners`` are the columns of a table that columns came from: the name of a category stands for all its levels.
+    """
     if len(text) > LONGEST:
         raise InputError(f"kernel is a text of {len(text)} characters; give {ALLOWED}.")
     try:
-        found = _Reading(text, names).read(ast.parse(text.strip(), mode="eval").body)
+        found = _Reading(text, names, owners or names).read(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
@@ -181,6 +184,7 @@ def _column_in_text(name: str) -> str:
 class _Reading:
     text: str
     names: Sequence[str]
+    owners: Sequence[str]
 
     def wrong(self, message: str) -> InputError:
         return InputError(f"kernel is {self.text!r}: {message}")
@@ -231,19 +235,21 @@ class _Reading:
 
     def columns(self, node: ast.expr) -> tuple[int, ...]:
         entries = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
-        found = tuple(self.column(entry) for entry in entries)
+        found = tuple(column for entry in entries for column in self.column(entry))
         if not found or len(set(found)) < len(found):
             raise self.wrong(f"column is {self.said(node)}; give different columns, at least one.")
         return found
 
-    def column(self, node: ast.expr) -> int:
+    def column(self, node: ast.expr) -> list[int]:
         what = node.id if isinstance(node, ast.Name) else node.value if isinstance(node, ast.Constant) else None
-        if isinstance(what, str) and what in self.names:
-            return list(self.names).index(what)
+        if isinstance(what, str) and what in (*self.names, *self.owners):
+            called = self.names if what in self.names else self.owners
+            return [place for place, name in enumerate(called) if name == what]
         if isinstance(what, int) and not isinstance(what, bool) and 0 <= what < len(self.names):
-            return what
+            return [what]
+        known = list(dict.fromkeys(self.owners))
         raise self.wrong(
-            f"column is {self.said(node)}, but the columns are {listed(self.names, 8)}; give one of these names "
+            f"column is {self.said(node)}, but the columns are {listed(known, 8)}; give one of these names "
             f"(in quotes where it has blanks), or a number from 0 to {len(self.names) - 1}."
         )
 

@@ -20,7 +20,7 @@ import torch
 from gpytorch.constraints import GreaterThan, Positive
 from gpytorch.kernels import Kernel, ScaleKernel
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Index, Mask
 from .kernel_kinds import KINDS, Parameter
 from .kernel_terms import RADIAL
 from .kernel_text import NAMES, Joined, KernelText, Named, assemble, in_text, named_parts
@@ -58,13 +58,17 @@ Ended = dict[int, tuple[list[bool], list[bool]]]
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """What brings rows to the common scale: ``(x − offset) / spread``, ``y / y_scale``; ``still``: no spread."""
+    """What brings rows to the common scale: ``(x − offset) / spread``, ``y / y_scale``; ``still``: no spread.
+
+    ``owners`` are the columns of a table that columns came from; those of one owner have one lengthscale.
+    """
 
     names: tuple[str, ...]
     offset: Array
     spread: Array
     still: Mask
     y_scale: float
+    owners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,10 @@ class SearchedKernel(ABC):
     @abstractmethod
     def start(self, turn: int, stretch: float) -> None:
         """Put the free parameters on the start values number ``turn``, lengthscales at about ``stretch``."""
+
+    def shared(self, parameter: torch.nn.Parameter) -> Index:
+        """A number for each entry of a free parameter; entries with the same number have the same value."""
+        return np.arange(parameter.numel())
 
     @abstractmethod
     def bounds(self) -> Bounds:
@@ -297,6 +305,17 @@ class TextKernel(SearchedKernel):
         products = [named_parts(term) for term in self._terms() if isinstance(term, Joined)]
         return [part for parts in products if any(one.kind == "periodic" for one in parts) for part in parts]
 
+    def shared(self, parameter: torch.nn.Parameter) -> Index:
+        for part, module in self.parts.items():
+            if part.kind in RADIAL and module.raw_lengthscale is parameter and self.logarithmic:
+                return self._firsts(part)
+        return super().shared(parameter)
+
+    def _firsts(self, part: Named) -> Index:
+        """For each column the place of the first one with the same owner."""
+        owners = [(self.scale.owners or self.scale.names)[column] for column in part.columns]
+        return np.array([owners.index(owner) for owner in owners])
+
     # ------------------------------------------------------------ where it starts
 
     def start(self, turn: int, stretch: float) -> None:
@@ -391,6 +410,8 @@ class TextKernel(SearchedKernel):
                 notes.append(f"the season does not change over the rows: leave {self._text(part)} beside it out.")
                 return
             for place, column in enumerate(part.columns):
+                if place != self._firsts(part)[place]:
+                    continue  # it is said once of all levels of a category
                 about = self._about_lengthscale(column, float(values[place]), low[place], high[place], where)
                 alarms += [about] if about else []
         elif name == "period_length":
@@ -406,7 +427,7 @@ class TextKernel(SearchedKernel):
             alarms.append(f"{name}{where} ended at its {word} limit ({value:.3g}); give it.")
 
     def _about_lengthscale(self, column: int, value: float, low: bool, high: bool, where: str) -> str:
-        name = self.scale.names[column]
+        name = (self.scale.owners or self.scale.names)[column]
         if self.scale.still[column]:
             return (
                 f"column {name} is constant, so its lengthscale{where} ({value:.3g}) says nothing; leave the column "
