@@ -95,6 +95,19 @@ def _endings(path: Path) -> set[str]:
     return {"/".join(parts[start:]) for start in range(len(parts))}
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=name_of)
+def test_code_on_a_page_fits_its_width(page: Path) -> None:
+    """Programs of tutorials are wider, and go on in the next line; diagrams scroll (docs/style.css)."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL)
+    widest = {"": 112, "python": 120 if page.parent.name == "tutorials" else 88}
+    too_long = [line for kind, block in blocks for line in block.splitlines() if len(line) > widest.get(kind, 92)]
+    assert too_long == []
+    style, settings = text_of(DOCS / "style.css"), text_of(ROOT / "mkdocs.yml")
+    assert "pre-wrap" in style
+    assert "extra_css: [style.css]" in settings
+    assert "pygments_lang_class: true" in settings
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_pictures_say_what_they_show(page: Path) -> None:
     for words in re.findall(r"!\[([^\]]*)\]\(", text_of(page)):

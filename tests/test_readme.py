@@ -76,9 +76,3 @@ def test_commands_for_several_outputs_and_releases_run_in_order(
     assert len(commands) >= 8
     for command in commands:
         done(run(*command[1:]))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target

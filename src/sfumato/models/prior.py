@@ -244,17 +244,17 @@ class Prior(GaussianProcess):
         return [] if self.fit_report is None else [line.strip() for line in str(self.fit_report).splitlines()]
 
     def _repr_html_(self) -> str:
-        return boxed_table("", "", "Prior", self.parts(), notes=self._fitted())
+        return boxed_table("", "", "Prior", self._parts(), notes=self._fitted())
 
     def in_words(self, names: Sequence[str], outputs: Outputs = ONE_OUTPUT) -> str:
         """This prior for people, over columns with these ``names``."""
         if outputs.numbered:
             noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else "one for each row"
             return f"prior {kernel_in_words(self.kernel, names, outputs.names, self.encoding)}; noise variance {noise}"
-        (_, kernel), *others = self.parts(names)
+        (_, kernel), *others = self._parts(names)
         return "; ".join([f"prior {kernel}", *(f"{what} {words}" for what, words in others)])
 
-    def parts(self, names: Sequence[str] | None = None) -> list[tuple[str, str]]:
+    def _parts(self, names: Sequence[str] | None = None) -> list[tuple[str, str]]:
         """What it consists of, each with its words; a fit knows the ``names`` of the columns."""
         names = self._columns if names is None else names
         parameters = [f"{float(value):.6g}" for value in self.mean.parameters() if value.numel() == 1]
@@ -359,7 +359,7 @@ class PriorFamily:
         return ", ".join(said) or "the same values"
 
     def _repr_html_(self) -> str:
-        rows = [*self.prior.parts(), ("and every prior with", self._ranges)]
+        rows = [*self.prior._parts(), ("and every prior with", self._ranges)]
         return boxed_table("", "", "Family of priors", rows)
 
 
