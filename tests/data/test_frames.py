@@ -244,7 +244,7 @@ def test_columns_that_are_no_numbers_are_refused_with_advice(values, words):
         pd.Categorical([1, 2]),
         pd.to_datetime(["2024-01-01", "2024-01-02"]),
         pd.to_timedelta([1, 2], unit="D"),
-        ["1", "2"],
+        pd.array(["1", "2"], dtype="string"),
         np.array([1 + 2j, 3.0]),
     ],
     ids=["category", "dates", "durations", "text", "complex"],

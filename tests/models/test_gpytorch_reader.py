@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import warnings
 
 import gpytorch
@@ -91,6 +92,18 @@ def test_the_model_concludes_what_the_release_does(name):
         np.testing.assert_allclose(mean, seen.mean, rtol=1e-8)
         np.testing.assert_allclose(np.sqrt(np.diag(covariance)), seen.std, rtol=1e-8)
         np.testing.assert_allclose(covariance, seen.covariance(), rtol=0, atol=1e-8 * np.max(seen.std) ** 2)
+
+
+def test_without_botorch_it_is_a_gpytorch_model_and_its_prior_can_be_read(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "botorch"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "sfumato.models.botorch_models", raising=False)
+    monkeypatch.setitem(sys.modules, "botorch", None)
+    model = LINE.to_gpytorch()
+    assert not isinstance(model, GPyTorchModel)
+    with torch.no_grad():
+        np.testing.assert_allclose(model(torch.from_numpy(asked(LINE))).mean, LINE.predict(asked(LINE)).mean, rtol=1e-8)
+    np.testing.assert_allclose(sf.Prior.from_gpytorch(model).covariance(T), LINE.prior.covariance(T))
 
 
 def test_only_the_whole_noise_gives_these_conclusions():

@@ -1,7 +1,7 @@
-"""GPyTorch and BoTorch: kernel, mean and noise of a model, in the units of the data; and the way back, ReleasedGP.
+"""GPyTorch: kernel, mean and noise of a model, in the units of the data; and the way back, ReleasedGP.
 
-BoTorch fits its models to normalised inputs and standardised outputs; a model of ``(x − offset) / scale`` and of
-``(y − shift) / factor`` is a model of x and y in other units (see units.py).
+A model of ``(x − offset) / scale`` and of ``(y − shift) / factor`` is a model of x and y in other units (see units.py,
+and botorch_models.py for models that change units themselves).
 
 GPyTorch's own Gaussian likelihoods know one variance, or one a row. Noise that protects a region is correlated, and a
 model that is told its diagonal alone draws wrong conclusions: ``FullNoiseLikelihood`` has a full covariance matrix over
@@ -17,16 +17,6 @@ from typing import Any
 import gpytorch
 import numpy as np
 import torch
-from botorch.models.gpytorch import GPyTorchModel
-from botorch.models.model import FantasizeMixin
-from botorch.models.transforms.input import (
-    AffineInputTransform,
-    ChainedInputTransform,
-    InputStandardize,
-    InputTransform,
-    Normalize,
-)
-from botorch.models.transforms.outcome import ChainedOutcomeTransform, OutcomeTransform, Standardize
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
@@ -60,69 +50,6 @@ class Units:
     @property
     def same_outputs(self) -> bool:
         return (self.shift, self.factor) == (0.0, 1.0)
-
-
-def units_of(inputs: InputTransform | None, outputs: OutcomeTransform | None, columns: int) -> Units:
-    """The units in which a model with these transforms sees inputs of so many ``columns``, and their outputs."""
-    seen = _seen_inputs(inputs, columns)
-    shift, factor = _seen_outputs(outputs)
-    if not np.all(np.isfinite(seen.offsets + seen.scales)) or 0.0 in seen.scales:
-        raise InputError(
-            f"model.input_transform has offsets {seen.offsets} and scales {seen.scales}, which cannot be undone; give "
-            "it bounds between which each column varies, and fit the model again."
-        )
-    return Units(seen, shift, factor)
-
-
-def _seen_inputs(transform: Any, columns: int) -> ColumnMap:
-    seen = ColumnMap.identity(columns)
-    if transform is None:
-        return seen
-    if type(transform) is ChainedInputTransform:
-        for part in transform.values():
-            seen = seen.then(_seen_inputs(part, columns))
-        return seen
-    if type(transform) not in (AffineInputTransform, Normalize, InputStandardize):
-        raise InputError(
-            f"model.input_transform is of class {type(transform).__name__}, which is not a change of units; use "
-            "Normalize, InputStandardize or AffineInputTransform, or transform X yourself and fit a model to that."
-        )
-    if not (transform.transform_on_train and transform.transform_on_eval):
-        raise InputError(
-            "model.input_transform is switched off for training or for predictions; a prior needs one that is always "
-            "on, or none."
-        )
-    if transform.coefficient.dim() > 2 or transform.offset.dim() > 2:
-        raise InputError("model.input_transform has a batch shape; give a model of one output without batches.")
-    offsets, scales = np.zeros(columns), np.ones(columns)
-    chosen = np.arange(columns) if getattr(transform, "indices", None) is None else transform.indices.cpu().numpy()
-    offsets[chosen] = transform.offset.detach().double().cpu().numpy().reshape(-1)
-    scales[chosen] = transform.coefficient.detach().double().cpu().numpy().reshape(-1)
-    if transform.reverse:
-        offsets, scales = -offsets / scales, 1.0 / scales
-    return ColumnMap(seen.sources, tuple(offsets.tolist()), tuple(scales.tolist()))
-
-
-def _seen_outputs(transform: Any) -> tuple[float, float]:
-    """The shift and the factor of outputs."""
-    if transform is None:
-        return 0.0, 1.0
-    if type(transform) is ChainedOutcomeTransform:
-        shift, factor = 0.0, 1.0
-        for part in transform.values():
-            own_shift, own_factor = _seen_outputs(part)
-            shift, factor = shift + factor * own_shift, factor * own_factor
-        return shift, factor
-    if type(transform) is not Standardize:
-        raise InputError(
-            f"model.outcome_transform is of class {type(transform).__name__}, which is not a change of units; use "
-            "Standardize or none, or transform y yourself and protect the transformed values."
-        )
-    if transform.means.numel() != 1:
-        raise InputError(
-            f"model.outcome_transform is for {transform.means.numel()} outputs or batches; give a model of one output."
-        )
-    return float(transform.means.double()), float(transform.stdvs.double())
 
 
 #: At how many of its own rows a model is asked whether it is what its parts say.
@@ -197,6 +124,10 @@ def _units(model: Any, rows: torch.Tensor | None) -> Units:
     columns = 0 if rows is None else int(rows.shape[-1])
     if inputs is not None and rows is None:
         raise InputError("model has an input_transform but no data; set its training data first.")
+    if inputs is None and outputs is None:
+        return Units(ColumnMap.identity(columns))
+    from .botorch_models import units_of
+
     return units_of(inputs, outputs, columns)
 
 
@@ -375,16 +306,13 @@ class FullNoiseLikelihood(_GaussianLikelihoodBase):
         return more
 
 
-class ReleasedGP(ExactGP, GPyTorchModel, FantasizeMixin):  # type: ignore[misc]
+class ReleasedGP(ExactGP):
     """A prior given published outputs whose noise is a full matrix; everything is in the user's units.
 
-    The conclusions are those of ``release.predict``; as a model they can be differentiated, sampled from and handed to
-    acquisition functions that look for the largest value.
+    The conclusions are those of ``release.predict``; as a model they can be differentiated and sampled from.
 
     Parameters are fixed (``requires_grad`` is off): they are those of the release.
     """
-
-    _num_outputs = 1
 
     def __init__(self, kernel: Kernel, mean: Mean, own: Any, inputs: Array, outputs: Array, noise: Array) -> None:
         """``own`` is V; ``noise`` is V, what was added to protect, and the rounding of ``outputs``, as a matrix."""

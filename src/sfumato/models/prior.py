@@ -135,10 +135,15 @@ class Prior(GaussianProcess):
         return cls(*parts_of_model(model))
 
     def to_gpytorch(self, inputs: Array, outputs: Array, noise: Array) -> Any:
-        """A BoTorch model of f given ``outputs``, whose covariance about f is ``noise`` (see ``ReleasedGP``)."""
-        from .gpytorch_models import ReleasedGP
+        """A model of f given ``outputs``, with covariance ``noise`` about f: BoTorch's if it is there, else GPyTorch's."""
+        try:
+            from .botorch_models import ReleasedModel as Released
+        except ModuleNotFoundError as error:
+            if error.name is None or not error.name.startswith("botorch"):
+                raise
+            from .gpytorch_models import ReleasedGP as Released
 
-        return ReleasedGP(self.kernel, self.mean, self.noise, inputs, outputs, noise)
+        return Released(self.kernel, self.mean, self.noise, inputs, outputs, noise)
 
     @property
     def stands_for(self) -> float:

@@ -247,7 +247,7 @@ class Release(WithDesign):
             raise InputError(f"path is {str(target)!r}, which cannot be written: {error.strerror or error}.") from error
 
     def to_gpytorch(self) -> Any:
-        """What a reader knows as a ``gpytorch.models.ExactGP`` that BoTorch can optimise with (``posterior``).
+        """What a reader knows as a ``gpytorch.models.ExactGP``; with BoTorch installed also a model for it.
 
         It predicts what ``predict`` does, in the units of the release, with gradients. Its likelihood holds the whole
         noise covariance of the published rows; a new measurement has the noise V. Its parameters are fixed.
