@@ -135,7 +135,7 @@ class Prior(GaussianProcess):
         return cls(*parts_of_model(model))
 
     def to_gpytorch(self, inputs: Array, outputs: Array, noise: Array) -> Any:
-        """A model of f given ``outputs``, with covariance ``noise`` about f: BoTorch's if it is there, else GPyTorch's."""
+        """A model of f given ``outputs``, with covariance ``noise`` about f: BoTorch's where it is, else GPyTorch's."""
         try:
             from .botorch_models import ReleasedModel as Released
         except ModuleNotFoundError as error:
