@@ -37,7 +37,7 @@ from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihoo
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 import sfumato as sf
-from sfumato.models.botorch_models import units_of
+from sfumato.models.botorch_units import units_of
 
 RNG = np.random.default_rng(7)
 # an age and an income: columns far from 0 and of different sizes

@@ -1,7 +1,7 @@
 """GPyTorch: kernel, mean and noise of a model, in the units of the data; and the way back, ReleasedGP.
 
 A model of ``(x − offset) / scale`` and of ``(y − shift) / factor`` is a model of x and y in other units (see units.py,
-and botorch_models.py for models that change units themselves).
+and botorch_units.py for models that change units themselves).
 
 GPyTorch's own Gaussian likelihoods know one variance, or one a row. Noise that protects a region is correlated, and a
 model that is told its diagonal alone draws wrong conclusions: ``FullNoiseLikelihood`` has a full covariance matrix over
@@ -11,7 +11,6 @@ the rows that were published.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from typing import Any
 
 import gpytorch
@@ -31,26 +30,7 @@ from ..arrays import Array
 from ..errors import InputError
 from .kernel_values import DifferentiableKernel, kernel_matrix, require_features
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
-from .units import ColumnMap, kernel_before, mean_before, multiplied_kernel, multiplied_mean
-
-
-@dataclass(frozen=True)
-class Units:
-    """Inputs are seen as ``columns`` says, and outputs as ``(y − shift) / factor``."""
-
-    columns: ColumnMap
-    shift: float = 0.0
-    factor: float = 1.0
-
-    @property
-    def same_inputs(self) -> bool:
-        """Whether inputs are seen as they are."""
-        return self.columns.is_identity(self.columns.width)
-
-    @property
-    def same_outputs(self) -> bool:
-        return (self.shift, self.factor) == (0.0, 1.0)
-
+from .units import ColumnMap, Units, kernel_before, mean_before, multiplied_kernel, multiplied_mean
 
 #: At how many of its own rows a model is asked whether it is what its parts say.
 ASKED_ROWS = 32
@@ -126,7 +106,7 @@ def _units(model: Any, rows: torch.Tensor | None) -> Units:
         raise InputError("model has an input_transform but no data; set its training data first.")
     if inputs is None and outputs is None:
         return Units(ColumnMap.identity(columns))
-    from .botorch_models import units_of
+    from .botorch_units import units_of
 
     return units_of(inputs, outputs, columns)
 

@@ -53,6 +53,24 @@ class ColumnMap:
         return ColumnMap(tuple(source for source, _, _ in before), offsets, scales)
 
 
+@dataclass(frozen=True)
+class Units:
+    """Inputs are seen as ``columns`` says, and outputs as ``(y − shift) / factor``."""
+
+    columns: ColumnMap
+    shift: float = 0.0
+    factor: float = 1.0
+
+    @property
+    def same_inputs(self) -> bool:
+        """Whether inputs are seen as they are."""
+        return self.columns.is_identity(self.columns.width)
+
+    @property
+    def same_outputs(self) -> bool:
+        return (self.shift, self.factor) == (0.0, 1.0)
+
+
 def kernel_before(tree: Tree, scaling: ColumnMap, columns: int) -> Tree:
     """The tree of ``k(scaling.apply(x), scaling.apply(x′))`` as a kernel of x with ``columns`` columns."""
 
