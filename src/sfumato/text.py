@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -70,6 +72,30 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         padded = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *padded]).rstrip())
     return lines
+
+
+def wrapped(text: str, width: int = 80) -> list[str]:
+    """A text as lines that a small screen can show; a number and its % stay together.
+
+    >>> wrapped("one two 3 %", 9)
+    ['one two', '3 %']
+    """
+    lines = textwrap.wrap(text.replace(" %", "\0%"), width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines] or [""]
+
+
+#: A unit is what stands in brackets at the end of a name; nothing else is guessed.
+_UNIT = re.compile(r"^(.*\S)\s*(?:\[([^\[\]]+)\]|\(([^()]+)\))$")
+
+
+def name_and_unit(name: str) -> tuple[str, str]:
+    """A name without its unit, and the unit with a space before it, to be set after a number.
+
+    >>> name_and_unit("body mass [g]"), name_and_unit("income ($)"), name_and_unit("body_mass_g")
+    (('body mass', ' g'), ('income', ' $'), ('body_mass_g', ''))
+    """
+    found = _UNIT.match(name)
+    return (name, "") if found is None else (found[1], f" {found[2] or found[3]}")
 
 
 def one_line(error: Exception) -> str:

@@ -22,7 +22,7 @@ from ..proof import Certificate, Examination, Pieces
 from ..regions import Everywhere
 from .insiders import ForInsiders, settled
 from .problem import BackEnd, Program, Solution, Solver
-from .sensitive import AskedCover, Candidates, Say
+from .sensitive import AskedCover, Candidates, Say, Spread
 
 #: A search gives up after this many designs; those that end well take a few.
 MOST_DESIGNS = 60
@@ -106,10 +106,19 @@ class Attempt:
 
 
 def attempted(
-    back_end: BackEnd, cover: AskedCover, examine: Examine, say: Say, insist: bool, start: Attempt | None = None
+    back_end: BackEnd,
+    cover: AskedCover,
+    examine: Examine,
+    say: Say,
+    insist: bool,
+    start: Attempt | None = None,
+    spread: Spread | None = None,
 ) -> Attempt:
-    """The design with the least noise that was found; ``start`` is one for fewer readers."""
-    return _Loop(back_end, cover, examine, say, Margins(), insist, start).run()
+    """The design with the least noise that was found; ``start`` is one for fewer readers.
+
+    ``spread`` has what was worked out for another promise on the same data.
+    """
+    return _Loop(back_end, cover, examine, say, Margins(), insist, start, spread).run()
 
 
 def certified_design(
@@ -152,7 +161,7 @@ def rough_objective(back_end: BackEnd, cover: AskedCover, margins: Margins, say:
     if not problem.joint or cover == "rows" or problem.region.points is not None or problem.region.is_everywhere:
         return None
     solver = Solver(back_end)
-    candidates = Candidates(solver, 1.0 - KEPT_BACK, 1.0, margins.independent, say)
+    candidates = Candidates(solver, Spread(solver), 1.0 - KEPT_BACK, 1.0, margins.independent, say)
     program = solver.program(candidates.stand_ins(cover)[1], with_records=False)
     return program.rough_cost(candidates.rough_tightening(program)) if solver.is_well_conditioned else None
 
@@ -169,10 +178,12 @@ class _Loop:
         margins: Margins,
         insist: bool = False,
         start: Attempt | None = None,
+        spread: Spread | None = None,
     ) -> None:
         self.back_end, self.cover, self.say, self.margins = back_end, cover, say, margins
         self.insist, self.start = insist, start
-        self.solver = Solver(back_end)
+        self.solver = Solver(back_end) if spread is None else spread.solver
+        self.spread = spread or Spread(self.solver)
         self.problem = back_end.problem
         self._examine = examine
         self.quick = False
@@ -260,7 +271,8 @@ class _Loop:
             return bare
         searched = bare is not None and bare.seen.is_searched
         kept_back = self.unit * (KEPT_BACK_UNSEEN if searched else KEPT_BACK)
-        candidates = Candidates(self.solver, 1.0 - kept_back, self.unit, self.margins.independent, self.say)
+        limit, independent = 1.0 - kept_back, self.margins.independent
+        candidates = Candidates(self.solver, self.spread, limit, self.unit, independent, self.say)
         if not self.problem.joint:
             return self._cut(candidates, 1.0 - kept_back)
         return self._settle(candidates, 1.0 - kept_back if searched else 1.0 - self.margins.joint)

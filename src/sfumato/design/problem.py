@@ -223,7 +223,8 @@ class RowsExposure:
     """The rows of the data themselves.
 
     Where A is well-conditioned one n × n matrix stays, its Cholesky factor, and A is made only when needed; else
-    A stays, and ``learnt`` has a copy of it while it runs.
+    A stays, and ``learnt`` has a copy of it while it runs. ``like`` shows the same rows to the same reader under
+    another tolerance: its matrices are taken.
     """
 
     reader: Reader
@@ -232,6 +233,7 @@ class RowsExposure:
     joint: bool = True
     device: str | None = None
     records: Records | None = None
+    like: Exposure | None = None
 
     @property
     def unknown(self) -> SensitiveValues:
@@ -243,10 +245,14 @@ class RowsExposure:
 
     @cached_property
     def data_covariance(self) -> Matrix:
+        if self.like is not None:
+            return self.like.data_covariance
         return self.reader.data_covariance(self.inputs, self.device)
 
     @cached_property
     def data_root(self) -> Matrix | None:
+        if self.like is not None:
+            return self.like.data_root
         if self.reader.past.may_show_rows or self._least_noise <= WELL_CONDITIONED * self.largest:
             return None
         return cholesky_in_place(self.reader.data_covariance(self.inputs, self.device))
@@ -271,10 +277,7 @@ class RowsExposure:
         return promised_root(cross, self.tolerance, values, places, self.joint)
 
     def at(self, points: Array) -> tuple[Matrix, Array]:
-        budget = self.tolerance.budget(self.unknown, points)
-        if np.any(budget <= 0):
-            # a floor that varies may pass the prior's own spread between the inputs that were probed first
-            self.tolerance.check(self.unknown, points, self.inputs)
+        budget = _budget(self, self.inputs, points)
         return self.unknown.with_data(self.inputs, points, self.device), budget
 
     def shift(self, level: float) -> float:
@@ -293,13 +296,18 @@ class RowsExposure:
 
 @dataclass(frozen=True, eq=False)
 class DenseRows:
-    """The rows of the data, for readers who have seen nothing yet."""
+    """The rows of the data, for readers who have seen nothing yet.
+
+    ``like`` are the same rows for the same readers, under another promise: what does not depend on it is taken.
+    """
 
     problem: Problem
+    like: DenseRows | None = None
 
     @cached_property
     def exposures(self) -> tuple[Exposure, ...]:
         asked, readers = self.problem, [Reader(prior) for prior in self.problem.priors]
+        same = (None,) * len(readers) if self.like is None else self.like.exposures
         return tuple(
             RowsExposure(
                 reader,
@@ -308,8 +316,9 @@ class DenseRows:
                 asked.joint and reader.is_promised_averages,
                 asked.plan.device,
                 reader.records(asked.inputs, asked.records),
+                like,
             )
-            for reader in readers
+            for reader, like in zip(readers, same, strict=True)
         )
 
     @property
@@ -346,6 +355,10 @@ class View:
         block = _solve(as_tensor(exposure.data_root, exposure.device), as_tensor(block, exposure.device))
         return cls(block, squared_norms(block), budget)
 
+    def allowing(self, budget: Array) -> View:
+        """The same probes where another ``budget`` may be explained."""
+        return replace(self, budget=budget)
+
     def where(self, keep: Mask) -> View:
         block = as_tensor(self.block)
         kept = block[:, torch.tensor(keep, device=block.device)]
@@ -379,9 +392,13 @@ class Probes:
 
 @dataclass(frozen=True, eq=False)
 class Solver:
-    """Solves a problem for given sensitive inputs, and says what readers of the solution would learn elsewhere."""
+    """Solves a problem for given sensitive inputs, and says what readers of the solution would learn elsewhere.
+
+    ``like`` solves another problem on the same data: what was worked out of these alone is taken.
+    """
 
     back_end: BackEnd
+    like: Solver | None = None
 
     @property
     def problem(self) -> Problem:
@@ -394,6 +411,8 @@ class Solver:
     @cached_property
     def closed_form(self) -> ClosedForm:
         """Solves the joint program for the first reader; it remembers what a search may need again."""
+        if self.like is not None:
+            return self.like.closed_form
         return ClosedForm(self.exposures[0], self.problem.weights, self.problem.plan)
 
     def program(self, sensitive: Array, with_records: bool = True) -> Program:
@@ -425,10 +444,15 @@ class Solver:
         """``points`` as each reader sees them."""
         return Probes(points, tuple(View.of(exposure, points) for exposure in self.exposures))
 
-    def probes_in_need(self, points: Array, limit: float) -> Probes:
-        """Those of ``points`` where data without noise would tell more than ``limit``; noise only lowers that."""
-        probes = self.probes(points)
-        needed = np.zeros(len(points), dtype=np.bool_)
+    def allowing(self, probes: Probes) -> Probes:
+        """Probes of a problem on the same data, with what may be learnt here."""
+        points, inputs = probes.points, self.problem.inputs
+        seen = zip(self.exposures, probes.views, strict=True)
+        return Probes(points, tuple(view.allowing(_budget(exposure, inputs, points)) for exposure, view in seen))
+
+    def in_need(self, probes: Probes, limit: float) -> Probes:
+        """Those of ``probes`` where data without noise would tell more than ``limit``; noise only lowers that."""
+        needed = np.zeros(len(probes), dtype=np.bool_)
         for view in probes.views:
             if view.bare is None:
                 return probes
@@ -439,7 +463,8 @@ class Solver:
     def learnt(self, noise: Noise, probes: Probes) -> Array:
         """The share of what may be learnt that the best informed reader learns at each probe: at most 1 is allowed."""
         views = zip(self.exposures, probes.views, strict=True)
-        return np.asarray(np.max([_learnt(exposure, noise, view) for exposure, view in views], axis=0))
+        shares = [Explained.by(exposure, noise).at(view) / view.budget for exposure, view in views]
+        return np.asarray(np.max(shares, axis=0))
 
     def price_of_tightening(self, noise: Noise) -> float:
         """By how much (a share) the tolerance can be tightened while the objective grows by the same share of itself.
@@ -560,18 +585,78 @@ class Program:
         return found
 
 
-def _learnt(exposure: Exposure, noise: Noise, view: View) -> Array:
-    """What is explained at the probes by data with this noise, as a share of what may be."""
-    device = exposure.device
-    block = as_tensor(view.block, device)
-    if view.bare is None or exposure.data_root is None:
-        total = noise.add_to(as_tensor(exposure.data_covariance, device).clone())
-        return squared_norms(_solve(cholesky_in_place(total), block)) / view.budget
-    H = _solve(as_tensor(exposure.data_root, device), as_tensor(noise.factor, device))
-    if 2 * H.shape[1] > H.shape[0]:
-        return squared_norms(_solve(_raised_root(H @ H.T), block)) / view.budget
-    # Woodbury: kᵀM⁻¹k = |e|² − |(I + HᵀH)^{-1/2} Hᵀe|² for e = L⁻¹k and H = L⁻¹F
-    return (view.bare - squared_norms(_solve(_raised_root(H.T @ H), H.T @ block))) / view.budget
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """What data with some noise Σ = F Fᵀ explain of anything, kᵀM⁻¹k with M = A + Σ.
+
+    Where A = L Lᵀ is well-conditioned ``noisy`` is H = L⁻¹F, ``root`` is that of I + HᵀH, and Woodbury's formula gives
+    ``kᵀM⁻¹k = |e|² − |(I + HᵀH)^{-1/2} Hᵀe|²`` with ``e = L⁻¹k``. Else ``noisy`` is None, and ``root`` is that of M, or
+    of I + HHᵀ where that is smaller.
+    """
+
+    exposure: Exposure
+    noise: Noise
+    root: torch.Tensor
+    noisy: torch.Tensor | None
+
+    @classmethod
+    def by(cls, exposure: Exposure, noise: Noise) -> Explained:
+        device = exposure.device
+        if exposure.data_root is None:
+            total = noise.add_to(as_tensor(exposure.data_covariance, device).clone())
+            return cls(exposure, noise, cholesky_in_place(total), None)
+        H = _solve(as_tensor(exposure.data_root, device), as_tensor(noise.factor, device))
+        if 2 * H.shape[1] > H.shape[0]:
+            return cls(exposure, noise, _raised_root(H @ H.T), None)
+        return cls(exposure, noise, _raised_root(H.T @ H), H)
+
+    def at(self, view: View) -> Array:
+        """The variance that is explained at the probes of ``view``."""
+        block = as_tensor(view.block, self.exposure.device)
+        if self.noisy is None:
+            return squared_norms(_solve(self.root, block))
+        assert view.bare is not None
+        return np.asarray(view.bare - squared_norms(_solve(self.root, self.noisy.T @ block)))
+
+    def left_at(self, view: View) -> Array:
+        """The variance that is left of what may be explained at the probes."""
+        return np.asarray(np.maximum(view.budget - self.at(view), 0.0))
+
+    def left_of_records(self, rows: Index) -> Array:
+        """Var(y_i|W) of these rows, the diagonal of A − A M⁻¹ A: F (I + HᵀH)⁻¹ Fᵀ where A is well-conditioned."""
+        exposure, device = self.exposure, self.exposure.device
+        if exposure.data_root is None:
+            own = as_tensor(exposure.data_covariance, device)[:, torch.from_numpy(rows).to(self.root.device)]
+            known = squared_norms(_solve(self.root, own))
+            return np.asarray(np.maximum(as_array(own[rows].diagonal()) - known, 0.0))
+        root = self.root
+        if self.noisy is None:
+            H = _solve(as_tensor(exposure.data_root, device), as_tensor(self.noise.factor, device))
+            root = _raised_root(H.T @ H)
+        return squared_norms(_solve(root, as_tensor(self.noise.factor[rows].T, device)))
+
+    def most_of(self, root: Array) -> float:
+        """λ_max(UᵀM⁻¹U) for ``root`` = U: the joint promise holds where it is at most 1."""
+        device = self.exposure.device
+        block = as_tensor(root, device)
+        if self.exposure.data_root is not None:
+            block = _solve(as_tensor(self.exposure.data_root, device), block)
+        if self.noisy is None:
+            block = _solve(self.root, block)
+            gram = block.T @ block
+        else:
+            hidden = _solve(self.root, self.noisy.T @ block)
+            gram = block.T @ block - hidden.T @ hidden
+        return float(torch.linalg.eigvalsh(gram)[-1]) if len(gram) else 0.0
+
+
+def _budget(exposure: Exposure, inputs: Inputs, points: Array) -> Array:
+    """How much of the variance of f may be explained at each of ``points``."""
+    budget = exposure.tolerance.budget(exposure.unknown, points)
+    if np.any(budget <= 0):
+        # a floor that varies may pass the prior's own spread between the inputs that were probed first
+        exposure.tolerance.check(exposure.unknown, points, inputs)
+    return budget
 
 
 def _data_trace(exposure: Exposure, block: Array) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..errors import InputError
 from ..linalg import Pivots, pivoted_cholesky
 from ..models import Prior
 from ..promise import rows_in_reach
-from .problem import Program, Solver
+from .problem import Probes, Program, Solver
 
 AskedCover = Literal["auto", "greedy", "exchange", "rows"]
 Say = Callable[[str], None]
@@ -129,6 +130,44 @@ def _costs(sizes: Sequence[int], cost: Callable[[int], float]) -> dict[int, floa
         places = [place for place in (best - step, best + step) if 0 <= place < len(sizes)]
 
 
+class Spread:
+    """Inputs that are spread over a region, as each reader sees them.
+
+    ``like`` is the same under another promise: all but how much may be learnt is taken from it.
+    """
+
+    def __init__(self, solver: Solver, like: Spread | None = None) -> None:
+        self.solver, self.like = solver, like
+        self._orders: dict[int, tuple[Array, Pivots]] = {} if like is None else like._orders
+
+    @cached_property
+    def points(self) -> Array:
+        if self.like is not None:
+            return self.like.points
+        problem = self.solver.problem
+        count = int(np.clip(PROBES_TIMES_ROWS // len(problem.inputs), *PROBES))
+        if problem.inputs.features == 1:
+            count = PROBES_IN_ONE_COLUMN * len(problem.inputs.outputs)
+        spread = problem.region.probes(count, problem.inputs)
+        return np.vstack([spread, rows_in_reach(problem.region, problem.inputs)])
+
+    @cached_property
+    def probes(self) -> Probes:
+        if self.like is None:
+            return self.solver.probes(self.points)
+        return self.solver.allowing(self.like.probes)
+
+    def greedy(self, most: int) -> tuple[Array, Pivots]:
+        """Inputs of the region, and the order in which at most so many of them cover it."""
+        if most not in self._orders:
+            problem = self.solver.problem
+            # evenly spread: what is thinned out of a denser set is not
+            count = MATRIX_CANDIDATES if problem.inputs.features > 1 else PROBES_IN_ONE_COLUMN
+            points = self.solver.back_end.admissible(problem.region.probes(count, problem.inputs))
+            self._orders[most] = points, greedy_order(problem.prior, points, FINEST, most)
+        return self._orders[most]
+
+
 class Candidates:
     """Inputs of a region from which sensitive ones are chosen, as each reader sees them.
 
@@ -136,17 +175,12 @@ class Candidates:
     how little of a value the others may leave for it to be kept.
     """
 
-    def __init__(self, solver: Solver, limit: float, unit: float, independent: float, say: Say) -> None:
+    def __init__(self, solver: Solver, spread: Spread, limit: float, unit: float, independent: float, say: Say) -> None:
         self.solver, self.limit, self.unit, self.threshold, self.say = solver, limit, unit, independent, say
-        self.problem = problem = solver.problem
-        count = int(np.clip(PROBES_TIMES_ROWS // len(problem.inputs), *PROBES))
-        if problem.inputs.features == 1:
-            count = PROBES_IN_ONE_COLUMN * len(problem.inputs.outputs)
-        spread = problem.region.probes(count, problem.inputs)
-        self.points = np.vstack([spread, rows_in_reach(problem.region, problem.inputs)])
-        self.probes = solver.probes_in_need(self.points, limit)
+        self.problem, self.spread, self.points = solver.problem, spread, spread.points
+        self.probes = solver.in_need(spread.probes, limit)
         if not len(self.probes):
-            self.probes = solver.probes(self.points)
+            self.probes = spread.probes
 
     def add(self, points: Array) -> None:
         """Probe these inputs as well."""
@@ -205,11 +239,7 @@ class Candidates:
 
     def _greedy(self, insist: bool) -> Array | None:
         """The greedy cover, of any size, that needs the least noise; None where it would need too many inputs."""
-        # evenly spread: what is thinned out of a denser set is not
-        count = MATRIX_CANDIDATES if self.problem.inputs.features > 1 else PROBES_IN_ONE_COLUMN
-        spread = self.problem.region.probes(count, self.problem.inputs)
-        points = self.solver.back_end.admissible(spread)
-        pivots = greedy_order(self.problem.prior, points, FINEST, GREEDY_MOST if insist else GREEDY_LIMIT)
+        points, pivots = self.spread.greedy(GREEDY_MOST if insist else GREEDY_LIMIT)
         if pivots.largest[-1] > (COARSEST if insist else EPSILON) ** 2:
             if not insist:
                 return None

@@ -28,9 +28,10 @@ from ..text import aligned, counted, plain
 from ..views import boxed_table, pictures
 from .advice import Advice, advice
 from .claims import Claims, HiddenRows, Unexpected, unexpected_period
+from .comparison import checked_problem
 from .look_alikes import LookAlike, look_alikes
 from .predictors import Rival, rivals
-from .tradeoffs import checked_problem, short
+from .tradeoffs import short
 
 #: A rival as close as this share of what the prior claims is "prior-beaten"; closer than the claim, "prior-doubtful".
 BEATEN = 0.5

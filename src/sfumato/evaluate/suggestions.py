@@ -1,15 +1,18 @@
-"""Suggestions: which promise, and how strong, readers elsewhere can afford.
+"""Suggestions: the strongest promise that costs no more than is allowed, or what a promise would cost.
 
-Each promise is made at several levels, and what readers lose outside the region is expected under the prior, as in a
-trade-off. No values are needed.
+For each of the three promises levels are tried by bisection, on designs that share their factorisations
+(design/levels.py). What is suggested is made by ``protect``, and the numbers are its own. No values are needed.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from ..data import as_inputs
 from ..errors import GuaranteeWarning, InputError
@@ -18,9 +21,17 @@ from ..progress import Progress
 from ..progress import progress as show_progress
 from ..promise import Protects
 from ..regions import Region
-from ..text import aligned, plain
+from ..text import aligned, name_and_unit, plain, wrapped
+from ..views import boxed_table, pictures
+from .comparison import Comparison, Level, Line, asked_levels, checked_problem
 from .tradeoff_readers import Places, places_to_look
-from .tradeoffs import Comparison, Line, asked_levels, checked_problem, number, share, short
+from .tradeoffs import errors_outside, number, share, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: What can be asked for: what it may cost, or the level.
+Asked = Literal["max_loss", "max_noise", "alpha", "floor"]
 
 #: What each promise is called among the ways of a trade-off, the widest promise first.
 WAYS: dict[Protects, str] = {"both": "joint", "records": "records", "function": "function"}
@@ -32,28 +43,46 @@ RIGHT_FOR: dict[Protects, str] = {
     "function": "for a surrogate, an orbit or a map: the typical value is the secret, single records are not",
 }
 
-#: The levels that are tried.
-LEVELS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+#: The first levels that are tried, the strongest and the weakest among them.
+FIRST = (0.01, 0.1, 0.4, 0.8, 0.99)
+
+#: Bisection ends where α is known to this share of itself, and of 1 − α: the floor is then known to half of that.
+CLOSE = 0.02
+
+#: What is suggested may cost more than the designs that were looked at, by what a proof takes; so often it is mended.
+MENDED = 5
 
 #: A promise that lets readers learn more than this share is suggested only where no other is to be had.
 MOST_LEARNT = 0.5
 
+#: What stays unused of what may be lost, or added, as a share: costs are computed to about that.
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class Option:
-    """One promise at the strongest level that costs no more than was asked, α; NaN where no level does.
+    """One promise at the strongest level that costs no more than was asked for; NaN where no level does.
 
-    ``loss`` is what readers lose elsewhere, ``error`` their expected error there, ``function_std`` and ``record_std``
-    the least standard deviation of f and of a record that they keep inside. Where no level is cheap enough, these are
-    of the weakest level that was tried. ``why`` says why a promise cannot be made at all.
+    ``alpha`` and ``floor`` are the level, the floor in the units of the output: the least in the region (of records,
+    where only these are promised). ``loss`` is the share of their accuracy that readers elsewhere lose, ``error`` their
+    expected error there, ``noise`` the root mean square noise a row; ``function_std`` and ``record_std`` are the least
+    standard deviations of f and of a record that readers keep inside. All of it is of the design that ``protect`` makes
+    at this level, and ``evidence`` is its certificate's. Where no level is cheap enough they are of the weakest level
+    that was tried. ``curve`` are all levels that were tried. ``why`` says why a promise cannot be made at all.
     """
 
     protects: Protects
     alpha: float
+    floor: float = math.nan
     loss: float = math.nan
     error: float = math.nan
+    noise: float = math.nan
     function_std: float = math.nan
     record_std: float = math.nan
+    evidence: str = ""
+    curve: tuple[Line, ...] = ()
+    by_floor: bool = False
+    affordable: bool = False
     why: str = ""
 
     @property
@@ -64,36 +93,54 @@ class Option:
     @property
     def call(self) -> str:
         """The call that makes it; empty where it is too dear."""
-        if math.isnan(self.alpha):
-            return ""
-        return f'sf.protect(prior, X, region, alpha={self.alpha:g}, protects="{self.protects}")'
+        level = f"floor={self.floor:.12g}" if self.by_floor else f"alpha={self.alpha:g}"
+        return f'sf.protect(prior, X, region, {level}, protects="{self.protects}")' if self.affordable else ""
 
     @property
     def options(self) -> str:
         """The same for the command line."""
-        return "" if math.isnan(self.alpha) else f"--alpha {self.alpha:g} --protects {self.protects}"
+        level = f"--floor {self.floor:.12g}" if self.by_floor else f"--alpha {self.alpha:g}"
+        return f"{level} --protects {self.protects}" if self.affordable else ""
 
 
 @dataclass(frozen=True, eq=False)
 class Suggestion:
     """What each promise can be had for: ``options``, one a promise; ``best`` is the one to start with.
 
-    Guarantee: every α costs at most the share ``max_loss`` of the variance that readers of all data would explain
-    outside the region, expected under the prior. Whether the prior is right, and whose promise it should be, it cannot
-    know: ``right_for`` says when each is.
+    ``asked`` says what was given: ("max_loss", 0.1), say. ``unprotected`` is the expected error outside without any
+    protection.
+
+    Guarantee: every option with a ``call`` costs at most what was asked: the share ``max_loss`` of the variance that
+    readers of all data would explain outside the region, expected under the prior, or ``max_noise``, the root mean
+    square noise a row. The numbers are those of ``protect`` at that level, whose certificate holds. Whether the prior
+    is right, and whose promise it should be, it cannot know: ``right_for`` says when each is.
     """
 
     options: tuple[Option, ...]
-    max_loss: float
+    asked: tuple[Asked, float]
     unprotected: float
     region: str
     output: str = "f"
 
     @property
+    def max_loss(self) -> float | None:
+        """The share of accuracy that may be lost; None where something else was asked."""
+        return self.asked[1] if self.asked[0] == "max_loss" else None
+
+    @property
+    def unit(self) -> str:
+        """The unit of the output, from brackets at the end of its name, with a space before it; else nothing."""
+        return name_and_unit(self.output)[1]
+
+    @property
     def best(self) -> Option | None:
-        """The widest promise that lets nobody learn more than half; else the strongest; None where all are too dear."""
+        """The widest promise that lets nobody learn more than half; else the strongest; None where all are too dear.
+
+        At a level that was given: the widest that can be made.
+        """
         affordable = [option for option in self.options if option.call]
-        strong = [option for option in affordable if option.alpha <= MOST_LEARNT]
+        given = self.asked[0] in ("alpha", "floor")
+        strong = [option for option in affordable if given or option.alpha <= MOST_LEARNT]
         ordered = strong or sorted(affordable, key=lambda option: option.alpha)
         return ordered[0] if ordered else None
 
@@ -112,7 +159,7 @@ class Suggestion:
             {
                 "region": self.region,
                 "output": self.output,
-                "max_loss": self.max_loss,
+                self.asked[0]: self.asked[1],
                 "unprotected": self.unprotected,
                 "options": options,
                 "best": None if self.best is None else self.best.protects,
@@ -120,49 +167,141 @@ class Suggestion:
         )
         return found
 
+    def sentence(self, option: Option) -> str:
+        """One promise in a sentence, in the units of the output.
+
+        >>> line = Option("both", 0.3, 20.0, 0.1, 74.2, 12.0, affordable=True)
+        >>> print(Suggestion((line,), ("max_loss", 0.1), 67.04, "75 ≤ age ≤ 90", "mass [g]").sentence(line))
+        both: the strongest floor is ±20 g (α = 0.3): error outside 67 → 74 g, 10 % of the accuracy there is lost; noise
+        12 g a row.
+        """
+        if option.why:
+            return f"{option.protects} cannot be promised: {option.why}"
+        line, unit = _line(option), self.unit
+        costs = f"{errors_outside(self.unprotected, line, unit)}; noise {short(option.noise)}{unit} a row"
+        alpha = "" if math.isnan(option.alpha) else f" (α = {option.alpha:g})"
+        level = f"±{number(float(f'{option.floor:.3g}'))}{unit}{alpha}"
+        if self.asked[0] in ("alpha", "floor"):
+            return f"{option.protects}: a floor of {level} costs: {costs}."
+        if not option.affordable:
+            return f"{option.protects}: too dear, even a floor of {level} costs: {costs}."
+        return f"{option.protects}: the strongest floor is {level}: {costs}."
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What each promise costs against its floor, with what was chosen marked."""
+        axes: Axes = pictures().plot_suggestion(self, ax=ax)
+        return axes
+
     def __str__(self) -> str:
-        heads = ("protects", "α", "loss", "error out", "f in", "y in")
-        rows = [heads, ("nothing", "", "0 %", short(self.unprotected), "", "0"), *(_cells(one) for one in self.options)]
-        lines = aligned(rows)
-        title = f"What readers of {self.output} elsewhere can afford where {self.region} is protected"
-        what = f"α: the strongest that costs them at most {share(self.max_loss)} of what they could explain;"
-        inside = "f in, y in: how well they then know f and a record inside, at best."
-        when = [f"{one.protects}, {one.right_for}." for one in self.options]
-        cannot = [f"{one.protects} was left out: {one.why}" for one in self.options if one.why]
-        end = (
-            f"If that is right for you:  {self.call}"
-            if self.call
-            else f"None costs as little as {share(self.max_loss)}."
+        lines = [*wrapped(self._title), *aligned([_HEADER, *self._rows()]), ""]
+        for text in (_LEGEND, *self._sentences()):
+            lines += wrapped(text)
+        return "\n".join([*lines, "", f"If that is right for you:\n  {self.call}" if self.call else self._none])
+
+    def _repr_html_(self) -> str:
+        end = f"If that is right for you:  {self.call}" if self.call else self._none
+        return boxed_table("", "", self._title, self._rows(), _HEADER, [*self._sentences(), end])
+
+    @property
+    def _title(self) -> str:
+        word, value = self.asked
+        name, unit = name_and_unit(self.output)
+        asked = {
+            "max_loss": f"losing at most {share(value)} of the accuracy outside",
+            "max_noise": f"with noise of at most {number(value)}{unit} a row",
+            "alpha": f"at α = {value:g}",
+            "floor": f"at a floor of ±{number(value)}{unit}",
+        }[word]
+        units = f"; floors, errors and noise in{unit}" if unit else ""
+        return f"{name} where {self.region} is protected, {asked}{units}"
+
+    @property
+    def _none(self) -> str:
+        word, value = self.asked
+        if word in ("alpha", "floor"):
+            return "None of the promises can be made at this level."
+        return (
+            f"None costs as little as {share(value) if word == 'max_loss' else f'{number(value)}{self.unit} of noise'}."
         )
-        return "\n".join([title, *lines, "", what, inside, *when, *cannot, "", end])
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        bare = ("nothing", "", "", "0 %", short(self.unprotected), "0", "", "0")
+        return [bare, *(_cells(one) for one in self.options)]
+
+    def _sentences(self) -> list[str]:
+        """Each promise in a sentence, then when it is right."""
+        return [f"{self.sentence(one)} Right {one.right_for}." for one in self.options]
+
+
+_HEADER = ("protects", "α", "floor", "loss", "error out", "noise", "f in", "y in")
+
+_LEGEND = "f in, y in: how well readers then know f and a record inside, at best; noise: root mean square a row."
 
 
 def _cells(option: Option) -> tuple[str, ...]:
-    level = f"{option.alpha:g}" if option.call else "–" if option.why else "too dear"
-    values = (short(option.error), number(option.function_std), number(option.record_std))
-    return (option.protects, level, share(option.loss), *values)
+    level = "–" if option.why else "too dear" if not option.affordable else number(option.alpha)
+    values = (option.error, option.noise, option.function_std, option.record_std)
+    return (option.protects, level, number(option.floor), share(option.loss), *map(short, values))
+
+
+def _line(option: Option) -> Line:
+    """What ``errors_outside`` needs of an option."""
+    return Line(
+        WAYS[option.protects],
+        option.alpha,
+        option.floor,
+        True,
+        math.nan,
+        option.function_std,
+        math.nan,
+        option.error,
+        option.loss,
+        option.noise,
+        math.nan,
+    )
 
 
 def suggest(
-    prior: Prior, X: Any, region: Region, max_loss: float = 0.1, *, serve: Any = None, progress: bool = True
+    prior: Prior,
+    X: Any,
+    region: Region,
+    max_loss: float | None = None,
+    *,
+    max_noise: float | None = None,
+    alpha: float | None = None,
+    floor: float | None = None,
+    serve: Any = None,
+    output: str | None = None,
+    progress: bool = True,
 ) -> Suggestion:
-    """Which promise, and which α, cost readers outside ``region`` at most the share ``max_loss`` of their accuracy.
+    """Which floor each promise can be had at, or what a level would cost; give one of four.
+
+    ============= ======================================================================================
+    given         found, for each of the promises "both", "records" and "function"
+    ============= ======================================================================================
+    ``max_loss``  the strongest floor that costs readers outside the region at most this share of their accuracy (0.1
+                  if nothing is given)
+    ``max_noise`` the strongest floor with noise of at most this root mean square a row, √(Tr Σ / n), in the units of y:
+                  the utility-aware formulation of the paper (its section 3), whose utility loss is E‖W − y‖² = Tr Σ
+    ``alpha``     what the promise by this α costs outside, and how much noise it adds
+    ``floor``     the same for a floor in the units of y
+    ============= ======================================================================================
 
     Accuracy is the variance that readers explain in the mean over inputs outside, expected under the prior, against
-    what they would explain without protection; the inputs are ``serve``, or a spread that follows the data. For each
-    of the promises ("both", "records", "function") the least of some α is looked for, by a few calls of ``protect``.
+    what they would explain without protection; the inputs are ``serve``, or a spread that follows the data. Levels
+    between α = 0.01 and 0.99 are tried, to about 1 % of the floor. ``output`` names what y is, with its unit in
+    brackets at the end ("mass [g]").
 
     >>> import gpytorch, numpy as np, sfumato as sf
     >>> kernel = gpytorch.kernels.RBFKernel()
     >>> kernel.lengthscale = 0.3
     >>> found = sf.suggest(sf.Prior(kernel, noise=0.5), np.linspace(0, 3, 61), sf.Box(1, 2), max_loss=0.05)
     >>> found.best.protects, found.best.alpha
-    ('records', 0.05)
+    ('records', 0.01)
     >>> found.call
-    'sf.protect(prior, X, region, alpha=0.05, protects="records")'
+    'sf.protect(prior, X, region, alpha=0.01, protects="records")'
     """
-    if isinstance(max_loss, bool) or not isinstance(max_loss, (int, float)) or not 0.0 < max_loss < 1.0:
-        raise InputError(f"max_loss is {max_loss!r}; give a share between 0 and 1, such as 0.1.")
+    asked = _asked(max_loss, max_noise, alpha, floor)
     inputs, bound = checked_problem(prior, X, region)
     places = places_to_look(inputs, bound)
     if serve is not None:
@@ -171,31 +310,150 @@ def suggest(
     if not len(places.outside):
         raise InputError("region leaves no inputs outside it, so there is nobody to lose accuracy; give serve inputs.")
     comparison = Comparison(prior, inputs, bound, places, None, "auto")
-    options: list[Option] = []
     with warnings.catch_warnings(), show_progress(progress) as step:
         # of designs that are compared, not published
         warnings.simplefilter("ignore", GuaranteeWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
-        for protects in WAYS:
-            options.append(_strongest(comparison, protects, float(max_loss), step))
-    return Suggestion(tuple(options), float(max_loss), comparison.unprotected_rmse, bound.in_words(inputs.names))
+        options = tuple(_Search(comparison, protects, asked, step).option() for protects in WAYS)
+    words = bound.in_words(inputs.names)
+    return Suggestion(options, asked, comparison.unprotected.rmse_outside, words, output or "f")
 
 
-def _strongest(comparison: Comparison, protects: Protects, max_loss: float, step: Progress) -> Option:
-    """The strongest level of a promise that costs no more than ``max_loss``; the stronger, the more it costs."""
-    low, high = 0, len(LEVELS)
-    found: Line | None = None
-    while low < high:
-        middle = (low + high) // 2
-        try:
-            _, (line,) = comparison.lines(asked_levels(LEVELS[middle], None), [WAYS[protects]], step)
-        except InputError as error:
-            if protects == "both":
-                raise
-            return Option(protects, math.nan, why=str(error))
-        if line.holds and line.loss <= max_loss:
-            high, found = middle, line
-        else:
-            low = middle + 1
-    alpha, line = (math.nan, line) if found is None else (found.alpha, found)
-    return Option(protects, alpha, line.loss, line.rmse_outside, line.least_std, line.record_std)
+def _asked(max_loss: Any, max_noise: Any, alpha: Any, floor: Any) -> tuple[Asked, float]:
+    """What was asked for, checked: one of the four."""
+    given: dict[Asked, Any] = {"max_loss": max_loss, "max_noise": max_noise, "alpha": alpha, "floor": floor}
+    given = {word: value for word, value in given.items() if value is not None} or {"max_loss": 0.1}
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} are given; give one of max_loss, max_noise, alpha and floor.")
+    ((word, value),) = given.items()
+    real = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if word in ("alpha", "floor"):
+        asked_levels([value] if word == "alpha" else None, [value] if word == "floor" else None)
+    elif word == "max_loss" and not (real and 0.0 < value < 1.0):
+        raise InputError(f"max_loss is {value!r}; give a share between 0 and 1, such as 0.1.")
+    elif word == "max_noise" and not (real and 0.0 < value < math.inf):
+        raise InputError(f"max_noise is {value!r}; give a positive standard deviation in the units of y.")
+    return word, float(value)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The search for the strongest level of one promise."""
+
+    comparison: Comparison
+    protects: Protects
+    asked: tuple[Asked, float]
+    step: Progress
+
+    def option(self) -> Option:
+        word, value = self.asked
+        self.step.stage(f"what it costs to protect {self.protects}")
+        if word in ("alpha", "floor"):
+            (level,) = asked_levels([value] if word == "alpha" else None, [value] if word == "floor" else None)
+            made = self._made(level)
+            if made is None or not made.holds:
+                return self._cannot()
+            curve = [line for line in map(self._looked_at, FIRST) if line is not None]
+            option = self._found(made, curve, True, by_floor=word == "floor")
+            if word == "floor" and self.protects != "records":
+                # the same in shares of the prior variance: the largest that may be learnt anywhere
+                most = float(np.max(self.comparison.prior_inside))
+                option = replace(option, alpha=float(f"{1.0 - value**2 / most:.3g}"))
+            return option
+        curve = []
+        for alpha in FIRST:
+            line = self._looked_at(alpha)
+            if line is None:
+                return self._cannot()
+            curve.append(line)
+        alpha = self._strongest(curve)
+        for _ in range(MENDED):
+            made = self._made(_level(alpha))
+            if made is None:
+                return self._cannot()
+            if made.holds and self._is_cheap(made):
+                return self._found(made, curve, True)
+            if alpha >= FIRST[-1]:
+                break
+            # a proof takes a little more than a look
+            alpha = _rounded_up(min(FIRST[-1], 1.0 / (1.0 + (1.0 / alpha - 1.0) * (1.0 - 2.0 * CLOSE))))
+        weakest = self._made(_level(FIRST[-1])) if made is None or alpha < FIRST[-1] else made
+        return self._cannot() if weakest is None else self._found(weakest, curve, False)
+
+    def _strongest(self, curve: list[Line]) -> float:
+        """The least α that is cheap enough, or the weakest level, from lines of the ``curve``, which grows.
+
+        Between a level that is cheap and one that is not, the next one is where the cost would be right if its
+        logarithm were linear in that of the odds of α.
+        """
+        cheap = [line for line in curve if self._is_cheap(line)]
+        if not cheap:
+            return FIRST[-1]
+        high = min(cheap, key=lambda line: line.alpha)
+        low = max((line for line in curve if line.alpha < high.alpha), key=lambda line: line.alpha, default=high)
+        while _odds(high) - _odds(low) > CLOSE:
+            costs = [self._cost(line) for line in (low, high)]
+            share = 0.5
+            if costs[0] > costs[1] > 0.0:
+                share = math.log(costs[0] / self.asked[1]) / math.log(costs[0] / costs[1])
+            # beside what is expected, on either side, so that it lies between two that are close
+            share += 0.4 * CLOSE / (_odds(high) - _odds(low)) * (1.0 if share < 0.5 else -1.0)
+            odds = _odds(low) + min(max(share, 0.1), 0.9) * (_odds(high) - _odds(low))
+            line = self._looked_at(1.0 / (1.0 + math.exp(-odds)))
+            if line is None:
+                break
+            curve.append(line)
+            low, high = (low, line) if self._is_cheap(line) else (line, high)
+        return _rounded_up(high.alpha)
+
+    def _looked_at(self, alpha: float) -> Line | None:
+        return self.comparison.line(WAYS[self.protects], _level(alpha), self.step)
+
+    def _made(self, level: Level) -> Line | None:
+        """As ``protect`` makes it."""
+        return self.comparison.line(WAYS[self.protects], level, self.step, proved=True)
+
+    def _cost(self, line: Line) -> float:
+        return line.loss if self.asked[0] == "max_loss" else line.noise
+
+    def _is_cheap(self, line: Line) -> bool:
+        return line.holds is True and self._cost(line) <= self.asked[1] * (1.0 + ROUNDING)
+
+    def _found(self, line: Line, curve: Sequence[Line], affordable: bool, by_floor: bool = False) -> Option:
+        tried = sorted([*curve, line], key=lambda one: one.floor)
+        return Option(
+            self.protects,
+            line.alpha,
+            line.floor,
+            line.loss,
+            line.rmse_outside,
+            line.noise,
+            line.least_std,
+            line.record_std,
+            line.evidence,
+            tuple(tried),
+            by_floor,
+            affordable,
+        )
+
+    def _cannot(self) -> Option:
+        own = [why for way, _, why in self.comparison.left_out if way == WAYS[self.protects]]
+        if self.protects == "both" and self.asked[0] in ("max_loss", "max_noise") and own:
+            raise InputError(own[-1])
+        return Option(self.protects, math.nan, why=own[-1] if own else "no noise was found that keeps it.")
+
+
+def _level(alpha: float) -> Level:
+    (level,) = asked_levels([alpha], None)
+    return level
+
+
+def _odds(line: Line) -> float:
+    """The logarithm of the odds of α."""
+    return math.log(line.alpha / (1.0 - line.alpha))
+
+
+def _rounded_up(alpha: float) -> float:
+    """α with three digits, towards the weaker promise, which costs less."""
+    digits = 3 - math.ceil(math.log10(alpha))
+    return min(float(math.ceil(alpha * 10.0**digits - 1e-9) / 10.0**digits), FIRST[-1])
