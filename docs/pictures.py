@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import gpytorch
@@ -13,7 +12,7 @@ import torch
 from matplotlib.figure import Figure
 
 import sfumato as sf
-from sfumato.plots import plot_cells, plot_noise_map, plot_rehearsal, plot_std_map, plot_tradeoff
+from sfumato.plots import plot_cells, plot_noise_map, plot_rehearsal, plot_std_map, plot_suggestion, plot_tradeoff
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -29,10 +28,24 @@ def tradeoff_of_incomes() -> Figure:
     """Incomes over age, those of the oldest protected: what each level costs elsewhere."""
     ages = pd.DataFrame({"age": np.arange(20.0, 91.0, 0.5)})
     prior = sf.Prior(matern([5.0], 12_000.0), mean=35_000.0, noise=8_000.0**2)
-    found = replace(sf.tradeoff(prior, ages, sf.Box({"age": (75, 90)})), output="income ($)")
+    found = sf.tradeoff(prior, ages, sf.Box({"age": (75, 90)}), output="income ($)")
     print(found)
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     plot_tradeoff(found, ax=figure.subplots())
+    return figure
+
+
+def suggestion_for_incomes() -> Figure:
+    """The same incomes: the strongest floor of each promise that costs a tenth of the accuracy, and by its noise."""
+    ages = pd.DataFrame({"age": np.arange(20.0, 91.0, 0.5)})
+    prior = sf.Prior(matern([5.0], 12_000.0), mean=35_000.0, noise=8_000.0**2)
+    region, named = sf.Box({"age": (75, 90)}), "income ($)"
+    figure = Figure(figsize=(9.8, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for ax, asked in ((left, {"max_loss": 0.1}), (right, {"max_noise": 10_000.0})):
+        found = sf.suggest(prior, ages, region, output=named, **asked)
+        print(found)
+        plot_suggestion(found, ax=ax)
     return figure
 
 
@@ -80,6 +93,7 @@ def rehearsal_of_months() -> Figure:
 def main() -> None:
     pictures = {
         "tradeoff": tradeoff_of_incomes,
+        "suggestion": suggestion_for_incomes,
         "maps": maps_of_incomes,
         "cells": cells_of_regions,
         "rehearsal": rehearsal_of_months,

@@ -21,6 +21,7 @@ from .show import (
     plot_release,
     plot_slices,
     plot_std_map,
+    plot_suggestion,
     plot_tradeoff,
     plot_trajectory,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "plot_release",
     "plot_slices",
     "plot_std_map",
+    "plot_suggestion",
     "plot_tradeoff",
     "plot_trajectory",
 ]

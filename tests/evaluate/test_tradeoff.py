@@ -14,6 +14,7 @@ import sfumato as sf
 from kernels import matern
 from sfumato.evaluate.rivals import Budget, cloak
 from sfumato.evaluate.tradeoff_readers import DELTA, measured_error, places_to_look
+from sfumato.evaluate.tradeoffs import notes
 
 T = np.linspace(0.0, 3.0, 31)
 FRAME = pd.DataFrame({"t": T})
@@ -49,19 +50,22 @@ def test_promised_ways_agree_with_protect(found: sf.Tradeoff, way: str, how: dic
     bare = PRIOR.condition(T, np.zeros(31)).variance(X_TEST)
     assert line.alpha == 0.6
     assert line.holds is True
-    assert line.rmse_outside == pytest.approx(_root_mean(left[~INSIDE]), rel=1e-6)
-    assert line.rmse_inside == pytest.approx(_root_mean(left[INSIDE]), rel=1e-6)
-    assert line.least_std == pytest.approx(np.sqrt(left[INSIDE].min()), rel=1e-6)
-    assert line.learnt == pytest.approx(1 - left[INSIDE].min(), rel=1e-6)
-    assert line.noise == pytest.approx(np.sqrt(made.noise.trace / 31), rel=1e-6)
-    assert line.spill == pytest.approx(made.certificate.spill, rel=1e-6)
+    # what is only looked at keeps another margin than what is proved
+    close = 5e-3 if way in ("joint", "function") else 1e-6
+    assert line.rmse_outside == pytest.approx(_root_mean(left[~INSIDE]), rel=close)
+    assert line.rmse_inside == pytest.approx(_root_mean(left[INSIDE]), rel=close)
+    assert line.least_std == pytest.approx(np.sqrt(left[INSIDE].min()), rel=close)
+    assert line.least_std >= np.sqrt(0.4) or way == "records"
+    assert line.learnt == pytest.approx(1 - left[INSIDE].min(), rel=close)
+    assert line.noise == pytest.approx(np.sqrt(made.noise.trace / 31), rel=close)
+    assert line.spill == pytest.approx(made.certificate.spill, rel=close)
     assert line.floor == pytest.approx(np.sqrt(0.04 if way == "records" else 0.4))
     private = np.flatnonzero((T >= 1) & (T <= 2))
     A = PRIOR.covariance(T) + 0.1 * np.eye(31)
     records = np.diag(A - A @ np.linalg.solve(A + made.noise.covariance(), A))[private]
-    assert line.record_std == pytest.approx(np.sqrt(records.min()), rel=1e-6)
+    assert line.record_std == pytest.approx(np.sqrt(records.min()), rel=close)
     explained, whole = 1 - np.mean(left[~INSIDE]), 1 - np.mean(bare[~INSIDE])
-    assert line.loss == pytest.approx(1 - explained / whole, rel=1e-5)
+    assert line.loss == pytest.approx(1 - explained / whole, rel=10 * close)
     assert found.everything.rmse_outside == pytest.approx(_root_mean(bare[~INSIDE]))
     assert found.everything.loss == 0.0
 
@@ -81,12 +85,11 @@ def test_records_cost_others_least_and_all_three_are_said_in_units(found: sf.Tra
         assert both.record_std > records.record_std > 0.9 * records.floor
         assert function.record_std < both.record_std
     assert found.everything.record_std == pytest.approx(0.0, abs=1e-7)
-    said = str(found).splitlines()
-    assert all(len(line) <= 80 for line in said[: said.index("")])
-    assert said[-1].startswith(
-        "At α = 0.6 readers' error elsewhere is 0.24 without protection, 0.24 if it protects records, "
-    )
-    assert said[-1].endswith(" if it protects both.")
+    assert all(len(line) <= 80 for line in str(found).splitlines())
+    said = notes(found)
+    assert said[-2].startswith("At α = 0.6 readers' error outside is 0.24 without protection, 0.24 if it protects rec")
+    assert said[-2].endswith(" if it protects both.")
+    assert said[-1].startswith("The weakest promise always predicts best")
 
 
 def test_dropout_promises_nothing_and_says_what_readers_reach(found: sf.Tradeoff) -> None:
@@ -118,7 +121,7 @@ def test_cloaking_is_matched_to_the_floor_and_has_its_epsilon(found: sf.Tradeoff
 
 
 def test_measured_errors_are_held_out(found: sf.Tradeoff) -> None:
-    made = sf.protect(PRIOR, FRAME, REGION, 0.6, progress=False)
+    made = sf.protect(PRIOR, FRAME, REGION, 0.6, protects="records", progress=False)
     rng = np.random.default_rng(0)
     y, outside = np.sin(2 * T), np.flatnonzero((T < 1) | (T > 2))
     total = PRIOR.covariance(T) + made.noise.covariance() + 0.1 * np.eye(31)
@@ -129,31 +132,35 @@ def test_measured_errors_are_held_out(found: sf.Tradeoff) -> None:
         rest = np.setdiff1d(np.arange(31), out)
         means = draws[:, rest] @ np.linalg.solve(total[np.ix_(rest, rest)], PRIOR.covariance(T[rest], T[out]))
         squares.append((means - y[out]).ravel() ** 2)
-    assert found.of("joint")[1].measured == pytest.approx(np.sqrt(np.mean(np.concatenate(squares))), rel=0.03)
-    assert measured_error(made.design, y, outside) == pytest.approx(found.of("joint")[1].measured)
+    assert found.of("records")[1].measured == pytest.approx(np.sqrt(np.mean(np.concatenate(squares))), rel=0.03)
+    assert measured_error(made.design, y, outside) == pytest.approx(found.of("records")[1].measured)
 
 
 def test_floors_are_in_the_units_of_the_owner() -> None:
     prior = sf.Prior(matern(0.3, variance=1e8), noise=1e7)
-    income = pd.Series(np.zeros(31), name="income")
-    found = sf.tradeoff(prior, FRAME, REGION, floors=[8000.0, 4000.0], ways=["function"], y=income, progress=False)
+    income = pd.Series(np.zeros(31), name="income [$]")
+    levels = [8000.0, 4000.0, 12_000.0]
+    found = sf.tradeoff(prior, FRAME, REGION, floors=levels, ways=["function"], y=income, progress=False)
     assert [line.floor for line in found.rows] == [8000.0, 4000.0]
     assert all(math.isnan(line.alpha) for line in found.rows)
-    assert found.output == "income"
+    assert found.output == "income [$]"
+    ((way, why),) = found.skipped  # the prior itself knows more than the third one
+    assert (way, why[:29]) == ("function", "floor = 12000 is left out: fl")
+    assert "function: floor = 12000 is left out: floor is 12000 at t = 1" in " ".join(str(found).split())
     same = sf.tradeoff(prior, FRAME, REGION, [0.36], ways=["function"], progress=False)
     assert same.rows[0].loss == pytest.approx(found.rows[0].loss, rel=1e-6)
     said = found.sentence(floor=8000)
-    assert said.startswith("At ±8000 inside 1 ≤ t ≤ 2, readers lose ")
-    assert "% of accuracy elsewhere: their error there is " in said
+    before, after = (f"{line.rmse_outside:.0f}" for line in (found.everything, found.rows[0]))
+    assert said.startswith(f"At ±8000 $ inside 1 ≤ t ≤ 2: error outside {before} → {after} $, ")
     assert "floor: the std of income" in found.plot().get_xlabel()
 
 
 def test_sentence_table_and_dictionary(found: sf.Tradeoff) -> None:
-    assert found.sentence(0.6).startswith("At ±0.6325 inside 1 ≤ t ≤ 2 (α = 0.6), readers lose ")
+    assert found.sentence(0.6).startswith("At ±0.6325 inside 1 ≤ t ≤ 2 (α = 0.6): error outside 0.24 → ")
     table = found.table()
     assert len(table) == 1 + len(found.rows) == 19
     assert list(table["way"].unique()) == ["everything", *found.ways]
-    text = str(found)
+    text = " ".join(str(found).split())
     for words in ("dropout: the rows inside are left out", "no ε keeps", "cloaking, ε = ", found.sentence(0.6)):
         assert words in text
     plain = json.loads(json.dumps(found.as_dict(), allow_nan=False))
@@ -173,11 +180,11 @@ def test_picture_has_a_curve_for_each_way(found: sf.Tradeoff) -> None:
     assert ax is given
     shown = {str(line.get_label()): line for line in ax.get_lines()}
     np.testing.assert_allclose(shown["records only"].get_ydata(), [line.loss for line in found.of("records")])
-    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    texts = [" ".join(text.get_text().split()) for text in ax.get_legend().get_texts()]
     assert {"function and records", "function only", "records only", "DP cloaking, to the same floor"} <= set(texts)
     assert any(text.startswith("rows left out: no promise, readers learn ") for text in texts)
     assert ax.get_ylabel() == "loss of accuracy elsewhere"
-    assert "1 ≤ t ≤ 2" in ax.get_xlabel()
+    assert "1 ≤ t ≤ 2" in " ".join(ax.get_xlabel().split())
 
 
 def test_several_inputs_are_looked_at_where_the_data_are() -> None:

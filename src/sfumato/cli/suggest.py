@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from .fitted import fitted_table
-from .options import DropMissing, Fit, Inputs, Json, OneOutput, SensitiveWhere, Table, columns_beside, option
-from .printing import as_json, console
+from .options import (
+    FIGURES,
+    DropMissing,
+    Figure,
+    Fit,
+    Inputs,
+    Json,
+    OneOutput,
+    SensitiveWhere,
+    Table,
+    Written,
+    check_written,
+    columns_beside,
+    option,
+    save_figure,
+)
+from .printing import as_json, console, say_written
 
 SUGGEST_EXAMPLES = (
-    'sfumato suggest people.csv --inputs age,place --output income --region "age >= 75" --fit-outside',
-    'sfumato suggest orbit.csv --inputs t --output r --region "1 <= t <= 2" --max-loss 0.05 --json',
+    'sfumato suggest people.csv --inputs age,place --output income --region "age >= 75" --figure costs.png',
+    'sfumato suggest orbit.csv --inputs t --output r --region "1 <= t <= 2" --max-noise 0.5 --json',
+    'sfumato suggest orbit.csv --inputs t --output r --region "1 <= t <= 2" --floor 2',
 )
 
 
@@ -23,26 +38,41 @@ def suggest(
     region: SensitiveWhere,
     fit: Fit,
     max_loss: Annotated[
-        float, option("NUMBER", "The share of accuracy that readers outside the region may lose.")
-    ] = 0.1,
+        float | None,
+        option("NUMBER", "The share of accuracy that readers outside the region may lose (0.1 if nothing is given)."),
+    ] = None,
+    max_noise: Annotated[
+        float | None, option("NUMBER", "Or: the noise that a row may get, root mean square, in units of the output.")
+    ] = None,
+    alpha: Annotated[float | None, option("NUMBER", "Or, the other way round: what this α would cost.")] = None,
+    floor: Annotated[float | None, option("NUMBER", "Or what this floor would cost, in units of the output.")] = None,
     serve: Annotated[
         Path | None, option("FILE", "A table, .csv or .parquet, of inputs that are to stay useful.")
     ] = None,
+    figure: Figure = None,
     drop_missing: DropMissing = False,
     json: Json = False,
 ) -> None:
-    """Suggest a promise: what each can be had for, when each is right, and the call to copy."""
+    """Suggest a promise: the strongest floor for what it may cost, when each is right, and the call to copy."""
     columns = columns_beside(inputs, output)
+    check_written(Written("--figure", figure, FIGURES), read=[data])
     from ..data import read_table, select_numbers
+    from ..evaluate import check_suggestion
     from ..evaluate import suggest as look
+    from ..show import plot_suggestion
 
+    asked = {"max_loss": max_loss, "max_noise": max_noise, "alpha": alpha, "floor": floor}
+    check_suggestion(**asked)
     served = None if serve is None else select_numbers(read_table(serve), columns, serve, drop_missing)
     X, _, where, prior = fitted_table(data, columns, output, region, fit, drop_missing, progress=not json)
-    found = replace(look(prior, X, where, max_loss, serve=served, progress=not json), output=output)
+    found = look(prior, X, where, **asked, serve=served, output=output, progress=not json)
+    if figure is not None:
+        save_figure(plot_suggestion(found).figure, figure)
     if json:
-        as_json({"data": data, **found.as_dict()})
+        as_json({"data": data, "figure": figure, **found.as_dict()})
         return
     screen = console()
     screen.print(str(found), highlight=False)
     if found.best is not None:
-        screen.print(f"or:                        sfumato protect … {found.best.options}", highlight=False)
+        screen.print(f"or\n  sfumato protect … {found.best.options}", highlight=False)
+    say_written(figure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,9 +55,13 @@ def tradeoff(
         option("NUMBERS", "Or: standard deviations that readers keep, in units of the output."),
     ] = None,
     ways: Annotated[
-        str,
-        option("WORDS", "Of joint, function, records, pointwise, diagonal, dropout, cloaking, those to compare."),
-    ] = "joint,function,records,pointwise,diagonal,dropout,cloaking",
+        str | None,
+        option(
+            "WORDS",
+            "Of joint, function, records, pointwise, diagonal, dropout, cloaking, those to compare (all that do not "
+            "take minutes).",
+        ),
+    ] = None,
     cover: Cover = "auto",
     measured: Annotated[
         bool,
@@ -77,9 +80,9 @@ def tradeoff(
     from ..show import plot_tradeoff
 
     X, y, where, prior = fitted_table(data, columns, output, region, fit, drop_missing, progress=not json)
-    chosen = [way.strip() for way in ways.split(",") if way.strip()]
+    chosen = None if ways is None else [way.strip() for way in ways.split(",") if way.strip()]
     told: dict[str, Any] = {"ways": chosen, "y": y if measured else None, "cover": cover, "progress": not json}
-    found = replace(compare(prior, X, where, **levels, **told), output=output)
+    found = compare(prior, X, where, **levels, **told, output=output)
     if figure is not None:
         save_figure(plot_tradeoff(found).figure, figure)
     if csv is not None:
@@ -110,12 +113,12 @@ def _levels(alphas: str | None, floors: str | None) -> dict[str, Any]:
 
 
 def _show(found: Tradeoff, measured: bool) -> None:
-    from ..evaluate import TRADEOFF_HEADER, WIDE_ONLY, cells, notes, number
+    from ..evaluate import TRADEOFF_HEADER, WIDE_ONLY, cells, notes, number, title_of
 
     screen = console()
     if measured:
         screen.print("OWNER ONLY: the measured errors use the secret values; do not publish them.", style="bold red")
-    table = new_table(f"What readers of {found.output} lose where {found.region} is protected")
+    table = new_table(title_of(found))
     shown = [place for place, name in enumerate(TRADEOFF_HEADER) if screen.width >= WIDE or name not in WIDE_ONLY]
     for place in shown:
         table.add_column(TRADEOFF_HEADER[place], justify="right" if place else "left", overflow="fold")

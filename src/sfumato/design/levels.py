@@ -68,9 +68,9 @@ class SharedWork:
         spread = Spread(Solver(rows, self.solver), self.spread)
         return attempted(rows, self.cover, partial(_look, spread), say, False, spread=spread)
 
-    def told(self, noise: Noise) -> Explained:
-        """What data with this noise explain."""
-        return Explained.by(self.solver.exposures[0], noise)
+    def told(self, noise: Noise) -> Explained | None:
+        """What data with this noise explain; None where A is too close to singular to share its factor."""
+        return Explained.by(self.solver.exposures[0], noise) if self.solver.is_well_conditioned else None
 
 
 def _look(spread: Spread, design: Design, needed: Sequence[Pieces] | None, quick: bool) -> Examination:
@@ -78,11 +78,16 @@ def _look(spread: Spread, design: Design, needed: Sequence[Pieces] | None, quick
     finite = design.region.points is not None or design.cover in ("rows", "everywhere") or not design.protects_function
     if finite:
         return examine(design)
-    solver, noise = spread.solver, design.noise
-    told = Explained.by(solver.exposures[0], noise)
+    solver = spread.solver
     view = spread.probes.views[0]
-    learnt = told.at(view) / view.budget
-    joint = told.most_of(solver.program(design.sensitive).roots[0])
+    try:
+        told = Explained.by(solver.exposures[0], design.noise)
+    except np.linalg.LinAlgError:
+        # M is singular to working precision: nothing can be said of what readers know
+        learnt, joint = np.full(len(spread.points), np.inf), np.inf
+    else:
+        learnt = told.at(view) / view.budget
+        joint = told.most_of(solver.program(design.sensitive).roots[0])
     short = learnt > 1.0
     return Examination(
         holds=joint <= 1.0 + TOLERANCE and not np.any(short),

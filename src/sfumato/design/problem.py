@@ -623,13 +623,9 @@ class Explained:
         return np.asarray(np.maximum(view.budget - self.at(view), 0.0))
 
     def left_of_records(self, rows: Index) -> Array:
-        """Var(y_i|W) of these rows, the diagonal of A − A M⁻¹ A: F (I + HᵀH)⁻¹ Fᵀ where A is well-conditioned."""
-        exposure, device = self.exposure, self.exposure.device
-        if exposure.data_root is None:
-            own = as_tensor(exposure.data_covariance, device)[:, torch.from_numpy(rows).to(self.root.device)]
-            known = squared_norms(_solve(self.root, own))
-            return np.asarray(np.maximum(as_array(own[rows].diagonal()) - known, 0.0))
-        root = self.root
+        """Var(y_i|W) of these rows, the diagonal of A − A M⁻¹ A = F (I + HᵀH)⁻¹ Fᵀ, where A is well-conditioned."""
+        exposure, device, root = self.exposure, self.exposure.device, self.root
+        assert exposure.data_root is not None
         if self.noisy is None:
             H = _solve(as_tensor(exposure.data_root, device), as_tensor(self.noise.factor, device))
             root = _raised_root(H.T @ H)

@@ -259,15 +259,16 @@ class Comparison:
 
     def _line(self, way: str, design: Design, level: Level | None = None, **more: Any) -> Line:
         """What readers of ``design`` know."""
-        of_records = math.nan
+        of_records, told = math.nan, None
         if self.shared is not None and len(design.inputs) == len(self.inputs):
             told = self.shared.told(design.noise)
+        if self.shared is None or told is None:
+            variance = variances(design, self.places.all)
+            of_records = self._record_std(design)
+        else:
             variance = told.left_at(self.shared.seen)
             if self.private.any():
                 of_records = float(np.sqrt(np.min(told.left_of_records(np.flatnonzero(self.private)))))
-        else:
-            variance = variances(design, self.places.all)
-            of_records = self._record_std(design)
         more |= {"measured": self._measured(design), "record_std": of_records}
         return self._line_of(way, variance, level, **more)
 

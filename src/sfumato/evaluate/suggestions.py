@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -44,7 +44,7 @@ RIGHT_FOR: dict[Protects, str] = {
 }
 
 #: The first levels that are tried, the strongest and the weakest among them.
-FIRST = (0.01, 0.1, 0.4, 0.8, 0.99)
+FIRST = (0.01, 0.05, 0.2, 0.5, 0.8, 0.99)
 
 #: Bisection ends where α is known to this share of itself, and of 1 − α: the floor is then known to half of that.
 CLOSE = 0.02
@@ -180,7 +180,7 @@ class Suggestion:
         line, unit = _line(option), self.unit
         costs = f"{errors_outside(self.unprotected, line, unit)}; noise {short(option.noise)}{unit} a row"
         alpha = "" if math.isnan(option.alpha) else f" (α = {option.alpha:g})"
-        level = f"±{number(float(f'{option.floor:.3g}'))}{unit}{alpha}"
+        level = f"±{number(option.floor)}{unit}{alpha}"
         if self.asked[0] in ("alpha", "floor"):
             return f"{option.protects}: a floor of {level} costs: {costs}."
         if not option.affordable:
@@ -301,7 +301,7 @@ def suggest(
     >>> found.call
     'sf.protect(prior, X, region, alpha=0.01, protects="records")'
     """
-    asked = _asked(max_loss, max_noise, alpha, floor)
+    asked = check_suggestion(max_loss, max_noise, alpha, floor)
     inputs, bound = checked_problem(prior, X, region)
     places = places_to_look(inputs, bound)
     if serve is not None:
@@ -319,7 +319,7 @@ def suggest(
     return Suggestion(options, asked, comparison.unprotected.rmse_outside, words, output or "f")
 
 
-def _asked(max_loss: Any, max_noise: Any, alpha: Any, floor: Any) -> tuple[Asked, float]:
+def check_suggestion(max_loss: Any, max_noise: Any, alpha: Any, floor: Any) -> tuple[Asked, float]:
     """What was asked for, checked: one of the four."""
     given: dict[Asked, Any] = {"max_loss": max_loss, "max_noise": max_noise, "alpha": alpha, "floor": floor}
     given = {word: value for word, value in given.items() if value is not None} or {"max_loss": 0.1}

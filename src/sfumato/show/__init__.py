@@ -4,7 +4,7 @@ It takes releases, ledgers, trade-offs and audits, which do not import it. It gi
 """
 
 from .cells import plot_cells
-from .comparisons import plot_audit, plot_history, plot_tradeoff
+from .comparisons import plot_audit, plot_history, plot_suggestion, plot_tradeoff
 from .curves import plot_both, plot_floor, plot_floor_along, plot_partial, plot_release, plot_slices, plot_trajectory
 from .maps import plot_covariance, plot_noise_map, plot_std_map
 from .rehearsals import plot_rehearsal
