@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from ..arrays import UNIT, Array
 from .demand import Demand, inner, root_of, symmetric, times
@@ -69,9 +69,21 @@ class LearntMultiplier:
         """``Vᵀ Diag(step) V``: how much less is learnt, to first order."""
         return np.asarray((self.V.T * step) @ self.V if self.joint else step @ self.V**2)
 
-    def between(self, X: Array, Y: Array) -> Array:
-        """The symmetric part of X Y W."""
-        return symmetric(times(times(X, Y), self.inverse))
+    def between(self, *pairs: tuple[Array, Array]) -> Array:
+        """The symmetric part of X Y W, or of a sum of such products; Y is a change of R."""
+        return symmetric(times(_total(times(X, Y) for X, Y in pairs), self.inverse))
+
+    def felt_between(self, X: Array, Y: Array) -> Array:
+        """How that is felt in each row."""
+        return self.felt(self.between((X, Y)))
+
+    def left(self, first: float, change: Array, second: float, answer: Array) -> float:
+        """⟨R, T⟩ after steps of these lengths."""
+        return float(np.sum((self.slack + first * change) * (self.multiplier + second * answer)))
+
+    def moved(self, demand: Demand, d: Array, step: Array) -> LearntMultiplier:
+        """The same at d, with ``step`` more slack."""
+        return LearntMultiplier(demand, d, self.slack + step)
 
     def reach(self, change: Array, answer: Array) -> tuple[float, float]:
         """How far R can go along ``change``, and T along ``answer``."""
@@ -94,20 +106,22 @@ class LearntMultiplier:
 class WholeMultiplier:
     """Λ ⪰ 0 itself prices ``R = Diag(d) − B ⪰ 0``, n × n: cheaper where γ is not small against n.
 
-    The same formulas as in ``LearntMultiplier`` with V = I. R is linear in d, so nothing is ever missing.
+    The same formulas as in ``LearntMultiplier`` with V = I. R is linear in d, so nothing is ever missing, and only its
+    diagonal changes: such a change is a vector here. ``needed`` is −B, if it is at hand.
     """
 
-    def __init__(self, demand: Demand, d: Array) -> None:
+    def __init__(self, demand: Demand, d: Array, needed: Array | None = None) -> None:
         self.demand, self.d = demand, d
-        self.slack = plus_diagonal(demand.covariance - demand.root @ demand.root.T, d)
-        self.missing = np.zeros_like(self.slack)
-        self.slack_root = root_of(self.slack)
-        upper = inverse_of(self.slack_root)
-        self.inverse = np.triu(upper) + np.triu(upper, 1).T
+        self.needed = demand.covariance - demand.root @ demand.root.T if needed is None else needed
+        self.slack = plus_diagonal(self.needed.copy(), d)
+        self.missing = np.zeros_like(d)
+        self.slack_root = cholesky_in_place(self.slack.copy())
+        self.inverse = inverse_of(self.slack_root)
+        np.copyto(self.inverse, self.inverse.T, where=np.tri(len(d), k=-1, dtype=np.bool_))
 
     def price(self, multiplier: Array) -> Array:
-        self.multiplier = symmetric(multiplier)
-        self._root = root_of(self.multiplier)
+        self.multiplier = multiplier
+        self._root = cholesky_in_place(multiplier.copy())
         return np.diag(self.multiplier).copy()
 
     def curvature(self) -> Array:
@@ -117,38 +131,49 @@ class WholeMultiplier:
         return np.diag(X).copy()
 
     def relief(self, step: Array) -> Array:
-        return np.diag(step)
+        return step
 
-    def between(self, X: Array, Y: Array) -> Array:
-        return symmetric((X * np.diag(Y)) @ self.inverse)
+    def between(self, *pairs: tuple[Array, Array]) -> Array:
+        return symmetric(_total(X * y for X, y in pairs) @ self.inverse)
+
+    def felt_between(self, X: Array, Y: Array) -> Array:
+        return np.asarray(np.einsum("ij,j,ij->i", X, Y, self.inverse))
+
+    def left(self, first: float, change: Array, second: float, answer: Array) -> float:
+        at_diagonal = np.diag(self.multiplier) + second * np.diag(answer)
+        now, then = np.vdot(self.slack, self.multiplier), np.vdot(self.slack, answer)
+        return float(now + second * then + first * (change @ at_diagonal))
+
+    def moved(self, demand: Demand, d: Array, step: Array) -> WholeMultiplier:
+        return WholeMultiplier(demand, d, self.needed)
 
     def reach(self, change: Array, answer: Array) -> tuple[float, float]:
         return longest(self.slack, self.slack_root, change), longest(self.multiplier, self._root, answer)
 
     def shortfall(self) -> float:
-        return float(np.sum(self.slack * self.multiplier))
+        return float(np.vdot(self.slack, self.multiplier))
 
     @property
     def size(self) -> float:
-        return float(np.sum(self.demand.covariance * self.multiplier) + self.d @ np.diag(self.multiplier))
+        return float(np.vdot(self.demand.covariance, self.multiplier) + self.d @ np.diag(self.multiplier))
 
     @property
     def root(self) -> Array:
         """What V is multiplied by to give the witness: at the optimum R Λ = 0, so that Λ = V Uᵀ Λ."""
-        return np.asarray(self.demand.root.T @ self._root)
+        return np.asarray(self.demand.root.T @ self.witness())
 
     def witness(self) -> Array:
-        return self._root
+        return np.tril(self._root)
 
 
 Multiplier = LearntMultiplier | WholeMultiplier
 
 
-def multiplier_of(demand: Demand, d: Array, slack: Array | None = None) -> Multiplier:
+def multiplier_of(demand: Demand, d: Array) -> Multiplier:
     """The multiplier that suits ``demand``."""
     rows, columns = demand.root.shape
     whole = demand.joint and 2 * columns > rows
-    return WholeMultiplier(demand, d) if whole else LearntMultiplier(demand, d, slack)
+    return WholeMultiplier(demand, d) if whole else LearntMultiplier(demand, d)
 
 
 def plus_diagonal(matrix: Array, d: Array) -> Array:
@@ -180,8 +205,9 @@ def solve_half(lower: Array, block: Array) -> Array:
     return np.asarray(lapack.dtrtrs(lower, block, lower=1)[0])
 
 
-#: Up to this size an eigenvalue is found as quickly as a handful of Cholesky factors.
-ROWS_FOR_EIGENVALUES = 300
+#: Up to this size an eigenvalue is found as quickly as a few steps of Lanczos take, and to the last digit.
+ROWS_FOR_EIGENVALUES = 200
+LANCZOS_STEPS = 12
 
 
 def farthest(x: Array, step: Array) -> float:
@@ -191,16 +217,40 @@ def farthest(x: Array, step: Array) -> float:
 
 
 def longest(X: Array, root: Array, step: Array) -> float:
-    """The largest α with ``X + α step`` positive, for X = R Rᵀ, R = ``root``; where X is large, up to a tenth less."""
+    """The largest α with ``X + α step`` positive, for X = R Rᵀ, R = ``root``; where X is large, about that.
+
+    A vector ``step`` of a matrix X is a change of its diagonal.
+    """
     if X.ndim == 1:
         return farthest(X, step)
     if len(X) <= ROWS_FOR_EIGENVALUES:
-        least = float(np.linalg.eigvalsh(solve_half(root, solve_half(root, step).T))[0])
-        return -1.0 / least if least < 0.0 else np.inf
-    length = 1.1
-    while length > 1e-6 and lapack.dpotrf((X + length * step).T, lower=1, clean=0, overwrite_a=1)[1] != 0:
-        length *= 0.9
-    return length
+        whole = np.diag(step) if step.ndim == 1 else step
+        least = float(np.linalg.eigvalsh(solve_half(root, solve_half(root, whole).T))[0])
+    else:
+        least = least_eigenvalue(root, step)
+    return -1.0 / least if least < 0.0 else np.inf
+
+
+def least_eigenvalue(root: Array, step: Array) -> float:
+    """About the least eigenvalue of ``R⁻¹ step R⁻ᵀ``, rather less than more: by the method of Lanczos."""
+    n = len(root)
+    vectors = np.empty((LANCZOS_STEPS + 1, n))
+    # the same each time, and in no special direction
+    vectors[0] = np.cos(np.arange(n) * np.sqrt(2.0)) + 0.1
+    vectors[0] /= np.linalg.norm(vectors[0])
+    diagonal, beside = np.zeros(LANCZOS_STEPS), np.zeros(LANCZOS_STEPS)
+    for k in range(LANCZOS_STEPS):
+        image = blas.dtrsv(root, vectors[k], lower=1, trans=1)
+        image = blas.dtrsv(root, step * image if step.ndim == 1 else step @ image, lower=1)
+        diagonal[k] = image @ vectors[k]
+        for _ in range(2):
+            image -= vectors[: k + 1].T @ (vectors[: k + 1] @ image)
+        beside[k] = np.linalg.norm(image)
+        if beside[k] <= 1e-12 * float(np.max(np.abs(diagonal))):
+            break
+        vectors[k + 1] = image / beside[k]
+    values, turns = np.linalg.eigh(np.diag(diagonal[: k + 1]) + np.diag(beside[:k], 1) + np.diag(beside[:k], -1))
+    return float(values[0] - beside[k] * abs(turns[-1, 0]))
 
 
 #: Steps at most, steps without a better bound at most, and how often a step is shortened when too much would be learnt.
@@ -249,13 +299,14 @@ class Point:
     @property
     def slackness(self) -> float:
         """``Σ z_i d_i + Σ ⟨R, T⟩``, which is 0 at the optimum."""
-        return float(self.d @ self.z) + sum(float(np.sum(part.slack * part.multiplier)) for part in self.parts)
+        return float(self.d @ self.z) + sum(float(np.vdot(part.slack, part.multiplier)) for part in self.parts)
 
     @property
     def wrong(self) -> float:
         """How far the other equations are from holding, in the same units."""
         rows = float(self.d @ np.abs(1.0 - self.priced - self.z))
-        return rows + sum(abs(float(np.sum(part.missing * part.multiplier))) for part in self.parts)
+        learnt = (part for part in self.parts if isinstance(part, LearntMultiplier))
+        return rows + sum(abs(float(np.sum(part.missing * part.multiplier))) for part in learnt)
 
     def witness(self) -> tuple[Array, ...]:
         return tuple(part.witness() for part in self.parts)
@@ -327,34 +378,34 @@ def newton(point: Point, demands: Sequence[Demand]) -> Point:
     d, z, parts = point.d, point.z, point.parts
     factor = cholesky_in_place(plus_diagonal(_total(part.curvature() for part in parts), z / d))
     felt = _total(part.felt(part.inverse) for part in parts)
-    missing = _total(part.felt(part.between(part.multiplier, part.missing)) for part in parts)
+    missing = _total(part.felt_between(part.multiplier, part.missing) for part in parts)
 
-    def towards(goal: float, row_terms: Array, terms: Sequence[Array]) -> Direction:
-        """The step to ``T R = goal``, ``z d = goal`` once ``terms`` (second order) are taken off."""
-        off = _total(part.felt(term) for part, term in zip(parts, terms, strict=True))
-        force = goal * (felt + 1.0 / d) - 1.0 - missing - off - row_terms
-        move = solve(factor, force)
+    def towards(goal: float, ahead: Direction | None) -> Direction:
+        """The step to ``T R = goal``, ``z d = goal``, with the terms of second order that a step ``ahead`` shows."""
+        force = goal * (felt + 1.0 / d) - 1.0 - missing
+        row_terms = np.zeros_like(d) if ahead is None else ahead.d * ahead.z / d
+        terms = [] if ahead is None else list(zip(ahead.multipliers, ahead.slacks, strict=True))
+        for part, term in zip(parts, terms, strict=False):
+            force -= part.felt_between(*term)
+        move = solve(factor, force - row_terms)
         slacks = [part.relief(move) + part.missing for part in parts]
-        along = zip(parts, slacks, terms, strict=True)
         multipliers = [
-            goal * part.inverse - part.multiplier - part.between(part.multiplier, slack) - term
-            for part, slack, term in along
+            goal * part.inverse - part.multiplier - part.between((part.multiplier, slack), *terms[place : place + 1])
+            for place, (part, slack) in enumerate(zip(parts, slacks, strict=True))
         ]
         return Direction(move, (goal - z * move) / d - z - row_terms, slacks, multipliers)
 
-    ahead = towards(0.0, np.zeros_like(d), [np.zeros_like(part.slack) for part in parts])
+    ahead = towards(0.0, None)
     first, second = (min(1.0, length) for length in ahead.reach(point))
     left = float((d + first * ahead.d) @ (z + second * ahead.z)) + sum(
-        float(np.sum((part.slack + first * slack) * (part.multiplier + second * multiplier)))
+        part.left(first, slack, second, multiplier)
         for part, slack, multiplier in zip(parts, ahead.slacks, ahead.multipliers, strict=True)
     )
     slackness = point.slackness
     # if μ ran ahead of what is still wrong, the steps would be those of an active set that is not the right one
     centring = min(1.0, max((max(left, 0.0) / slackness) ** 3, 0.1 * point.wrong / slackness, 1e-6))
     count = len(d) + sum(len(part.slack) for part in parts)
-    pairs = zip(parts, ahead.multipliers, ahead.slacks, strict=True)
-    terms = [part.between(multiplier, slack) for part, multiplier, slack in pairs]
-    final = towards(centring * slackness / count, ahead.d * ahead.z / d, terms)
+    final = towards(centring * slackness / count, ahead)
 
     first, second = final.reach(point)
     caution = 0.9 + 0.09 * min(1.0, first, second)
@@ -373,7 +424,7 @@ def newton(point: Point, demands: Sequence[Demand]) -> Point:
 def _moved(point: Point, demands: Sequence[Demand], direction: Direction, first: float, second: float) -> Point:
     d = point.d + first * direction.d
     parts = tuple(
-        multiplier_of(demand, d, part.slack + first * slack)
+        part.moved(demand, d, first * slack)
         for demand, part, slack in zip(demands, point.parts, direction.slacks, strict=True)
     )
     priced = _total(
