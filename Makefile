@@ -15,7 +15,7 @@ TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 .PHONY: demo test test-all test-lowest lint bench docs clean
 
 demo: $(INSTALLED)
-	$(BIN)/sfumato demo --out demo
+	$(BIN)/sfumato demo --out demo --replace
 
 test: lint
 	$(TEST) -m "not slow"

@@ -13,6 +13,7 @@ import pytest
 import sfumato as sf
 from command_line import done, refused, run
 from kernels import matern
+from sfumato.cli.options import Reading
 from sfumato.noise.noise import CorrelatedNoise
 
 T = np.linspace(0.0, 3.0, 31)
@@ -93,9 +94,9 @@ def test_rows_are_matched_by_their_inputs(folder: Path, release: sf.Release) -> 
 
     table = pd.read_csv(folder / "orbit.csv", float_precision="round_trip").sample(frac=1.0, random_state=1)
     table.to_csv(folder / "mixed.csv", index=False)
-    np.testing.assert_array_equal(true_values(release, folder / "mixed.csv", None), Y)
+    np.testing.assert_array_equal(true_values(release, folder / "mixed.csv", None, Reading()), Y)
     table.rename(columns={"r": "radius"}).to_csv(folder / "renamed.csv", index=False)
-    np.testing.assert_array_equal(true_values(release, folder / "renamed.csv", "radius"), Y)
+    np.testing.assert_array_equal(true_values(release, folder / "renamed.csv", "radius", Reading()), Y)
 
 
 def test_repeated_inputs_are_taken_in_the_order_of_the_file(folder: Path) -> None:
@@ -104,7 +105,7 @@ def test_repeated_inputs_are_taken_in_the_order_of_the_file(folder: Path) -> Non
     t = np.array([0.0, 1.0, 1.0, 2.0])
     made = sf.protect(sf.Prior(matern(0.4), noise=0.1), t, sf.Points([[1.0]]), alpha=0.5, progress=False).release(t)
     pd.DataFrame({"x": [1.0, -0.0, 2.0, 1.0], "y": [7.0, 6.0, 9.0, 8.0]}).to_csv(folder / "four.csv", index=False)
-    np.testing.assert_array_equal(true_values(made, folder / "four.csv", None), [6.0, 7.0, 8.0, 9.0])
+    np.testing.assert_array_equal(true_values(made, folder / "four.csv", None, Reading()), [6.0, 7.0, 8.0, 9.0])
 
 
 def test_wrong_use_is_told(folder: Path) -> None:

@@ -31,7 +31,7 @@ def people(tmp_path: Path) -> Path:
 def protect(people: Path) -> Run:
     def call(*words: object) -> Any:
         asked = ["--inputs", "age", "--output", "wage", "--region", "age >= 60", "--kernel", "matern52"]
-        fixed = ["--lengthscale", 12, "--noise", 1, "--fit-outside", "--out", people.parent / "people.sfumato"]
+        fixed = ["--lengthscale", 12, "--noise", 1, "--replace", "--out", people.parent / "people.sfumato"]
         return run("protect", people, "--no-rehearsal", *asked, *fixed, *words)
 
     return call

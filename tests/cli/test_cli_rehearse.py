@@ -111,7 +111,7 @@ def test_protect_says_in_a_line_that_the_prior_passed(data: Path) -> None:
     (line,) = [one for one in done(run(*asked)).stdout.splitlines() if one.startswith("Rehearsal")]
     assert line.startswith("Rehearsal: passed; at ")
     assert "floors, where the prior claims" in line
-    assert "Rehearsal" not in done(run(*asked, "--no-rehearsal")).stdout
+    assert "Rehearsal" not in done(run(*asked, "--no-rehearsal", "--replace")).stdout
 
 
 def test_records_by_a_share_need_no_rehearsal(data: Path) -> None:

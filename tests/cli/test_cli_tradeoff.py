@@ -44,9 +44,7 @@ def test_table_figure_and_csv(table: Path) -> None:
     written = pd.read_csv(csv)
     assert written["way"].tolist() == ["everything", "joint", "joint", "diagonal", "diagonal", "dropout"]
     frame = pd.read_csv(table)
-    prior = sf.fit_prior(
-        frame[["t"]], frame["r"], kernel="rbf", lengthscale=0.3, noise=0.05, exclude=sf.Box({"t": (1, 2)})
-    )
+    prior = sf.fit_prior(frame[["t"]], frame["r"], lengthscale=0.3, noise=0.05, exclude=sf.Box({"t": (1, 2)}))
     found = sf.tradeoff(prior, frame[["t"]], sf.Box({"t": (1, 2)}), [0.3, 0.6], ways=["joint"], progress=False)
     np.testing.assert_allclose(written["loss"][1:3], [line.loss for line in found.rows], rtol=1e-6)
 
@@ -84,4 +82,4 @@ def test_a_suggestion_has_the_options_to_copy(table: Path) -> None:
     found = answer(run("suggest", table, *HOW, "--max-loss", "0.02", "--json"))
     assert found["output"] == "r"
     assert found["best"] == "records"
-    refused(run("suggest", table, *HOW, "--max-loss", "2"), "max_loss is 2")
+    refused(run("suggest", table, *HOW, "--max-loss", "2"), "--max-loss is 2")

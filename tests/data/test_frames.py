@@ -116,9 +116,22 @@ def test_related_outputs_go_by_label_too():
         mechanism.release(values.rename({"day 3": "night"}), unsafe_seed=1)
     asked = pd.DataFrame({"t": [0.5, 2.5]}, index=["early", "late"])
     assert list(straight.predict(asked, output="v").to_frame().index) == ["early", "late"]
-    long = straight.to_frame()
-    assert list(long.columns) == ["t", "output", "r, v"]
-    assert list(long["output"].unique()) == ["r", "v"]
+    wide = straight.to_frame(index=t.index)
+    assert list(wide.columns) == ["t", "r", "v"]
+    np.testing.assert_array_equal(wide[["r", "v"]].to_numpy().T.ravel(), straight.outputs)
+
+
+def test_outputs_released_at_other_inputs_have_rows_of_their_own():
+    joint = sf.JointPrior.of(sf.Prior(rbf(0.4, 1.5), noise=0.05), {"r": sf.Value(), "v": sf.Derivative("t")})
+    at = {"r": pd.DataFrame({"t": [0.0, 1.0, 1.0, 2.0]}), "v": pd.DataFrame({"t": [1.0, 3.0]})}
+    release = sf.protect(joint, at, {"r": sf.Box(1.0, 2.0)}, alpha=0.3, progress=False).release(
+        {"r": [0.0, 1.0, 2.0, 3.0], "v": [4.0, 5.0]}
+    )
+    wide = release.to_frame()
+    assert wide["t"].tolist() == [0.0, 1.0, 1.0, 2.0, 3.0]
+    np.testing.assert_array_equal(wide["r"].dropna(), release.outputs[:4])
+    assert wide["v"].isna().tolist() == [True, False, True, True, False]
+    np.testing.assert_array_equal(wide["v"].dropna(), release.outputs[4:])
 
 
 def test_labels_change_neither_the_design_nor_the_noise():

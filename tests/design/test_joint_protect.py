@@ -183,8 +183,7 @@ def test_a_file_carries_the_outputs(both, tmp_path):
         assert np.array_equal(one.mean, other.mean)
         assert np.array_equal(one.std, other.std)
     assert read.predict(None, output="m").std == pytest.approx(release.predict(None, output="m").std)
-    frame = read.to_frame()
-    assert list(frame["output"].unique()) == ["r", "v"]
+    assert list(read.to_frame())[-2:] == ["r", "v"]
     assert (tmp_path / "joint.sfumato").read_bytes() == saved_again(read, tmp_path)
 
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from command_line import as_words, run
+from command_line import as_words, refused, run
 from sfumato.cli.protect import rows_to_fit
 from sfumato.data.parts import Done, Engine, Here, Part, Result
 from sfumato.data.stored import StoredInputs, fingerprint, parquet_files, rows_of_parquet
@@ -475,17 +475,18 @@ class TestReading:
 
 def test_rows_to_fit_are_spread_evenly_and_outside_if_asked(job: Job) -> None:
     rows = read_rows(job.data)
-    few = rows_to_fit(rows, REGION, 50, outside=False)
+    few, left_out = rows_to_fit(rows, REGION, 50, outside=False)
+    assert not left_out
     assert (len(few), few[0], few[-1]) == (50, 0, COUNT - 1)
     assert np.ptp(np.diff(few)) <= 1
     # rows inside are there too: the fit leaves them out, and counts them
-    inside = REGION.bind(rows).contains(rows.select(rows_to_fit(rows, REGION, 50, outside=True)).values)
+    few, left_out = rows_to_fit(rows, REGION, 50, outside=True)
+    assert left_out
+    inside = REGION.bind(rows).contains(rows.select(few).values)
     assert ((~inside).sum(), inside.sum()) == (50, REGION.bind(rows).contains(values()[:, :2]).sum())
-    assert len(rows_to_fit(rows, REGION, 10**6, outside=False)) == COUNT
-    with pytest.raises(sf.InputError, match="no rows are outside"):
-        rows_to_fit(rows, sf.Box([0.0, 0.0], [1.0, 1.0]), 50, outside=True)
-    with pytest.raises(sf.InputError, match="fit-rows"):
-        rows_to_fit(rows, REGION, 1, outside=False)
+    assert len(rows_to_fit(rows, REGION, 10**6, outside=False)[0]) == COUNT
+    # no rows are outside: all of them count
+    assert not rows_to_fit(rows, sf.Box([0.0, 0.0], [1.0, 1.0]), 50, outside=True)[1]
 
 
 class TestCommand:
@@ -533,12 +534,13 @@ class TestCommand:
         pd.DataFrame({"a": [0.9], "b": [0.9]}).to_csv(tmp_path / "new.csv", index=False)
         predicted = run("predict", out, tmp_path / "new.csv", "--json")
         assert predicted.exit_code == 0, predicted.output
-        again = run(*self.words(data, out, fit_outside=True), "--json")
+        refused(run(*self.words(data, out)), f"the release in --out {out}/ is there already; give --replace")
+        again = run(*self.words(data, out, replace=True), "--json")
         assert again.exit_code == 0, again.output
         assert json.loads(again.stdout)["rows"] == 2000
         codes = [one["code"] for one in json.loads(again.stdout)["certificate"]["findings"]]
         assert "parameters-from-sensitive-rows" not in codes
-        replaced = run(*self.words(data / "0000.parquet", out))
+        replaced = run(*self.words(data / "0000.parquet", out, replace=True))
         assert "The old release was replaced." in replaced.stdout, replaced.output
         assert len(self.published(out)) == 10
 

@@ -6,5 +6,5 @@ wrong use.
 
 from .app import app
 from .command import add_command
-from .options import Json, OutFolder, check_folder_name, flag, option
+from .options import Json, OutFolder, Replace, check_folder_name, check_new, flag, option
 from .printing import as_json

@@ -13,14 +13,16 @@ from .options import (
     Accept,
     Figure,
     Json,
+    Reading,
     ReleaseFile,
+    Replace,
     TruthColumn,
     Written,
     check_written,
     option,
     save_figure,
 )
-from .printing import as_json, console, new_table, say_written, show_verdict
+from .printing import as_json, console, new_table, say, say_written, show_verdict
 from .releases import open_release, true_values
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def audit(
         Path,
         option("FILE", "Your table, .csv or .parquet, with the release's inputs and the secret values."),
     ],
+    reading: Reading,
     output: TruthColumn = None,
     grid: Annotated[float | None, option("NUMBER", "The step that the secret values are multiples of.")] = None,
     draws: Annotated[int, option("NUMBER", "How many releases of the same values are averaged.")] = 20,
@@ -49,16 +52,17 @@ def audit(
     ] = None,
     accept: Accept = None,
     figure: Figure = None,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
     """Attack a release with all that is known and compare with the truth; exit code 1 if it must not be published."""
-    check_written(Written("--figure", figure, FIGURES), read=[release_file, truth])
+    check_written(Written("--figure", figure, FIGURES), read=[release_file, truth], replace=replace)
     from ..evaluate import OWNER_ONLY
     from ..evaluate import audit as attack
     from ..show import plot_audit
 
     release = open_release(release_file)
-    y = true_values(release, truth, output)
+    y = true_values(release, truth, output, reading)
     more = [open_release(path) for path in others or []]
     found = attack(release, y, draws=draws, grid=grid, others=more, accept=accept or (), progress=not json)
     if figure is not None:
@@ -92,5 +96,5 @@ def _show_audit(found: Audit, title: str) -> None:
         screen.print(f"- not tried: {skipped.name}, because {skipped.why}")
     screen.print(found.sentence, style="bold" if found.holds else "bold red")
     for one in found.findings:
-        screen.print(f"- {one.label}: {one} ({one.code})")
+        say(f"- {one.label}: {one} ({one.code})")
     show_verdict(found.certificate)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, get_args, get_type_
 import typer
 
 from ..errors import BudgetError, GuaranteeError, SfumatoError
+from .option_words import in_options
 from .printing import show_warnings_as_notes
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ P = ParamSpec("P")
 
 #: Exit codes beside 0, done: do not publish, or nothing is left of a promise; wrong use; a bug in sfumato.
 DO_NOT_PUBLISH, WRONG_USE, OUR_FAULT = 1, 2, 3
+
+
+#: What PyTorch says, as a plain error, when there is no memory left, here or on a GPU.
+NO_MEMORY = ("not enough memory", "DefaultCPUAllocator", "out of memory", "alloc_cpu")
 
 
 def add_command(app: typer.Typer, run: Callable[..., None], examples: Sequence[str], name: str | None = None) -> None:
@@ -96,11 +101,13 @@ def _with_exit_codes(run: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(0) from None
         except OSError as error:
             _fail(f"{error.filename or 'a file'}: {error.strerror or error}", WRONG_USE)
-        except MemoryError:
-            _fail("there is not enough memory for a table of this size; take fewer rows.", WRONG_USE)
+        except MemoryError as error:
+            _fail(_short_of_memory(error), WRONG_USE)
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
+            if isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY):
+                _fail(_short_of_memory(error), WRONG_USE)
             if os.environ.get("SFUMATO_TRACEBACK"):
                 raise
             bug = f"this is a bug in sfumato ({type(error).__name__}: {error}). SFUMATO_TRACEBACK=1 shows where."
@@ -109,6 +116,14 @@ def _with_exit_codes(run: Callable[P, None]) -> Callable[P, None]:
     return safe
 
 
+def _short_of_memory(error: Exception) -> str:
+    said = f" ({' '.join(str(error).split())[:100]})" if str(error) else ""
+    return (
+        f"there is not enough memory for so many rows{said}. Fit the prior to fewer with --fit-rows 2000, take "
+        "--method compressed in protect, or give fewer rows."
+    )
+
+
 def _fail(message: str, code: int) -> None:
-    typer.echo(f"error: {message.strip()}", err=True)
+    typer.echo(f"error: {in_options(message.strip())}", err=True)
     raise typer.Exit(code)

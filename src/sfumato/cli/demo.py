@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .options import Json, OutFolder, check_folder_name, save_figure
-from .printing import as_json, console, new_table, show_certificate
+from .options import Json, OutFolder, Replace, check_folder_name, check_new, save_figure
+from .printing import as_json, console, new_table, say, show_certificate
 from .rehearse import in_a_line
 
 if TYPE_CHECKING:
@@ -82,9 +82,11 @@ class Told:
     rival_inside: float
 
 
-def demo(out: OutFolder = Path("demo"), json: Json = False) -> None:
+def demo(out: OutFolder = Path("demo"), replace: Replace = False, json: Json = False) -> None:
     """Hide a satellite's second orbit: simulate, protect, prove, draw; and see when that cannot be done."""
     check_folder_name(out)
+    for name in FILES:
+        check_new(str(out / name), (out / name).exists(), replace)
     release, told, tried = _make(out, not json)
     if json:
         files, found = [out / name for name in FILES], [asdict(one) for one in told]
@@ -93,9 +95,10 @@ def demo(out: OutFolder = Path("demo"), json: Json = False) -> None:
         return
     where = release.region.in_words(release.columns)
     show_certificate(release.certificate, f"The radius of a satellite, hidden where {where}")
-    typer.echo(in_a_line(tried["steers"]))
+    say(in_a_line(tried["steers"]))
     _show_told(told)
-    typer.echo(f"{in_a_line(tried['coasts'], ' where it coasts, under the prior of the paper')}\n\n{LESSON}")
+    say(in_a_line(tried["coasts"], " where it coasts, under the prior of the paper"))
+    typer.echo(f"\n{LESSON}")
     typer.echo(f"\nWritten to {out}/:")
     for name, what in FILES.items():
         typer.echo(f"  {name:<17} {what}")

@@ -10,9 +10,9 @@ import typer
 from ..errors import InputError
 from ..text import counted
 from .command import DO_NOT_PUBLISH, add_command
-from .options import FIGURES, Figure, Json, Written, check_written, option, save_figure
+from .options import FIGURES, Figure, Json, Replace, Written, check_written, option, save_figure
 from .outputs import is_named, read_regions
-from .printing import as_json, console, new_table, say_what_is_left, say_written
+from .printing import as_json, console, new_table, say, say_what_is_left, say_written
 
 if TYPE_CHECKING:
     from ..ledger import Chain, Ledger, Remaining
@@ -47,10 +47,11 @@ def show(
         option("TEXT", 'Only promises about this region, as it was promised: "1 <= t <= 2", "v: 1 <= t <= 2".'),
     ] = None,
     figure: Figure = None,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
     """List the releases, and say what they have left of each promise; exit code 1 if one is broken."""
-    check_written(Written("--figure", figure, FIGURES), read=[file])
+    check_written(Written("--figure", figure, FIGURES), read=[file], replace=replace)
     ledger = _open(file)
     chain = ledger.verify()
     releases = _releases(ledger, chain)
@@ -99,7 +100,7 @@ def verify(
     typer.echo(f"{file}: {counted(len(chain.entries), 'release')}, every line as it was written.")
     typer.echo(f"head  {chain.head}")
     if head is None:
-        typer.echo("Keep the head elsewhere: without one nobody can tell whether lines at the end were taken away.")
+        say("Keep the head elsewhere: without one nobody can tell whether lines at the end were taken away.")
     else:
         typer.echo("The head that you kept is there: nothing that was before it was taken away.")
     _say_torn(chain)
@@ -153,7 +154,7 @@ def _region(ledger: Ledger, texts: list[str]) -> Any:
     kernel, rows = last.design.prior.kernel, last.design.inputs
     related = isinstance(kernel, OutputsKernel)
     takes_input = {name: not related or kernel.takes_input(number) for number, name in enumerate(last.outputs)}
-    regions = read_regions(texts, takes_input, rows.plain.names)
+    regions = read_regions(texts, takes_input, rows.sources)
     if not rows.outputs.numbered or not any(is_named(text, takes_input) for text in texts):
         return next(iter(regions.values()))
     # a quantity without inputs stands at a place of its own in the ledger
@@ -185,7 +186,7 @@ def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remain
 
 def _say_torn(chain: Chain) -> None:
     if chain.torn is not None:
-        typer.echo(
+        say(
             f"TORN: {chain.torn.size} bytes of an interrupted write are at the end. They count for nothing: that "
             "release was never given out by sfumato. The next one that is written marks them."
         )

@@ -15,9 +15,13 @@ import typer
 
 from ..errors import InputError
 from .outputs import AskedOutputs, asked_outputs, numbers
+from .printing import say_note
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..ledger import Ledger
+    from ..regions import Region
 
 
 def option(what: str, help: str, *names: str) -> Any:
@@ -33,7 +37,9 @@ def flag(name: str, help: str) -> Any:
 # ---------------------------------------------------------------------------------------- of several commands
 
 ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file or folder.")]
-Table = Annotated[Path, typer.Argument(metavar="DATA", help="Your table, .csv or .parquet, with the secret values.")]
+Table = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Your table, .csv (also .gz) or .parquet, with the secret values.")
+]
 Inputs = Annotated[list[str], option("COLUMN", "Input columns, comma separated or repeated; they are published.")]
 OneOutput = Annotated[str, option("COLUMN", "The output column.")]
 SensitiveWhere = Annotated[str, option("TEXT", 'Where it is sensitive, as in "1 <= t <= 2".')]
@@ -53,7 +59,7 @@ Accept = Annotated[
     option("CODE", "Publish in spite of this finding, as in --accept prior-beaten. Repeat it for more."),
 ]
 OutFolder = Annotated[Path, option("FOLDER", "The folder to write to.")]
-DropMissing = Annotated[bool, flag("--drop-missing", "Leave out rows with missing values.")]
+Replace = Annotated[bool, flag("--replace", "Write over files that are there already.")]
 Json = Annotated[bool, flag("--json", "Print one JSON object instead of text.")]
 
 
@@ -81,6 +87,41 @@ def number_or_word(text: str) -> float | str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How tables are read; what is not said is found out."""
+
+    panel: ClassVar[str] = "How text tables are read (found out, if not given)"
+
+    sep: Annotated[
+        str | None, option("TEXT", "Between columns: comma, semicolon, tab, pipe, space, or any one character.")
+    ] = None
+    decimal: Annotated[
+        str | None, option("MARK", "The decimal mark: '.' or ','; the other one, then, groups thousands.")
+    ] = None
+    encoding: Annotated[str | None, option("WORD", "utf-8, utf-16, cp1252 …")] = None
+    drop_missing: Annotated[bool, flag("--drop-missing", "Leave out rows with missing values.")] = False
+
+    def table(
+        self, path: Path, inputs: Sequence[str], outputs: Sequence[str] = (), as_they_are: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """These columns of the table in ``path``: outputs are numbers; inputs numbers, dates or text."""
+        from ..data import open_table, select_columns
+
+        read = open_table(path, self.sep, self.decimal, self.encoding)
+        found = select_columns(read, inputs, outputs, path, self.drop_missing, as_they_are)
+        for name in (*inputs, *outputs):
+            if name in read.notes:
+                say_note(f"{path}, column {name!r}: {read.notes[name]}")
+        return found
+
+    def options(self) -> list[str]:
+        """What was given, as words of a command."""
+        given = {"--sep": self.sep, "--decimal": self.decimal, "--encoding": self.encoding}
+        words = [word for name, value in given.items() if value is not None for word in (name, value)]
+        return [*words, *["--drop-missing"] * self.drop_missing]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fit:
     """How the prior is found."""
 
@@ -93,7 +134,7 @@ class Fit:
             "rbf, matern12, matern32, matern52, rq, periodic, or sums and products of them with what is known in "
             'brackets, as in "rbf + periodic(period=1) * rbf".',
         ),
-    ] = "rbf"
+    ] = "matern52"
     lengthscale: Annotated[float | None, option("NUMBER", "Fix the lengthscale; else it is learnt.")] = None
     mean: Annotated[
         str, option("WORD", "constant, zero, a number, or a trend that is published: linear, quadratic, cubic.")
@@ -104,8 +145,37 @@ class Fit:
     ] = "published"
     noise: Annotated[str, option("WORD", "The variance of the errors in your data: learn, or a number.")] = "learn"
     fit_outside: Annotated[
-        bool, flag("--fit-outside", "Fit to rows outside the region only, so that it tells nothing of the others.")
-    ] = False
+        bool,
+        typer.Option(
+            "--fit-outside/--fit-all",
+            metavar="",
+            help="Fit to the rows outside the region, because the prior is published and would tell of the others; or "
+            "to all rows.",
+        ),
+    ] = True
+    fit_rows: Annotated[
+        int | None,
+        option("NUMBER", "Fit to this many rows, spread evenly (default: all; 2000 of Parquet data of any size)."),
+    ] = None
+
+    def check(self) -> None:
+        if self.fit_rows is not None and self.fit_rows < 2:
+            raise InputError(f"--fit-rows is {self.fit_rows}; give at least 2.")
+
+    def options(self) -> list[str]:
+        """To which rows a prior is fitted, as words of a command."""
+        rows = [] if self.fit_rows is None else ["--fit-rows", str(self.fit_rows)]
+        return [*([] if self.fit_outside else ["--fit-all"]), *rows]
+
+    def excluded(self, where: Region | None, X: Any) -> Region | None:
+        """Where rows have no part in the fit; None: nowhere, where that was asked for or too few are left."""
+        from ..data import as_inputs
+
+        if where is None or not self.fit_outside:
+            return None
+        rows = as_inputs(X)
+        outside = int((~where.bind(rows).contains(rows.values)).sum())
+        return where if outside >= least_outside(rows.features) else None
 
     def settings(self) -> dict[str, Any]:
         """What ``fit_prior`` is told, besides the rows."""
@@ -115,7 +185,13 @@ class Fit:
             "coefficients": self.coefficients,
             "noise": number_or_word(self.noise),
             "lengthscale": self.lengthscale,
+            "rows": self.fit_rows,
         }
+
+
+def least_outside(features: int) -> int:
+    """How many rows there must be outside a region for a prior to be fitted to them alone."""
+    return 2 * (features + 3)
 
 
 # ----------------------------------------------------------------------------------------------- of protect
@@ -314,6 +390,17 @@ class NoiseOptions:
     device: Annotated[str | None, option("WORD", "cuda works on a GPU.")] = None
     resolution: Annotated[float | None, option("NUMBER", "Round published outputs to multiples of this.")] = None
 
+    def check(self, asked: Asked) -> None:
+        """Refuse, before anything is read or fitted, what no prior would make right."""
+        from ..design import check_settings
+        from ..noise import check_resolution
+
+        check_settings(
+            **asked.promise, **self.settings(), method=self.method, device=self.device, accept=asked.accept or ()
+        )
+        if self.resolution is not None:
+            check_resolution(self.resolution)
+
     def settings(self) -> dict[str, Any]:
         """What ``protect`` is told for tables of every size."""
         return {
@@ -360,9 +447,6 @@ class Large:
 
     panel: ClassVar[str] = "Parquet data of any size (--out is a folder)"
 
-    fit_rows: Annotated[int, option("NUMBER", "Fit the prior to this many rows, spread evenly over all of them.")] = (
-        2000
-    )
     dask: Annotated[str | None, option("ADDRESS", "A Dask scheduler whose workers do the work.")] = None
 
 
@@ -384,6 +468,7 @@ class Files:
     report: Annotated[
         Path | None, option("FILE", "Also a page for the person who signs off the publication, .html.")
     ] = None
+    replace: Replace = False
     json: Json = False
 
 
@@ -395,18 +480,25 @@ DOTS_AN_INCH = 200
 
 
 class Written(NamedTuple):
-    """A file that an option names, if it does, and the endings that its name may have (none: any)."""
+    """A file that an option names, if it does, and the endings that its name may have (none: any).
+
+    One that ``grows``, a ledger, is there already and is kept.
+    """
 
     option: str
     path: Path | None
     endings: tuple[str, ...] = ()
+    grows: bool = False
 
 
-def check_written(*files: Written, read: Sequence[Path | None]) -> None:
-    """Refuse what cannot be written, what is read as well, and two files in one place."""
+def check_written(*files: Written, read: Sequence[Path | None], replace: bool) -> None:
+    """Refuse what cannot be written, what is read as well, two files in one place, and files that are there already.
+
+    With ``replace`` these are written over.
+    """
     sources = [path.resolve() for path in read if path is not None]
     places: dict[Path, str] = {}
-    for option, path, _ in files:
+    for option, path, *_ in files:
         if path is None:
             continue
         if path.resolve() in sources:
@@ -414,7 +506,7 @@ def check_written(*files: Written, read: Sequence[Path | None]) -> None:
         if path.resolve() in places:
             raise InputError(f"{places[path.resolve()]} and {option} are both {path}; give them different names.")
         places[path.resolve()] = option
-    for option, path, endings in files:
+    for option, path, endings, grows in files:
         if path is None:
             continue
         if path.is_dir():
@@ -425,6 +517,14 @@ def check_written(*files: Written, read: Sequence[Path | None]) -> None:
             raise InputError(
                 f"{option} {path} cannot be written: the folder {path.parent} does not exist; make it first."
             )
+        if not grows:
+            check_new(f"{option} {path}", path.exists(), replace)
+
+
+def check_new(what: str, exists: bool, replace: bool) -> None:
+    """Refuse to write over what ``exists``, unless that was asked for."""
+    if exists and not replace:
+        raise InputError(f"{what} is there already; give --replace to write over it, or another name.")
 
 
 def check_folder_name(out: Path) -> None:

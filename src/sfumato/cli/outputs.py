@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -138,8 +138,6 @@ def known_name(name: str, names: Iterable[str], option: str) -> str:
 def read_regions(texts: Sequence[str], takes_input: Mapping[str, bool], inputs: Sequence[str]) -> Regions:
     """What ``--region`` says: ``v: 1 <= t <= 2`` is about v, ``m`` about a quantity without inputs, and a region
     without a name about all outputs that are functions of the inputs. Of several about one output, all are meant."""
-    from ..regions import parse_region
-
     found: Regions = {}
     for text in texts:
         prefix, where = _in_two(text, takes_input)
@@ -155,15 +153,45 @@ def read_regions(texts: Sequence[str], takes_input: Mapping[str, bool], inputs: 
                 raise InputError(
                     f"--region {text!r}: {prefix!r} is one number and has no inputs; write --region {prefix!r}."
                 )
-        region = None if prefix is not None and not where else parse_region(where, list(inputs))
+        region = None if prefix is not None and not where else region_in(where, inputs, takes_input)
         for name in names:
             before = found.get(name)
             found[name] = region if before is None or region is None else before | region
     return {name: found[name] for name in takes_input if name in found}
 
 
-def check_use(outputs: AskedOutputs, regions: Regions) -> None:
-    """Refuse a quantity that nothing is done about, although its owner may think so."""
+def region_in(text: str, inputs: Sequence[str], outputs: Iterable[str]) -> Region:
+    """The region that a text says; one about an output is no region."""
+    from ..regions import parse_region
+
+    try:
+        return parse_region(text, list(inputs))
+    except InputError:
+        for name in outputs:
+            if name not in inputs and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+                raise InputError(
+                    f"--region {text!r} is about the output {name!r}, but regions are about inputs "
+                    f"({', '.join(inputs)}): say at which of them {name!r} is sensitive. All its values there are "
+                    "protected, whatever they are."
+                ) from None
+        raise
+
+
+def check_use(outputs: AskedOutputs, regions: Regions, levels: Mapping[str, Any]) -> None:
+    """Refuse a quantity that nothing is done about, although its owner may think so; ``levels`` are alpha and floor."""
+    for word, given in levels.items():
+        named = given if isinstance(given, dict) else {}
+        for name in named:
+            if name not in regions:
+                raise InputError(
+                    f"--{word} {name}={named[name]:g}: {name!r} has no region, so that nothing of it is protected; add "
+                    f'--region "{name}: …", or leave it out.'
+                )
+        missing = [name for name in regions if named and name not in named]
+        if missing:
+            raise InputError(
+                f"--{word} says nothing of {missing[0]!r}, which is sensitive; add --{word} {missing[0]}=…."
+            )
     for relation in outputs.relations:
         name = relation.name
         if name not in outputs.released and name not in regions:
@@ -241,19 +269,22 @@ def fitted_prior(
     inputs: Sequence[str],
     regions: Regions,
     own_noise: Mapping[str, float],
-    fit_outside: bool,
+    excluded: Callable[[Region | None, Any], Region | None],
     **fit: Any,
-) -> Prior | PriorFamily | JointPrior:
-    """One prior for each block of bases, fitted to its own columns, and all of them together.
+) -> tuple[Prior | PriorFamily | JointPrior, bool]:
+    """One prior for each block of bases, fitted to its own columns, and all of them together; and whether sensitive
+    rows have no part in it, which ``excluded`` decides for each region.
 
     ``noise`` is for the bases that ``own_noise`` leaves out; what follows from them has none if it is not said there.
     """
     from ..models import JointPrior, Value, fit_correlated, fit_prior
 
     X = table[list(inputs)]
-    parts = []
+    parts, outside = [], True
     for block in outputs.blocks:
-        exclude = _sensitive_rows(outputs, block, X, regions) if fit_outside else None
+        sensitive, everywhere = _sensitive_rows(outputs, block, X, regions)
+        exclude = None if everywhere else excluded(sensitive, X)
+        outside = outside and not everywhere and (exclude is not None or sensitive is None)
         noise = {base: own_noise.get(base, fit["noise"]) for base in block}
         if len(block) > 1:
             columns = {base: table[base] for base in block}
@@ -267,17 +298,19 @@ def fitted_prior(
         else:
             prior: Prior = fit_prior(X, table[block[0]], exclude=exclude, **{**fit, "noise": noise[block[0]]})
             if not outputs.several:
-                return prior
+                return prior, outside
             part = JointPrior.of(prior, {block[0]: Value()})
         related = outputs.group(*block)
         functionals = {relation.name: (relation.of, relation.functional(X)) for relation in related}
         levels = {relation.name: own_noise[relation.name] for relation in related if relation.name in own_noise}
         parts.append(part.with_related(functionals, levels))
-    return parts[0] if len(parts) == 1 else JointPrior.independent(*parts)
+    return parts[0] if len(parts) == 1 else JointPrior.independent(*parts), outside
 
 
-def _sensitive_rows(outputs: AskedOutputs, block: Sequence[str], X: pd.DataFrame, regions: Regions) -> Region | None:
-    """Where anything of a block and what follows from it is sensitive: rows there are not to be fitted to.
+def _sensitive_rows(
+    outputs: AskedOutputs, block: Sequence[str], X: pd.DataFrame, regions: Regions
+) -> tuple[Region | None, bool]:
+    """Where anything of a block and what follows from it is sensitive, and whether that is everywhere.
 
     What is correlated with a secret tells of it, so no output of the block is fitted to where one of them is secret.
     """
@@ -288,10 +321,7 @@ def _sensitive_rows(outputs: AskedOutputs, block: Sequence[str], X: pd.DataFrame
     for relation in outputs.group(*block):
         if relation.name in regions:
             region = regions[relation.name] or relation.where(X)
-            if region is None:
-                raise InputError(
-                    f"--fit-outside: {relation.name!r} is a mean over all rows, so that none is outside; leave "
-                    "--fit-outside out. The prior that is published then tells a little of it."
-                )
+            if region is None:  # a mean over all rows
+                return None, True
             found = region if found is None else found | region
-    return found
+    return found, False

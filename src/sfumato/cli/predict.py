@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
-from .options import TABLES, DropMissing, Json, ReleaseFile, Written, check_written, option
+from .options import TABLES, Json, Reading, ReleaseFile, Replace, Written, check_written, option
 from .printing import as_json, say_note
 from .releases import open_release
 
@@ -26,6 +26,7 @@ PREDICT_EXAMPLES = (
 
 def predict(
     release_file: ReleaseFile,
+    reading: Reading,
     new: Annotated[
         Path | None,
         typer.Argument(
@@ -37,17 +38,17 @@ def predict(
         Path | None,
         option("FILE", "Write the predictions here, .csv or .parquet, not to the screen."),
     ] = None,
-    drop_missing: DropMissing = False,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
     """What a reader concludes at new inputs: mean and standard deviation."""
-    check_written(Written("--out", out, TABLES), read=[release_file, new])
+    check_written(Written("--out", out, TABLES), read=[release_file, new], replace=replace)
     import pandas as pd
 
     from ..data import write_table
 
     release = open_release(release_file)
-    X = _new_inputs(release, of, new, drop_missing)
+    X = _new_inputs(release, of, new, reading)
     seen = release.predict(X, output=of)
     output = of or release.output_name
     # inputs may be called anything, also mean or std
@@ -70,9 +71,8 @@ def predict(
         typer.echo(table.to_csv(index=False, float_format="%.10g"), nl=False)
 
 
-def _new_inputs(release: Release, of: str | None, new: Path | None, drop_missing: bool) -> pd.DataFrame | None:
+def _new_inputs(release: Release, of: str | None, new: Path | None, reading: Reading) -> pd.DataFrame | None:
     """The table of new inputs; None for a quantity that has none."""
-    from ..data import read_table, select_numbers
     from ..models import OutputsKernel
 
     rows = release.design.inputs
@@ -82,10 +82,10 @@ def _new_inputs(release: Release, of: str | None, new: Path | None, drop_missing
         if new is not None:
             raise InputError(f"{of!r} is one quantity and has no inputs; leave {new} out.")
         return None
-    names = list(rows.plain.names)
+    names = list(rows.sources)
     if new is None:
         raise InputError(
             f"NEW is missing; give a table with the column(s) {', '.join(names)}, where {of or release.output_name!r} "
             "is asked for."
         )
-    return select_numbers(read_table(new), names, new, drop_missing)
+    return reading.table(new, names)

@@ -13,6 +13,7 @@ import typer
 
 from ..errors import FindingWarning, FitWarning, GuaranteeWarning
 from ..text import plain
+from .option_words import in_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +46,12 @@ def findings_are_shown_later() -> Iterator[None]:
 
 
 def say_note(text: str) -> None:
-    typer.echo(f"note: {text}", err=True)
+    typer.echo(f"note: {in_options(text)}", err=True)
+
+
+def say(text: str, style: str | None = None) -> None:
+    """A paragraph, in lines that fit the screen, with options instead of arguments."""
+    console().print(in_options(text), style=style)
 
 
 def console() -> Console:
@@ -74,7 +80,7 @@ def show_certificate(certificate: Certificate, title: str, more: Sequence[tuple[
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in [*certificate.rows(), *more]:
-        table.add_row(name, value)
+        table.add_row(name, in_options(value))
     console().print(table)
     show_verdict(certificate)
 
@@ -87,7 +93,7 @@ def show_verdict(certificate: Certificate) -> None:
 def say_in_colour(text: str, verdict: str) -> None:
     """``text`` in the colour of a verdict."""
     colour = {"publish": "green", "publish with care": "yellow", "do not publish": "red"}[verdict]
-    console().print(text, style=f"bold {colour}")
+    say(text, f"bold {colour}")
 
 
 def say_written(*files: Path | str | None) -> None:
@@ -101,13 +107,13 @@ def say_replaced(in_ledger: bool = False) -> None:
     """A release was written over another one, which may be published already."""
     then = "If it is out and not in the ledger, the promise is void."
     alone = "Publish one of them only: two of one secret can be averaged."
-    typer.echo(f"The old release was replaced. {then if in_ledger else alone}")
+    say(f"The old release was replaced. {then if in_ledger else alone}")
 
 
 def say_what_is_left(left: Remaining) -> None:
     """A paragraph for each promise, with the outputs that it is about."""
     for one in left.promises:
-        typer.echo(f"{', '.join(one.promise.layout.outputs)}: {one}")
+        say(f"{', '.join(one.promise.layout.outputs)}: {one}")
 
 
 def as_json(value: dict[str, Any]) -> None:

@@ -19,11 +19,26 @@ from ..errors import GuaranteeError, InputError
 from ..text import counted
 from ..version import __version__
 from .command import exit_by
-from .options import TABLES, Account, Asked, DropMissing, Files, Fit, Large, NoiseOptions, Written, check_written
-from .outputs import Regions, check_use, fitted_prior, read_regions
+from .fitted import fit_in_words
+from .options import (
+    TABLES,
+    Account,
+    Asked,
+    Files,
+    Fit,
+    Large,
+    NoiseOptions,
+    Reading,
+    Written,
+    check_new,
+    check_written,
+    least_outside,
+)
+from .outputs import Regions, check_use, fitted_prior, read_regions, region_in
 from .printing import (
     as_json,
     findings_are_shown_later,
+    say,
     say_note,
     say_replaced,
     say_what_is_left,
@@ -65,6 +80,10 @@ PROTECT_EXAMPLES = (
 )
 
 
+#: Of Parquet data of any size the prior is fitted to so many rows, if nothing else is said.
+ROWS_TO_FIT = 2000
+
+
 def protect(
     data: Annotated[
         list[Path],
@@ -80,11 +99,13 @@ def protect(
     account: Account,
     large: Large,
     files: Files,
-    drop_missing: DropMissing = False,
+    reading: Reading,
 ) -> None:
     """Add the least noise that keeps a promise, and write a release file with its certificate."""
     asked.check()
     account.check()
+    fit.check()
+    noise.check(asked)
     if account.ledger is not None and (asked.ranges or asked.spread is not None):
         raise InputError(
             "--family and --spread are for one release; a --ledger does not count families; leave one out."
@@ -94,23 +115,23 @@ def protect(
             f"--weights {noise.weights!r} is also an --output; weights are published, so they cannot be secret."
         )
     if is_stream(data, files.out):
-        _check_for_stream(asked, noise, account, files, drop_missing)
+        _check_for_stream(asked, noise, account, files, reading)
         protect_stream(data, asked, fit, noise, large, files)
         return
     if large.dask is not None:
         raise InputError("--dask is for Parquet data that are written to a folder: end --out with /.")
     if is_folder(files.out):
         raise InputError(f"--out {files.out} is a folder, which is for Parquet data; give the name of a file.")
-    _protect_table(data[0], asked, fit, noise, account, files, drop_missing)
+    _protect_table(data[0], asked, fit, noise, account, files, reading)
 
 
-def _check_for_stream(asked: Asked, noise: NoiseOptions, account: Account, files: Files, drop_missing: bool) -> None:
+def _check_for_stream(asked: Asked, noise: NoiseOptions, account: Account, files: Files, reading: Reading) -> None:
     """Refuse options that need all rows in memory at once."""
     given = {
         "--csv": files.csv is not None,
         "--weights": noise.weights is not None,
         "--insiders": asked.insiders is not None,
-        "--drop-missing": drop_missing,
+        **{name: True for name in reading.options() if name.startswith("--")},
         "--ledger": account.ledger is not None,
         "--report": files.report is not None,
         "--relation": bool(asked.relation),
@@ -128,10 +149,10 @@ def _check_for_stream(asked: Asked, noise: NoiseOptions, account: Account, files
 
 
 def _protect_table(
-    source: Path, asked: Asked, fit: Fit, noise: NoiseOptions, account: Account, files: Files, drop_missing: bool
+    source: Path, asked: Asked, fit: Fit, noise: NoiseOptions, account: Account, files: Files, reading: Reading
 ) -> None:
     """Protect a table that fits in memory; every file that is written has its own place."""
-    from ..data import read_table, select_numbers
+    from ..data import as_inputs
     from ..evaluate import compare_promises
     from ..show import check_page
 
@@ -139,17 +160,22 @@ def _protect_table(
     if files.report is not None:
         check_page(files.report, source, argument="--report")
     written = [Written("--out", target), Written("--csv", files.csv, TABLES)]
-    check_written(*written, Written("--ledger", account.ledger), Written("--report", files.report), read=[source])
+    written += [Written("--ledger", account.ledger, grows=True), Written("--report", files.report)]
+    check_written(*written, read=[source], replace=files.replace)
     replaced, book, outputs = target.exists(), account.book, asked.outputs
     weights = [] if noise.weights is None or noise.weights in asked.columns else [noise.weights]
-    columns = [*asked.columns, *outputs.columns, *weights]
-    labels = [name for name in [asked.insiders] if name is not None and name not in ("rows", *columns)]
-    table = select_numbers(read_table(source), columns, source, drop_missing, as_they_are=labels)
+    numbers = [*outputs.columns, *weights]
+    known = ("rows", *asked.columns, *numbers)
+    labels = [name for name in [asked.insiders] if name is not None and name not in known]
+    table = reading.table(source, asked.columns, numbers, as_they_are=labels)
     regions = read_regions(asked.region, outputs.takes_input, asked.columns)
-    check_use(outputs, regions)
-    prior = _prior(table, asked, fit, regions, not files.json)
+    check_use(outputs, regions, {level: asked.promise[level] for level in ("alpha", "floor")})
+    for where in regions.values():
+        if where is not None:
+            where.bind(as_inputs(table[asked.columns]))  # what is wrong with it is said before the fit
+    prior, outside = _prior(table, asked, fit, regions, not files.json)
     tried = _rehearsed(prior, table, asked, regions, not files.json)
-    mechanism = _design(prior, table, asked, fit, noise, account, regions, tried, not files.json)
+    mechanism = _design(prior, table, asked, outside, noise, account, regions, tried, not files.json)
     mechanism = _with_raw_rows(mechanism, asked)
     values: Any = {name: table[name] for name in outputs.released}
     name = None if outputs.several else outputs.released[0]
@@ -160,7 +186,8 @@ def _protect_table(
         _write(release, account, files)
         left = None if book is None else book.remaining()
     # what only the owner may know is shown here, and is not in the file
-    certificate = release.certificate.with_findings(*mechanism.findings_on(y))
+    own = mechanism.findings_on(y)
+    certificate = release.certificate.with_findings(*own)
     compared = compare_promises(mechanism.design) if book is None else None
     if files.json:
         made: dict[str, Any] = {
@@ -183,10 +210,14 @@ def _protect_table(
     else:
         places = mechanism.region.in_words(mechanism.design.inputs.names)
         show_certificate(certificate, f"{', '.join(outputs.released)}, protected where {places}")
+        say(fit_in_words(prior, fit.fit_outside, outside))
         for name, one in tried.items():
-            typer.echo(in_a_line(one, f" of {name}" if outputs.several else ""))
+            say(in_a_line(one, f" of {name}" if outputs.several else ""))
         if compared is not None:
-            typer.echo(str(compared))
+            say(str(compared))
+        for finding in own:
+            if finding.severity == "low":  # others are in the table
+                say(f"{finding} ({finding.code}; only you see this)")
         say_written(files.out, files.csv, files.report)
         if book is not None and left is not None:
             typer.echo(f"\nLedger {account.ledger}: {counted(len(book), 'release')}, head {book.head}")
@@ -196,14 +227,16 @@ def _protect_table(
     exit_by(certificate.verdict)
 
 
-def _prior(table: pd.DataFrame, asked: Asked, fit: Fit, regions: Regions, progress: bool) -> Readers:
-    """What readers are taken to believe: a prior, that of several outputs, or a family."""
+def _prior(table: pd.DataFrame, asked: Asked, fit: Fit, regions: Regions, progress: bool) -> tuple[Readers, bool]:
+    """What readers are taken to believe, a prior, that of several outputs or a family; and whether it was fitted
+    outside the region only."""
     settings = {**fit.settings(), "progress": progress}
     if asked.spread is not None:
         settings["spread"] = asked.spread
-    prior = fitted_prior(asked.outputs, table, asked.columns, regions, asked.own_noise, fit.fit_outside, **settings)
-    readers: Readers = asked.readers(prior)
-    return readers
+    prior, outside = fitted_prior(
+        asked.outputs, table, asked.columns, regions, asked.own_noise, fit.excluded, **settings
+    )
+    return asked.readers(prior), outside
 
 
 def _rehearsed(
@@ -230,7 +263,7 @@ def _design(
     prior: Readers,
     table: pd.DataFrame,
     asked: Asked,
-    fit: Fit,
+    fitted_outside: bool,
     noise: NoiseOptions,
     account: Account,
     regions: Regions,
@@ -262,7 +295,7 @@ def _design(
             name = "y" if outputs.several else outputs.released[0]
             alone: Any = prior  # no family: they are refused before anything is read
             mechanism = account.book.protect(alone, table[columns], where, output_name=name, **how, progress=progress)
-    if outputs.several and not fit.fit_outside:  # a prior of several outputs does not say what its parts were fitted to
+    if outputs.several and not fitted_outside:  # a prior of several outputs does not say what its parts were fitted to
         found = learnt_inside(len(table))
         mechanism = replace(mechanism, certificate=mechanism.certificate.with_findings(found))
     return mechanism
@@ -339,16 +372,17 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     from ..design import protect
     from ..models import fit_prior
     from ..progress import progress, rows_a_second
-    from ..regions import parse_region
     from ..release import FolderWriter, check_folder, has_release
 
-    out, output, where = Path(files.out), asked.output[0], parse_region(asked.region[0], asked.columns)
+    out, output = Path(files.out), asked.output[0]
+    where = region_in(asked.region[0], asked.columns, asked.output)
     check_folder(out)
     _check_places(data, parquet_files(data), out)
     replaced, began = has_release(out), time.monotonic()
+    check_new(f"the release in --out {files.out}", replaced, files.replace)
     device, show = noise.device or "cpu", not files.json
     engine = as_engine(large.dask, device)
-    options = _deciding_options(asked, fit, noise, large)
+    options = _deciding_options(asked, fit, noise)
     tried: dict[str, Rehearsal] = {}
 
     def task() -> dict[str, Any]:
@@ -360,8 +394,8 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
 
     def design() -> tuple[Design, Certificate]:
         how = {**asked.promise, **noise.settings(), "engine": engine, "device": device, "progress": show}
-        few = rows_to_fit(rows, where, large.fit_rows, fit.fit_outside)
-        given = {**fit.settings(), "exclude": where if fit.fit_outside else None, "progress": show}
+        few, outside = rows_to_fit(rows, where, fit.fit_rows or ROWS_TO_FIT, fit.fit_outside)
+        given = {**fit.settings(), "exclude": where if outside else None, "progress": show}
         if asked.spread is not None:
             given["spread"] = asked.spread
         prior = asked.readers(fit_prior(rows.select(few), rows.column(output).select(few), **given))
@@ -388,7 +422,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     else:
         show_certificate(certificate, f"{output}, protected where {where.in_words(tuple(asked.columns))}")
         for one in tried.values():
-            typer.echo(in_a_line(one))
+            say(in_a_line(one))
         speed = rows_a_second(len(rows), seconds)
         say_written(f"{out}{os.sep}, {len(rows)} rows in {seconds:.1f} s ({speed})")
         if replaced:
@@ -396,7 +430,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     exit_by(certificate.verdict)
 
 
-def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions, large: Large) -> dict[str, Any]:
+def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions) -> dict[str, Any]:
     """What decides on a release, besides the data: a run is taken up again only with the same options."""
     return {
         "inputs": asked.columns,
@@ -410,7 +444,7 @@ def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions, large: Large)
         **noise.settings(),
         "fit_outside": fit.fit_outside,
         "rehearsal": not asked.no_rehearsal,
-        "fit_rows": large.fit_rows,
+        "fit_rows": fit.fit_rows or ROWS_TO_FIT,
         "resolution": noise.resolution,
     }
 
@@ -426,24 +460,20 @@ def _check_places(data: list[Path], files: list[Path], out: Path) -> None:
             raise InputError(f"{out} is inside {path}, where the data are read from; give another folder.")
 
 
-def rows_to_fit(rows: StoredInputs, where: Region, count: int, outside: bool) -> Index:
-    """The places of ``count`` rows that are spread evenly over all of them.
+def rows_to_fit(rows: StoredInputs, where: Region, count: int, outside: bool) -> tuple[Index, bool]:
+    """The places of ``count`` rows that are spread evenly over all of them, and whether those inside are left out.
 
     ``outside`` the region, they are spread over the rows there, and rows inside are beside them: ``fit_prior`` leaves
-    these out, and knows then how many there were.
+    these out, and knows then how many there were. Where too few are outside, all count.
     """
     import numpy as np
 
     from ..arrays import evenly
     from ..data import SAMPLE
 
-    if count < 2:
-        raise InputError(f"--fit-rows is {count}; give at least 2.")
     places = evenly(len(rows), max(SAMPLE, count))
-    if not outside:
-        return places[evenly(len(places), count)]
     inside = where.bind(rows).contains(rows.select(places).values)
-    if inside.all():
-        raise InputError("--fit-outside: no rows are outside the region; leave it out, or choose a smaller region.")
     kept = places[~inside]
-    return np.sort(np.concatenate([kept[evenly(len(kept), count)], places[inside]]))
+    if not outside or len(kept) < least_outside(rows.features):
+        return places[evenly(len(places), count)], False
+    return np.sort(np.concatenate([kept[evenly(len(kept), count)], places[inside]])), True

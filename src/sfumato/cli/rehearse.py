@@ -15,15 +15,16 @@ import typer
 from ..errors import InputError
 from ..text import counted
 from .command import exit_by
-from .fitted import fitted_table
+from .fitted import fit_in_words, fitted_table
 from .options import (
     FIGURES,
-    DropMissing,
     Figure,
     Fit,
     Inputs,
     Json,
     OneOutput,
+    Reading,
+    Replace,
     SensitiveWhere,
     Table,
     Written,
@@ -32,7 +33,7 @@ from .options import (
     option,
     save_figure,
 )
-from .printing import as_json, console, new_table, say_in_colour, say_note, say_written
+from .printing import as_json, console, new_table, say, say_in_colour, say_note, say_written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +62,7 @@ def rehearse(
     output: OneOutput,
     region: SensitiveWhere,
     fit: Fit,
+    reading: Reading,
     alpha: Annotated[
         float | None, option("NUMBER", "The share of the prior variance that readers may learn: 0.1 is strong.")
     ] = None,
@@ -69,7 +71,7 @@ def rehearse(
         option("NUMBER", "Or: the standard deviation that every reader keeps, in units of the output."),
     ] = None,
     figure: Figure = None,
-    drop_missing: DropMissing = False,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
     """Try a prior before you publish: regions like yours are hidden and predicted; exit code 1 if it fails."""
@@ -77,29 +79,31 @@ def rehearse(
     if (alpha is None) == (floor is None):
         given = "neither" if alpha is None else "both"
         raise InputError(f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1.")
-    check_written(Written("--figure", figure, FIGURES), read=[data])
+    check_written(Written("--figure", figure, FIGURES), read=[data], replace=replace)
     from ..evaluate import OWNER_ONLY
     from ..evaluate import rehearse as try_out
     from ..show import plot_rehearsal
 
-    X, y, where, prior = fitted_table(data, columns, output, region, fit, drop_missing, progress=not json)
+    X, y, where, prior = fitted_table(data, columns, output, region, fit, reading, progress=not json)
     found = try_out(prior, X, y, where, alpha, floor=floor, progress=not json)
     if figure is not None:
         if found.results:
             save_figure(plot_rehearsal(found).figure, figure)
         else:
             say_note(f"--figure {figure} was not written: there is no look-alike to draw.")
-    again = _protect_words(data, columns, output, region, alpha, floor, drop_missing, found)
+    options = [*fit.options(), *reading.options()]
+    again = _protect_words(data, columns, output, region, alpha, floor, options, found)
     if json:
         typer.echo(OWNER_ONLY, err=True)
         as_json({"data": data, "output": output, "figure": figure, **found.as_dict(), "command": again})
     else:
-        _show_rehearsal(found, f"{output}, rehearsed where {where.in_words(tuple(columns))}", again)
+        fitted = fit_in_words(prior, fit.fit_outside, prior.fit_report.rows_excluded > 0)
+        _show_rehearsal(found, f"{output}, rehearsed where {where.in_words(tuple(columns))}", fitted, again)
         say_written(figure if found.results else None)
     exit_by(found.verdict)
 
 
-def _show_rehearsal(found: Rehearsal, title: str, again: str | None) -> None:
+def _show_rehearsal(found: Rehearsal, title: str, fitted: str, again: str | None) -> None:
     from ..evaluate import OWNER_ONLY, REHEARSAL_HEADER
 
     screen = console()
@@ -111,18 +115,17 @@ def _show_rehearsal(found: Rehearsal, title: str, again: str | None) -> None:
         for row in found.table():
             table.add_row(*row)
         screen.print(table)
-        screen.print(
-            f"The prior claims that nobody can be nearer than {found.claimed:.3g}; the floor is {found.floor:.3g}."
-        )
+        say(f"The prior claims that nobody can be nearer than {found.claimed:.3g}; the floor is {found.floor:.3g}.")
+    say(fitted)
     for note in found.notes:
-        screen.print(f"- {note}")
+        say(f"- {note}")
     for finding in found.findings:
-        screen.print(f"- {finding.label}: {finding.text}")
+        say(f"- {finding.label}: {finding.text}")
     say_in_colour(_in_words(found), found.verdict)
     if found.advised is not None:
         what = "Use instead, which passes:" if found.advised.passes else "Nearer, though it does not pass either:"
         if found.advised.lower is not None:
-            screen.print(found.advised.promises)
+            say(found.advised.promises)
         typer.echo(f"{what}\n\n{again}")
 
 
@@ -139,7 +142,7 @@ def _protect_words(
     region: str,
     alpha: float | None,
     floor: float | None,
-    drop_missing: bool,
+    options: Sequence[str],
     found: Rehearsal,
 ) -> str | None:
     """The command that publishes with the prior that is advised, ready to copy; None where none is."""
@@ -148,7 +151,7 @@ def _protect_words(
     level = ["--alpha", f"{alpha:g}"] if alpha is not None else ["--floor", f"{found.advised.lower or floor:g}"]
     words = ["sfumato", "protect", str(data), "--inputs", ",".join(columns), "--output", output, "--region", region]
     prior = ["--kernel", found.advised.kernel, "--mean", found.advised.mean]
-    rest = [*level, *prior, "--fit-outside", *["--drop-missing"] * drop_missing, "--out", f"{data.stem}.sfumato"]
+    rest = [*level, *prior, *options, "--out", f"{data.stem}.sfumato"]
     return shlex.join([*words, *rest])
 
 

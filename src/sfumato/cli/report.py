@@ -9,8 +9,8 @@ import typer
 
 from ..errors import InputError
 from .command import exit_by
-from .options import Accept, Json, LedgerFile, ReleaseFile, TruthColumn, flag, option
-from .printing import as_json
+from .options import Accept, Json, LedgerFile, Reading, ReleaseFile, Replace, TruthColumn, check_new, flag, option
+from .printing import as_json, say
 from .releases import open_release, true_values
 
 REPORT_EXAMPLES = (
@@ -23,6 +23,7 @@ REPORT_EXAMPLES = (
 def report(
     release_file: ReleaseFile,
     out: Annotated[Path, option("FILE", "The page to write, .html.")],
+    reading: Reading,
     truth: Annotated[
         Path | None,
         option("FILE", "Your table, .csv or .parquet, with the secret values: the page is then for the owner only."),
@@ -32,6 +33,7 @@ def report(
     ledger: LedgerFile = None,
     accept: Accept = None,
     title: Annotated[str | None, option("TEXT", "The title of the page.")] = None,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
     """Write a page about a release that can be read, printed and signed; exit code 1 if it must not be published."""
@@ -42,10 +44,11 @@ def report(
     from ..show import check_page, write_report
 
     check_page(out, release_file, truth, ledger, argument="--out")
+    check_new(f"--out {out}", out.exists(), replace)
     release = open_release(release_file)
     given: dict[str, Any] = {"ledger": ledger, "title": title, "file": release_file, "accept": accept or ()}
     if truth is not None:
-        given["truth"] = true_values(release, truth, output)
+        given["truth"] = true_values(release, truth, output, reading)
     if audit:
         given["audit"] = attack(release, given["truth"], progress=not json)
     _, facts = write_report(release, out, **given, progress=not json)
@@ -62,5 +65,5 @@ def report(
         typer.echo(f"Written: {out}")
         if truth is not None:
             typer.echo("OWNER ONLY: it contains the truth; do not publish it.")
-        typer.echo(f"{facts.verdict_in_words}. {facts.why}".strip())
+        say(f"{facts.verdict_in_words}. {facts.why}".strip())
     exit_by(verdict)

@@ -8,12 +8,13 @@ from typing import Annotated
 from .fitted import fitted_table
 from .options import (
     FIGURES,
-    DropMissing,
     Figure,
     Fit,
     Inputs,
     Json,
     OneOutput,
+    Reading,
+    Replace,
     SensitiveWhere,
     Table,
     Written,
@@ -37,6 +38,7 @@ def suggest(
     output: OneOutput,
     region: SensitiveWhere,
     fit: Fit,
+    reading: Reading,
     max_loss: Annotated[
         float | None,
         option("NUMBER", "The share of accuracy that readers outside the region may lose (0.1 if nothing is given)."),
@@ -50,21 +52,20 @@ def suggest(
         Path | None, option("FILE", "A table, .csv or .parquet, of inputs that are to stay useful.")
     ] = None,
     figure: Figure = None,
-    drop_missing: DropMissing = False,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
     """Suggest a promise: the strongest floor for what it may cost, when each is right, and the call to copy."""
     columns = columns_beside(inputs, output)
-    check_written(Written("--figure", figure, FIGURES), read=[data])
-    from ..data import read_table, select_numbers
+    check_written(Written("--figure", figure, FIGURES), read=[data, serve], replace=replace)
     from ..evaluate import check_suggestion
     from ..evaluate import suggest as look
     from ..show import plot_suggestion
 
     asked = {"max_loss": max_loss, "max_noise": max_noise, "alpha": alpha, "floor": floor}
     check_suggestion(**asked)
-    served = None if serve is None else select_numbers(read_table(serve), columns, serve, drop_missing)
-    X, _, where, prior = fitted_table(data, columns, output, region, fit, drop_missing, progress=not json)
+    served = None if serve is None else reading.table(serve, columns)
+    X, _, where, prior = fitted_table(data, columns, output, region, fit, reading, progress=not json)
     found = look(prior, X, where, **asked, serve=served, output=output, progress=not json)
     if figure is not None:
         save_figure(plot_suggestion(found).figure, figure)

@@ -11,12 +11,13 @@ from .options import (
     FIGURES,
     TABLES,
     Cover,
-    DropMissing,
     Figure,
     Fit,
     Inputs,
     Json,
     OneOutput,
+    Reading,
+    Replace,
     SensitiveWhere,
     Table,
     Written,
@@ -46,6 +47,7 @@ def tradeoff(
     output: OneOutput,
     region: SensitiveWhere,
     fit: Fit,
+    reading: Reading,
     alphas: Annotated[
         str | None,
         option("NUMBERS", "Levels: shares of the prior variance that readers may learn (0.05 to 0.9)."),
@@ -69,17 +71,17 @@ def tradeoff(
     ] = False,
     figure: Figure = None,
     csv: Annotated[Path | None, option("FILE", "Write all numbers to this table, .csv or .parquet.")] = None,
-    drop_missing: DropMissing = False,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
     """Compare levels of protection: what readers would lose outside the region at each, by several ways."""
     columns, levels = columns_beside(inputs, output), _levels(alphas, floors)
-    check_written(Written("--figure", figure, FIGURES), Written("--csv", csv, TABLES), read=[data])
+    check_written(Written("--figure", figure, FIGURES), Written("--csv", csv, TABLES), read=[data], replace=replace)
     from ..data import write_table
     from ..evaluate import tradeoff as compare
     from ..show import plot_tradeoff
 
-    X, y, where, prior = fitted_table(data, columns, output, region, fit, drop_missing, progress=not json)
+    X, y, where, prior = fitted_table(data, columns, output, region, fit, reading, progress=not json)
     chosen = None if ways is None else [way.strip() for way in ways.split(",") if way.strip()]
     told: dict[str, Any] = {"ways": chosen, "y": y if measured else None, "cover": cover, "progress": not json}
     found = compare(prior, X, where, **levels, **told, output=output)

@@ -30,8 +30,9 @@ from .tables import (
     in_row_order,
     is_plain,
     need_pyarrow,
+    open_table,
     read_table,
-    select_numbers,
+    select_columns,
     without_labels,
     write_table,
 )

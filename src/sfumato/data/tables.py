@@ -1,6 +1,6 @@
-"""Tables: columns that are there and hold numbers, values that belong to their rows, and the files they come from.
+"""Tables: columns that are there and hold what they must, values that belong to their rows, and their files.
 
-Files are CSV or Parquet, checked column by column and written in one move.
+Files are text (csv_files.py) or Parquet, checked column by column and written in one move.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ import pandas as pd
 from ..errors import InputError
 from ..files import replacing
 from ..text import close_match, one_line, some_of
+from .csv_files import TEXT, TableAsRead, is_text_table, read_text_table
 
 CSV = (".csv",)
 PARQUET = (".parquet", ".pq")
 
 #: What is said of a column of dates in a file.
 DATES = "dates are not numbers; turn them into days since a date of your choice."
-
-# Before 3.1 pandas reads the last digit of a number wrongly unless it is asked not to; since then it warns when asked.
-_OLD = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
-_EXACT: dict[str, Any] = {"float_precision": "round_trip"} if _OLD else {}
 
 
 def asked_columns(inputs: Sequence[str], output: str | None) -> list[str]:
@@ -143,47 +140,65 @@ def is_plain(index: pd.Index[Any]) -> bool:
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """The table in ``path``, in CSV or Parquet after the ending of its name."""
-    parquet = _is_parquet(path)
+def open_table(
+    path: Path, sep: str | None = None, decimal: str | None = None, encoding: str | None = None
+) -> TableAsRead:
+    """The table in a text file or in Parquet, after the ending of its name, and how it was read.
+
+    ``sep`` ("," or comma, semicolon, tab, pipe, space), ``decimal`` ("." or ",") and ``encoding`` are for text; what
+    is None is found out, and gzip always.
+    """
+    parquet = _is_parquet(path, reading=True)
     if not path.is_file():
         raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}; give the path of a table.")
+    if not parquet:
+        return read_text_table(path, sep, decimal, encoding)
     try:
-        if parquet:
-            return pd.read_parquet(path, engine="pyarrow")
-        # pandas would rename a second column t to t.1 without a word
-        header = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True).iloc[0].tolist()
-        table: pd.DataFrame = pd.read_csv(path, skipinitialspace=True, low_memory=False, **_EXACT)
-    except (ValueError, OSError, UnicodeError) as error:
+        return TableAsRead(pd.read_parquet(path, engine="pyarrow"))
+    except (ValueError, OSError) as error:
         raise InputError(f"{path} cannot be read as a table: {one_line(error)}") from error
-    require_once(path, header)
-    return table
 
 
-def select_numbers(
-    table: pd.DataFrame,
-    columns: list[str],
+def read_table(
+    path: Path, sep: str | None = None, decimal: str | None = None, encoding: str | None = None
+) -> pd.DataFrame:
+    """The table in ``path`` (``open_table``): numbers, dates as datetime64, and text."""
+    return open_table(path, sep, decimal, encoding).frame
+
+
+def select_columns(
+    table: TableAsRead,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
     source: Path,
     drop_missing: bool = False,
     as_they_are: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The named columns of ``table`` as float64; rows with missing values are refused or, if asked, left out.
+    """The named columns: numbers as float64, and in ``inputs`` dates and text as well.
 
-    Columns ``as_they_are`` come along, such as labels; anything may stand in them, or nothing.
+    Rows with missing values are refused or, if asked, left out. Columns ``as_they_are`` come along, such as labels;
+    anything may stand in them, or nothing.
     """
-    require_columns(source, [*columns, *as_they_are], list(table.columns))
-    chosen = pd.DataFrame({column: _numbers(table[column], column, source) for column in columns})
+    wanted, frame = [*inputs, *outputs], table.frame
+    try:
+        require_columns(source, [*wanted, *as_they_are], list(frame.columns))
+    except InputError as error:
+        raise InputError(f"{error}{table.advice}") from None
+    for name in wanted:
+        if name in table.doubts:
+            raise InputError(f"{source}, column {name!r}: {table.doubts[name]}.")
+    chosen = pd.DataFrame({name: _values(frame[name], name, source, name in outputs) for name in wanted})
     absent = chosen.isna()
     rows = absent.any(axis=1).to_numpy()
     if rows.any() and not drop_missing:
         places = [str(i + 1) for i in rows.nonzero()[0]]
-        empty = [column for column in columns if absent[column].any()]
+        empty = [name for name in wanted if absent[name].any()]
         raise InputError(
             f"{source} has {len(places)} of {len(chosen)} rows with missing values in {some_of(empty, 5)} "
             f"(rows {some_of(places, 8)}, counted from 1 below the header); "
             "fill them in, or leave these rows out with --drop-missing."
         )
-    kept: pd.DataFrame = chosen.join(table[list(as_they_are)]).loc[~rows].reset_index(drop=True)
+    kept: pd.DataFrame = chosen.join(frame[list(as_they_are)]).loc[~rows].reset_index(drop=True)
     if kept.empty:
         raise InputError(f"{source} has no rows{' without missing values' if rows.any() else ''}; give at least one.")
     return kept
@@ -199,12 +214,13 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
             table.to_csv(file, index=False, mode="wb")
 
 
-def _is_parquet(path: Path) -> bool:
+def _is_parquet(path: Path, reading: bool = False) -> bool:
     if path.suffix.lower() in PARQUET:
         need_pyarrow()
         return True
-    if path.suffix.lower() not in CSV:
-        raise InputError(f"{path} ends in {path.suffix or 'nothing'!r}; tables are .csv or .parquet files.")
+    if not (is_text_table(path) if reading else path.suffix.lower() in CSV):
+        kinds = f"{', '.join(TEXT)} (also with .gz)" if reading else ".csv"
+        raise InputError(f"{path} ends in {path.suffix or 'nothing'!r}; tables are {kinds} or .parquet files.")
     return False
 
 
@@ -216,15 +232,21 @@ def need_pyarrow() -> None:
         raise InputError("Parquet tables need pyarrow; install it with: pip install 'sfumato[parquet]'") from None
 
 
-def _numbers(values: pd.Series, column: str, source: Path) -> pd.Series:
-    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+def _values(values: pd.Series[Any], column: str, source: Path, must_be_numbers: bool) -> pd.Series[Any]:
+    """A column as float64, or, unless it must be numbers, as the dates or the text that it holds."""
+    dates = pd.api.types.is_datetime64_any_dtype(values.dtype)
+    if dates and not must_be_numbers:
+        return values
+    if dates:
         raise InputError(f"{source}, column {column!r}: {DATES}")
     numbers = pd.to_numeric(values, errors="coerce")
     wrong = (numbers.isna() & values.notna()).to_numpy()
-    if wrong.any():
-        first = int(wrong.nonzero()[0][0])
-        raise InputError(
-            f"{source}, column {column!r}: {values.iloc[first]!r} in row {first + 1} (counted from 1 below the header) "
-            f"is not a number; {int(wrong.sum())} such value(s). Encode the column as numbers, or leave it out."
-        )
-    return numbers.astype("float64")
+    if not wrong.any():
+        return numbers.astype("float64")
+    if not must_be_numbers:
+        return values
+    first = int(wrong.nonzero()[0][0])
+    raise InputError(
+        f"{source}, column {column!r}: {values.iloc[first]!r} in row {first + 1} (counted from 1 below the header) "
+        f"is not a number; {int(wrong.sum())} such value(s). Outputs are numbers: mend it, or choose another column."
+    )

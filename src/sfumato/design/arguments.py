@@ -29,11 +29,13 @@ from ..promise import (
 )
 from ..regions import Everywhere, OutputRegion, Points, Region
 from ..release import MOST_PRIORS, SMALLEST_WEIGHT
+from .acceptance import Acceptance
 from .evidence import AskedEvidence
 from .families import check_families
 from .insiders import check_insiders
 from .plan import Asked, Method
 from .problem import Problem, no_rows_inside
+from .sensitive import AskedCover
 
 #: At how many inputs of a region it is looked how much may be learnt.
 LOOKS = 512
@@ -182,9 +184,7 @@ def asked_problem(
     weights: Any = None,
 ) -> Problem:
     """The problem that ``protect`` is to solve, with everything checked."""
-    check_choice("protects", protects, get_args(Protects))
-    check_choice("guarantee", guarantee, get_args(Guarantee))
-    check_choice("structure", structure, get_args(Structure))
+    _check_words(protects, guarantee, structure)
     families = tuple(dict.fromkeys(one for one in (prior, *_listed(priors)) if isinstance(one, PriorFamily)))
     prior = prior.prior if isinstance(prior, PriorFamily) else prior
     priors = tuple(one for one in _listed(priors) if not isinstance(one, PriorFamily)) if families else priors
@@ -395,6 +395,37 @@ def _checked_weights(weights: Any, rows: int) -> Array | None:
 def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}.")
+
+
+def check_settings(
+    *,
+    alpha: Any = None,
+    floor: Any = None,
+    protects: Any = "both",
+    guarantee: Any = "joint",
+    structure: Any = "full",
+    cover: Any = "auto",
+    evidence: Any = "best",
+    method: Any = "auto",
+    accuracy: Any = None,
+    device: Any = None,
+    accept: Any = (),
+) -> None:
+    """Refuse, before a prior is fitted, what ``protect`` refuses under every prior."""
+    _check_words(protects, guarantee, structure)
+    check_choice("cover", cover, get_args(AskedCover))
+    asked_work(method, accuracy, device, None, evidence)
+    Acceptance.asked((), accept)
+    for given, kind in ((alpha, FractionTolerance), (floor, FloorTolerance)):
+        for value in given.values() if isinstance(given, Mapping) else [given]:
+            if value is not None:
+                kind(value)
+
+
+def _check_words(protects: Any, guarantee: Any, structure: Any) -> None:
+    check_choice("protects", protects, get_args(Protects))
+    check_choice("guarantee", guarantee, get_args(Guarantee))
+    check_choice("structure", structure, get_args(Structure))
 
 
 def asked_work(method: Any, accuracy: Any, device: Any, engine: Any, evidence: Any) -> Asked:

@@ -28,6 +28,7 @@ from ..noise import SecretKey
 from ..proof import learnt_inside
 from ..regions import Everywhere, Region, parse_region
 from ..release import digest_outputs
+from .arguments import check_settings
 from .mechanism import protect
 
 #: What is promised where nothing at all is said: everywhere, readers learn at most half of the variance.
@@ -149,6 +150,9 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         noise = in_row_order(self.noise, labels, "noise")
         rows, y = self._checked(X, y)
         region = self._asked_region(rows, named)
+        promise = {"alpha": self.alpha, "floor": self.floor, "protects": self.protects, "guarantee": self.guarantee}
+        how = {"structure": self.structure, "cover": self.cover, "evidence": self.evidence, "method": self.method}
+        check_settings(**promise, **how, accept=self.accept)  # before the fit, which may take long
         inside = np.asarray(region.contains(rows.values), dtype=np.bool_)
         prior = self._fitted_prior(rows, y, inside, noise)
         mechanism = protect(

@@ -34,6 +34,7 @@ from .plan import Method, Plan, decide
 from .problem import Problem
 from .record_privacy import asked_privacy, with_record_privacy
 from .sensitive import AskedCover
+from .spread import floor_above_spread
 from .units import dense_rows
 
 
@@ -119,8 +120,9 @@ class Mechanism(WithDesign):
 
     def findings_on(self, y: Any) -> tuple[Finding, ...]:
         """What the values themselves show, and only their owner may know: it is never part of a release."""
-        found = look_alike(self.design.inputs, stacked_outputs(self.design.inputs, y), self.design.prior)
-        return self._acceptance.accepts(found)
+        values = stacked_outputs(self.design.inputs, y)
+        found = look_alike(self.design.inputs, values, self.design.prior)
+        return self._acceptance.accepts((*found, *floor_above_spread(self.design, values)))
 
     def release_to(
         self,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ..cli import Json, OutFolder, add_command, as_json, check_folder_name, flag, option
+from ..cli import Json, OutFolder, Replace, add_command, as_json, check_folder_name, check_new, flag, option
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -81,12 +81,15 @@ def prepare_data(
     what: Annotated[str, typer.Argument(metavar="WHAT", help="census: the rows of the paper's study.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The Bureau's person file, .csv or .zip.")],
     out: Annotated[Path, option("FOLDER", "The folder to write train.csv and test.csv to.")] = Path("census"),
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
     """Read a public data set and write the rows that the paper used."""
     if what != "census":
         raise InputError(f"{what!r} is no data set that sfumato knows; choose census.")
     check_folder_name(out)
+    for name in ("train.csv", "test.csv"):
+        check_new(str(out / name), (out / name).exists(), replace)
     from ..data import write_table
     from .census_data import inside, paper_split, read_pums
 

@@ -62,8 +62,12 @@ _NOT_TOLD = "The owner found something on the data, of which only its code is pu
 #: What f is, where records carry errors of their own.
 NOT_ANY_RECORD = "the typical value at given inputs, not any single record"
 
-#: Findings of these severities change the verdict; ``protect`` warns of them.
+#: Much more noise than needed; a floor that is larger than the data's own spread. Neither breaks a promise.
+ABOVE_LEAST, FLOOR_ABOVE_SPREAD = "noise-above-least", "floor-above-spread"
+
+#: Findings of these severities change the verdict; ``protect`` warns of them, and of those that an owner would regret.
 ALARMING: tuple[Severity, ...] = ("high", "medium")
+REGRETTED = (ABOVE_LEAST, FLOOR_ABOVE_SPREAD)
 
 
 @dataclass(frozen=True)
@@ -205,5 +209,5 @@ def verdict_in_words(holds: bool, findings: Iterable[Finding], proved: bool, abo
 def warn_of(findings: Iterable[Finding]) -> None:
     """A ``FindingWarning``, which is a ``GuaranteeWarning``, for each alarming finding that is not accepted."""
     for one in findings:
-        if one.severity in ALARMING and not one.accepted:
+        if (one.severity in ALARMING or one.code in REGRETTED) and not one.accepted:
             warnings.warn(str(one), FindingWarning, stacklevel=3)

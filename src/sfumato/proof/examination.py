@@ -32,6 +32,7 @@ from .findings import (
     findings_on_design,
     findings_on_evidence,
     findings_on_families,
+    findings_on_gap,
     findings_on_insiders,
     findings_on_records,
 )
@@ -490,6 +491,7 @@ class _Check:
             *([] if certificate.holds else [finding_on_promise(self.promised_ratio, self.joint_ratio)]),
             *findings_on_evidence(design, certificate.holds, share, self.reasons, self.insisted),
             *findings_on_families(design),
+            *findings_on_gap(design, least.gap),
             *(findings_on_insiders(design, self.insiders, self._insiders_are_searched) if self.insiders else ()),
             *(
                 findings_on_check(design, knowledge, points, points[worst], self.floor_ratio, self.joint_ratio)

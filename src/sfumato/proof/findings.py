@@ -13,6 +13,7 @@ from gpytorch.kernels import RBFKernel
 from ..arrays import Array
 from ..models import Prior
 from ..promise import (
+    ABOVE_LEAST,
     NOT_ANY_RECORD,
     Design,
     Finding,
@@ -30,8 +31,8 @@ from .related_outputs import findings_on_outputs
 from .roundoff import TOLERANCE
 from .sums import Summary
 
-#: Noise outside the region is a finding from this share on.
-MUCH_SPILL = 0.25
+#: Noise outside the region is a finding from this share on, and noise that may be needless from that.
+MUCH_SPILL, MUCH_GAP = 0.25, 0.1
 
 _LEARN_OUTSIDE = "Learn them outside: fit_prior(…, exclude=region), --fit-outside; or take them from elsewhere."
 _PROTECT_AGAIN = 'Protect again: with cover="greedy" or "exchange", with method="eigh", or with a smaller alpha.'
@@ -73,6 +74,23 @@ _WHY_OPEN = {
     ),
 }
 _INSIST = 'evidence="proved" (--evidence proved) takes longer over it.'
+
+
+def findings_on_gap(design: Design, gap: float) -> Iterator[Finding]:
+    """Noise that is far above what is known to be needed."""
+    if gap > MUCH_GAP:
+        remedy = 'Try cover="exchange".'
+        if design.noise.compressed:
+            remedy = 'Give fewer rows, which can be protected exactly (method="eigh").'
+        elif design.structure == "diagonal":
+            remedy = 'Use structure="full", which needs less.'
+        yield Finding(
+            ABOVE_LEAST,
+            "note",
+            f"Up to {100 * gap:.3g} % of the noise may be needless: less than {100 * (1 - gap):.3g} % of it is not "
+            "possible, and nothing in between was found.",
+            remedy,
+        )
 
 
 def findings_on_families(design: Design) -> Iterator[Finding]:

@@ -214,15 +214,20 @@ class Release(WithDesign):
         ).accepting(claimed.accepted)
 
     def to_frame(self, index: Any = None) -> pd.DataFrame:
-        """Inputs and published outputs as one table.
+        """Inputs and published outputs as one table, with a column for each output.
 
-        A release does not hold the row labels of the table that was protected; ``index=X.index`` puts them back.
+        Outputs that were released at other inputs have rows of their own. A release does not hold the row labels of
+        the table that was protected; ``index=X.index`` puts them back.
         """
-        frame = pd.DataFrame(self.inputs.copy(), columns=list(self.columns))
-        outputs = self.design.inputs.outputs
-        if outputs.numbered:
-            frame[self.columns[-1]] = [outputs.names[number] for number in outputs.numbers(self.inputs)]
-        frame[released_name(self.output_name, self.columns)] = np.asarray(self.outputs)
+        rows = self.design.inputs
+        names, whole = list(rows.sources), rows.frame()
+        frame: pd.DataFrame | None = None
+        for name in rows.present if rows.outputs.numbered else [self.output_name]:
+            own = rows.rows_about(name) if rows.outputs.numbered else slice(None)
+            one = whole.iloc[own].reset_index(drop=True)
+            one[released_name(name, names)] = np.asarray(self.outputs)[own]
+            frame = one if frame is None else _side_by_side(frame, one, names)
+        assert frame is not None
         if index is None:
             return frame
         if len(index) != len(frame):
@@ -454,3 +459,12 @@ def digest_outputs(outputs: Array) -> str:
     """The digest of published outputs, by which a record is found again."""
     values = np.ascontiguousarray(outputs, dtype="<f8") + 0.0  # −0 and 0 are the same output
     return hashlib.sha256(b"sfumato outputs 1\x00" + values.tobytes()).hexdigest()
+
+
+def _side_by_side(frame: pd.DataFrame, other: pd.DataFrame, inputs: list[str]) -> pd.DataFrame:
+    """Two tables as one with the columns of both; the first row at an input goes with the first there, and so on."""
+    if frame[inputs].equals(other[inputs]):
+        return frame.join(other.drop(columns=inputs))
+    turn = "turn" + "_" * max(len(str(name)) for name in (*frame, *other))  # no column has that name
+    left, right = (one.assign(**{turn: one.groupby(inputs).cumcount()}) for one in (frame, other))
+    return left.merge(right, on=[*inputs, turn], how="outer", sort=False).drop(columns=turn)

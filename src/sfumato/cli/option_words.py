@@ -1,0 +1,39 @@
+"""Messages of the library in the words of the command line: ``alpha=0.1`` is ``--alpha 0.1`` there."""
+
+from __future__ import annotations
+
+import re
+
+#: Arguments in Python that are options of commands.
+_NAME = (
+    r"(?:accept|accuracy|alpha|alphas|coefficients|correlated|cover|dask|decimal|device|draws|encoding|"
+    r"evidence|family|floor|floors|grid|guarantee|inputs|insiders|kernel|lengthscale|max_loss|max_noise|"
+    r"mean|method|noise|output|protects|region|relation|resolution|sep|serve|share|spread|structure|ways|"
+    r"weights)"
+)
+
+_RULES: tuple[tuple[str, str], ...] = (
+    # where a message names both, the option is enough
+    (r"\bfit_prior\([^()]*exclude=region\), (?=--)", ""),
+    (r"\baccept=\([^()]*\), (?=--accept)", ""),
+    (r"\bsf\.[\w.]+ or (?=--)", ""),
+    (r"\(sf\.\w+, (?=--|sfumato )", "("),
+    (rf"\b{_NAME}=\"[^\"]*\" \((--[^()]*)\)", r"\1"),
+    (r"\bsf\.(rehearse|audit|suggest|tradeoff|report)\b", r"sfumato \1"),
+    (r"\bfit_prior\(…, rows=(\d+)\)|\brows=(\d+)", r"--fit-rows \1\2"),
+    (rf"(?<![\w.(])(?<!, )\b({_NAME})=\"([^\"]*)\"", r"--\1 \2"),
+    (rf"(?<![\w.(])(?<!, )\b({_NAME})=([\d.]+[\d])", r"--\1 \2"),
+    # the argument that a message begins with
+    (rf"\A({_NAME})(?= (?:is|has|are|names|needs|says)\b)", r"--\1"),
+    (r"\Arows(?= is )", "--fit-rows"),
+)
+
+
+def in_options(text: str) -> str:
+    """
+    >>> in_options('cover is "x"; use cover="auto" (--cover auto), or alpha=0.1.')
+    '--cover is "x"; use --cover auto, or --alpha 0.1.'
+    """
+    for pattern, instead in _RULES:
+        text = re.sub(pattern, instead, text)
+    return re.sub(r"--\w+", lambda found: found[0].replace("_", "-"), text)
