@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..text import counted
 from .options import Fit, Reading
-from .outputs import region_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,10 +22,11 @@ def fitted_table(
     """X, y, where they are sensitive, and the prior."""
     from ..data import as_inputs
     from ..models import fit_prior
+    from ..regions import parse_region
 
     fit.check()
     table = reading.table(data, columns, [output])
-    where = region_in(region, columns, [output])
+    where = parse_region(region, columns, outputs=[output])
     X, y = table[list(columns)], table[output]
     where.bind(as_inputs(X))  # what is wrong with it is said before the fit
     prior = fit_prior(X, y, exclude=fit.excluded(where, X), **fit.settings(), progress=progress)

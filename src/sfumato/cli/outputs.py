@@ -138,6 +138,8 @@ def known_name(name: str, names: Iterable[str], option: str) -> str:
 def read_regions(texts: Sequence[str], takes_input: Mapping[str, bool], inputs: Sequence[str]) -> Regions:
     """What ``--region`` says: ``v: 1 <= t <= 2`` is about v, ``m`` about a quantity without inputs, and a region
     without a name about all outputs that are functions of the inputs. Of several about one output, all are meant."""
+    from ..regions import parse_region
+
     found: Regions = {}
     for text in texts:
         prefix, where = _in_two(text, takes_input)
@@ -153,28 +155,11 @@ def read_regions(texts: Sequence[str], takes_input: Mapping[str, bool], inputs: 
                 raise InputError(
                     f"--region {text!r}: {prefix!r} is one number and has no inputs; write --region {prefix!r}."
                 )
-        region = None if prefix is not None and not where else region_in(where, inputs, takes_input)
+        region = None if prefix is not None and not where else parse_region(where, inputs, outputs=list(takes_input))
         for name in names:
             before = found.get(name)
             found[name] = region if before is None or region is None else before | region
     return {name: found[name] for name in takes_input if name in found}
-
-
-def region_in(text: str, inputs: Sequence[str], outputs: Iterable[str]) -> Region:
-    """The region that a text says; one about an output is no region."""
-    from ..regions import parse_region
-
-    try:
-        return parse_region(text, list(inputs))
-    except InputError:
-        for name in outputs:
-            if name not in inputs and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
-                raise InputError(
-                    f"--region {text!r} is about the output {name!r}, but regions are about inputs "
-                    f"({', '.join(inputs)}): say at which of them {name!r} is sensitive. All its values there are "
-                    "protected, whatever they are."
-                ) from None
-        raise
 
 
 def check_use(outputs: AskedOutputs, regions: Regions, levels: Mapping[str, Any]) -> None:

@@ -34,7 +34,7 @@ from .options import (
     check_written,
     least_outside,
 )
-from .outputs import Regions, check_use, fitted_prior, read_regions, region_in
+from .outputs import Regions, check_use, fitted_prior, read_regions
 from .printing import (
     as_json,
     findings_are_shown_later,
@@ -372,10 +372,11 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     from ..design import protect
     from ..models import fit_prior
     from ..progress import progress, rows_a_second
+    from ..regions import parse_region
     from ..release import FolderWriter, check_folder, has_release
 
     out, output = Path(files.out), asked.output[0]
-    where = region_in(asked.region[0], asked.columns, asked.output)
+    where = parse_region(asked.region[0], asked.columns, outputs=asked.output)
     check_folder(out)
     _check_places(data, parquet_files(data), out)
     replaced, began = has_release(out), time.monotonic()
