@@ -12,7 +12,7 @@ import pytest
 
 import sfumato as sf
 from command_line import answer, done, refused, run
-from sfumato.data import read_table
+from sfumato.data import open_table
 from sfumato.data.inputs import Outputs
 from sfumato.proof import region
 
@@ -85,7 +85,7 @@ def test_a_function_and_its_derivative_are_released_together(protect: Run, data:
     release = sf.load(out)
     assert release.design.inputs.outputs.names == ("r", "v")
     assert len(release.inputs) == 50
-    frame = read_table(public)  # a column for each output, as in the table that was protected
+    frame = open_table(public).frame  # a column for each output, as in the table that was protected
     assert list(frame) == ["t", "r", "v"]
     np.testing.assert_array_equal(frame[["r", "v"]].to_numpy().T.ravel(), release.outputs)
     assert "The promise holds." in done(run("certify", out)).stdout

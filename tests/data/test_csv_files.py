@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sfumato import InputError
-from sfumato.data import open_table, read_table, select_columns
+from sfumato.data import open_table, select_columns
 
 NUMBERS = st.floats(-1e9, 1e9).map(lambda value: round(value, 6) + 0.0)
 WORDS = st.text("abcäöüé xyz,;|", min_size=1, max_size=8).map(lambda text: f"w{text.strip()}w")
@@ -75,6 +75,10 @@ def test_what_was_written_is_what_is_read(data: st.DataObject, tmp_path: Path) -
         np.testing.assert_array_equal(back[name], frame[name])  # to the last digit
     assert back["ort"].tolist() == frame["ort"].tolist()
     assert back["tag"].tolist() == frame["tag"].tolist()
+
+
+def read_table(file: Path) -> pd.DataFrame:
+    return open_table(file).frame
 
 
 def written(tmp_path: Path, text: str | bytes, name: str = "table.csv") -> Path:

@@ -31,7 +31,6 @@ from .tables import (
     is_plain,
     need_pyarrow,
     open_table,
-    read_table,
     select_columns,
     without_labels,
     write_table,

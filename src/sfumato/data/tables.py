@@ -159,13 +159,6 @@ def open_table(
         raise InputError(f"{path} cannot be read as a table: {one_line(error)}") from error
 
 
-def read_table(
-    path: Path, sep: str | None = None, decimal: str | None = None, encoding: str | None = None
-) -> pd.DataFrame:
-    """The table in ``path`` (``open_table``): numbers, dates as datetime64, and text."""
-    return open_table(path, sep, decimal, encoding).frame
-
-
 def select_columns(
     table: TableAsRead,
     inputs: Sequence[str],
