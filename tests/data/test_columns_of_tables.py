@@ -66,8 +66,7 @@ TASKS = {
         prior([1.5, 1.5, 1.5, 6.0, 2.0, 2.0]),
         sf.Box({"species": ["Adelie", "Gentoo penguin"], "sex": "female", "bill": (42, 44)}),
         sf.Box([1, 0, 0, 42, 0, 1], [1, 0, 0, 44, 0, 1]) | sf.Box([0, 0, 1, 42, 0, 1], [0, 0, 1, 44, 0, 1]),
-        '(species = Adelie and 42 ≤ bill ≤ 44 and sex = female) or (species = "Gentoo penguin" and 42 ≤ bill ≤ 44 '
-        "and sex = female)",
+        'species in (Adelie, "Gentoo penguin") and 42 ≤ bill ≤ 44 and sex = female',
     ),
     "co2": (
         CO2,
@@ -209,6 +208,21 @@ def test_regions_hold_the_rows_that_pandas_finds(first, last, chosen, either):
     assert parse_region(bound.in_words(), list(TOGETHER.columns)).on_columns_of(inputs).contains(
         inputs.values
     ).tolist() == list(expected)
+
+
+def test_levels_are_said_together_only_where_all_else_is_the_same():
+    inputs = as_inputs(TOGETHER)
+
+    def said(text):
+        return parse_region(text, list(TOGETHER.columns)).on_columns_of(inputs).in_words()
+
+    both = "species in (Adelie, Chinstrap) and sex in (male, female)"
+    assert said(both) == both
+    assert said("species = Adelie or species = Chinstrap") == "species in (Adelie, Chinstrap)"
+    apart = said("species = Adelie or species = Chinstrap and height <= 4")
+    assert apart == "(species = Adelie) or (height ≤ 4 and species = Chinstrap)"
+    some = "(species = Adelie and sex = male) or (species = Adelie and sex = female) or (species = Chinstrap)"
+    assert said(some) == some
 
 
 # ---------------------------------------------------------------- what cannot be meant

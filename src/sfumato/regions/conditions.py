@@ -7,7 +7,7 @@ says how.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -115,6 +115,20 @@ def numbers_text(name: str, lower: float, upper: float) -> str:
     """The same for numbers, infinite where a side is open."""
     sides = (None if math.isinf(side) else number_text(side) for side in (lower, upper))
     return span_text(name, *sides)
+
+
+def inward(lower: float, upper: float) -> tuple[float, float]:
+    """Bounds that a person can read, of seven digits: rounded inwards, so that no more is said than holds."""
+    low, high = (_seven_digits(lower, math.ceil), _seven_digits(upper, math.floor))
+    return (low, high) if low <= high else (lower, upper)
+
+
+def _seven_digits(value: float, towards: Callable[[float], int]) -> float:
+    if not math.isfinite(value) or value == float(f"{value:.9g}"):
+        return value
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 6)
+    rounded = float(f"{towards(value / step) * step:.7g}")
+    return rounded if math.isfinite(rounded) else value
 
 
 def levels_text(name: str, levels: Collection[str]) -> str:

@@ -149,6 +149,10 @@ class Region(ABC):
         """This bound region with open sides closed where the data end: a promise must say how far it goes."""
         return self
 
+    def words_with(self, others: Sequence[Region]) -> str | None:
+        """This region or any of ``others`` for people, where that can be said shorter than one after the other."""
+        return None
+
     def simple_intersection(self, other: Region) -> Region | None:
         """One plain region with the inputs of this one and of ``other``, where there is one."""
         return None
@@ -363,7 +367,8 @@ class Union(Region):
         return Union([member.closed(inputs) for member in self.members])
 
     def in_words(self, names: tuple[str, ...] | None = None) -> str:
-        return " or ".join(f"({member.in_words(names)})" for member in self.members)
+        together = self.members[0].words_with(self.members[1:])
+        return together or " or ".join(f"({member.in_words(names)})" for member in self.members)
 
     def to_tree(self) -> dict[str, Any]:
         return {"kind": "union", "members": [member.to_tree() for member in self.members]}

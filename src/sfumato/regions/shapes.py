@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal, TypeAlias
@@ -15,7 +16,18 @@ from ..errors import InputError
 from ..linalg import fill_ball
 from ..text import close_match, number_text, some_of
 from .boxes import Boxes, distinct, within_data
-from .conditions import Condition, Dates, Levels, Meant, as_meant, is_empty, levels_text, numbers_text, span_text
+from .conditions import (
+    Condition,
+    Dates,
+    Levels,
+    Meant,
+    as_meant,
+    inward,
+    is_empty,
+    levels_text,
+    numbers_text,
+    span_text,
+)
 from .region import (
     Region,
     Union,
@@ -256,18 +268,27 @@ class Box(Region):
         return {name: (lower, upper) for name, lower, upper in sides if np.isfinite(lower) or np.isfinite(upper)}
 
     def in_words(self, names: tuple[str, ...] | None = None) -> str:
-        if self.binding is not None and self.binding.encoding is not None:
-            lower, upper = self.bounding_box(len(self.binding.names))
-            return " and ".join(_in_words_of_table(self.binding.encoding, lower, upper))
+        if self._in_table() is not None:
+            return words_of_table([self])
         if self.columns is not None:
             own = self.columns
         elif names is not None and len(names) == len(self.lower):
             own = names
         else:
             own = self.binding.names if self.binding is not None else default_names(len(self.lower))
-        parts = [numbers_text(name_text(n), a, b) for n, a, b in zip(own, self.lower, self.upper, strict=True)]
+        sides = list(zip(self.lower, self.upper, strict=True))
+        sides = sides if self.binding is None else [inward(*pair) for pair in sides]
+        parts = [numbers_text(name_text(n), a, b) for n, (a, b) in zip(own, sides, strict=True)]
         parts += [meant.in_words(name_text(name)) for name, meant in self.meant]
         return " and ".join(part for part in parts if part)
+
+    def _in_table(self) -> Encoding | None:
+        return None if self.binding is None else self.binding.encoding
+
+    def words_with(self, others: Sequence[Region]) -> str | None:
+        boxes = [one for one in (self, *others) if isinstance(one, Box)]
+        same = len({one._in_table() for one in boxes}) == 1 and len(boxes) == 1 + len(others)
+        return words_of_table(boxes) if same and self._in_table() is not None else None
 
     def to_tree(self) -> dict[str, Any]:
         if self.meant:
@@ -365,19 +386,41 @@ def _sides_of(column: Column, condition: Condition) -> tuple[float, float]:
     return -np.inf if lower is None else lower, np.inf if upper is None else upper
 
 
-def _in_words_of_table(encoding: Encoding, lower: Array, upper: Array) -> list[str]:
-    """What bounds on columns of numbers say of the columns of a table."""
-    said = []
-    for column, place in zip(encoding.columns, encoding.places, strict=True):
+def words_of_table(boxes: Sequence[Box]) -> str:
+    """What boxes over columns of numbers say of a table; all combinations of some levels are said as one."""
+    each = [_said_of_table(box) for box in boxes]
+    apart = {name: list(dict.fromkeys(told.get(name) for told in each)) for told in each for name in told}
+    apart = {name: found for name, found in apart.items() if len(found) > 1}
+    levels = {name: [one for one in found if isinstance(one, Levels)] for name, found in apart.items()}
+    combinations = math.prod(map(len, levels.values()))
+    if apart and levels == apart and combinations == len({tuple(told.items()) for told in each}):
+        joined = {name: Levels(tuple(n for one in found for n in one.names)) for name, found in levels.items()}
+        each = [{**each[0], **joined}]
+    texts = [
+        " and ".join(part if isinstance(part, str) else part.in_words(name_text(name)) for name, part in told.items())
+        for told in each
+    ]
+    return texts[0] if len(texts) == 1 else " or ".join(f"({text})" for text in texts)
+
+
+def _said_of_table(box: Box) -> dict[str, str | Levels]:
+    """What a box says of each column of the table that it bounds: the level of a category, or a text."""
+    encoding, said = box._bound().encoding, dict[str, str | Levels]()
+    lower, upper = box.bounding_box(len(box._bound().names))
+    for column, place in zip(encoding.columns, encoding.places, strict=True) if encoding is not None else ():
         low, high, name = lower[place], upper[place], name_text(column.name)
+        if column.kind == "category" and np.array_equal(low, high) and np.sum(low) == np.max(low) == 1.0:
+            said[column.name] = Levels((column.levels[int(low.argmax())],))
+            continue
         if column.kind == "date":
             sides = (None if np.isinf(side[0]) else column.date_in_words(float(side[0])) for side in (low, high))
-            said.append(span_text(name, *sides))
-        elif column.kind == "category" and np.array_equal(low, high) and np.sort(low)[-1] == 1.0 and low.sum() == 1.0:
-            said.append(levels_text(name, [column.levels[int(low.argmax())]]))
+            texts = [span_text(name, *sides)]
         else:
-            said += [numbers_text(name_text(own), a, b) for own, a, b in zip(column.names, low, high, strict=True)]
-    return [part for part in said if part]
+            each = zip(column.names, low.tolist(), high.tolist(), strict=True)
+            texts = [numbers_text(name_text(own), *inward(a, b)) for own, a, b in each]
+        if any(texts):
+            said[column.name] = " and ".join(text for text in texts if text)
+    return said
 
 
 def _side_text(value: float) -> str:
