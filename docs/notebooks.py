@@ -1,7 +1,7 @@
 """Run a notebook, keep what it shows in it, and write its page: ``python docs/notebooks.py docs/tutorials/co2.ipynb``.
 
-It needs no Jupyter. As there, the last expression of a cell is shown: as HTML where a value has a view for notebooks, as
-a picture where it is one, else as text.
+It needs no Jupyter. As there, the last expression of a cell is shown: as HTML where a value has a view for notebooks,
+as a picture where it is one, else as text.
 """
 
 from __future__ import annotations

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import subprocess
 import sys
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -172,6 +174,26 @@ def test_a_tutorial_page_is_its_program(name: str) -> None:
     ]
     assert len(program.splitlines()) < MOST_LINES
     assert (DOCS / "tutorials" / f"{name}.png").stat().st_size < MOST_BYTES
+
+
+def test_the_notebook_runs_and_shows_what_its_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts that the page states are asserted in the cells; noise is drawn anew, so pictures and numbers differ."""
+    monkeypatch.syspath_prepend(DOCS)
+    notebooks = importlib.import_module("notebooks")
+    source = DOCS / "tutorials" / "co2.ipynb"
+    notebook = json.loads(text_of(source))
+    page, pictures = notebooks.page(notebook, "co2")
+    assert page == text_of(source.with_suffix(".md"))
+    for name, content in pictures.items():
+        assert (source.parent / name).read_bytes() == content
+        assert len(content) < MOST_BYTES
+    monkeypatch.chdir(tmp_path)
+    found = [[kinds(output) for output in outputs] for outputs in notebooks.run(notebook)]
+    assert found == [[kinds(output) for output in cell["outputs"]] for cell in notebooks.code_cells(notebook)]
+
+
+def kinds(output: dict[str, Any]) -> set[str]:
+    return set(output.get("data", {"stream"}))
 
 
 @pytest.mark.processes
