@@ -52,9 +52,10 @@ def test_every_value_that_is_worked_with_has_a_view_and_its_names_stay_text() ->
     audit = sf.audit(release, y, progress=False)
     tradeoff = sf.tradeoff(prior, X, region, [0.5], y=y, ways=["joint"], progress=False)
     rehearsal = sf.rehearse(prior, X, y, region, alpha=0.5, progress=False)
+    suggestion = sf.suggest(prior, X, region, alpha=0.5, progress=False)
     joint = sf.JointPrior.independent({HOSTILE: prior})
     shown = {value: value._repr_html_() for value in (prior, prior.family(noise=(0.5, 1.0)), joint)}
-    shown |= {value: value._repr_html_() for value in (tradeoff, audit, rehearsal)}
+    shown |= {value: value._repr_html_() for value in (tradeoff, audit, rehearsal, suggestion)}
     for value, html in shown.items():
         assert "<script" not in html, value
         assert "&lt;script&gt;" in html, value

@@ -71,6 +71,7 @@ _WORST: dict[str, Any] = {"linestyle": "none", "marker": "<", "markersize": 6}
 _HERE: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 11, "markeredgewidth": 2.0}
 _CLAIMED: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 9, "markerfacecolor": "white"}
 _CLAIMED |= {"markeredgewidth": 1.4}
+_FURTHER: dict[str, Any] = {"linestyle": "none", "marker": 8, "markersize": 5, "color": TRUTH}
 
 #: Of an audit: height of a line, and of what is above and below the lines, in inches.
 _LINE, _MARGINS = 0.30, 1.95
@@ -252,6 +253,8 @@ def _draw_adversary(ax: Axes, height: float, outcome: Outcome) -> None:
     ax.plot(expected, height, **_EXPECTED, color=colour, zorder=4)
     if outcome.beaten:
         ax.plot(worst, height, **_WORST, color=PUBLISHED, zorder=4)
+    if _is_beyond(outcome):
+        ax.plot(_LEAST * 0.91, height, **_FURTHER, zorder=6)
 
 
 def _multiples(outcome: Outcome) -> tuple[float, float, float, float]:
@@ -259,6 +262,12 @@ def _multiples(outcome: Outcome) -> tuple[float, float, float, float]:
     whole = (outcome.actual / outcome.floor, outcome.claimed / outcome.floor, outcome.rmse / outcome.floor)
     expected, claimed, here, worst = (max(value, _LEAST) for value in (*whole, outcome.ratio))
     return expected, claimed, here, worst
+
+
+def _is_beyond(outcome: Outcome) -> bool:
+    """Whether something of an adversary is further left than is drawn."""
+    least = min(outcome.actual, outcome.claimed, outcome.rmse) / outcome.floor
+    return min(least, outcome.ratio if outcome.beaten else least) < _LEAST
 
 
 def _scale_audit(ax: Axes, lines: dict[float, Outcome]) -> None:
@@ -287,3 +296,5 @@ def _scale_audit(ax: Axes, lines: dict[float, Outcome]) -> None:
     ax.plot(nowhere, nowhere, **_CLAIMED, markeredgecolor="0.3", label="error it claims")
     ax.plot(nowhere, nowhere, **_HERE, color=TRUTH, label="error on these data")
     ax.plot(nowhere, nowhere, linestyle="none", marker="s", markersize=8, color=PUBLISHED, label="below the floor")
+    if beyond := sum(map(_is_beyond, lines.values())):
+        ax.plot(nowhere, nowhere, **_FURTHER, label=f"further left than the scale ({beyond})")

@@ -274,6 +274,12 @@ class Facts:
         """The names of the inputs, without the column that says which output a row is about."""
         return self.design.inputs.names[: self.design.inputs.features]
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns of the table that the inputs came from: a category is one, whatever its levels."""
+        encoding = self.design.inputs.encoding
+        return self.columns if encoding is None else encoding.sources
+
     @cached_property
     def quantities(self) -> tuple[str, ...]:
         """Outputs without inputs, such as an average."""
