@@ -130,10 +130,14 @@ def test_floor_in_units_of_the_output(data: Path) -> None:
         (
             {"guarantee": "pointwise"},
             ["guarantee, noise", "pointwise", "may be known better"],
-            "nor any weighted average",
+            "any weighted average of them",
         ),
-        ({"guarantee": "joint"}, ["nor any weighted average of them"], "may be known better"),
-        ({"structure": "diagonal"}, ["independent noise on every row", "nor any weighted average"], "correlated noise"),
+        ({"guarantee": "joint"}, ["% of the variance of any weighted average of them"], "may be known better"),
+        (
+            {"structure": "diagonal"},
+            ["independent noise on every row", "any weighted average of them"],
+            "correlated noise",
+        ),
     ],
 )
 def test_the_program_is_said_in_words(data: Path, changed: dict[str, object], said: list[str], unsaid: str) -> None:

@@ -82,7 +82,7 @@ class ProgramContract:
         assert np.isnan(certificate.record_ratio) == (certificate.protects == "function")
         words = str(mechanism)
         assert ("can know f(s) better than ±" in words) == (certificate.protects != "records")
-        assert ("nor any weighted average of them" in words) == (certificate.guarantee == "joint")
+        assert ("any weighted average of them" in words) == (certificate.guarantee == "joint")
         assert "in the region" in certificate.promise
 
     def test_the_promise_holds_in_fifty_digits_for_every_prior(self, mechanism):

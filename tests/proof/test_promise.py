@@ -149,3 +149,18 @@ def confirm(mechanism, kind, prior):
         left = mpmath.mpf(variance) - (explained**2).sum(axis=0)
         floors = mechanism.tolerance.floor(prior, points)
         assert all(float(v) >= floor**2 * (1 - 4e-9) for v, floor in zip(left, floors, strict=True))
+
+
+def test_how_much_of_an_average_may_be_learnt_is_a_number_that_no_average_passes():
+    """A floor that varies lets more be learnt of some averages than of any single value."""
+    prior, T = sf.Prior(matern(0.4)), np.linspace(0, 3, 31)
+    made = sf.protect(prior, T, sf.Box(1, 2), floor=lambda x: 0.5 + 0.1 * x[:, 0], progress=False)
+    said = float(re.search(r"nor learn more than ([\d.]+) % of the variance of any", made.certificate.promise)[1])
+    S, M = made.design.sensitive, prior.covariance(T) + made.noise.covariance()
+    K, cross = prior.covariance(S), prior.covariance(T, S)
+    learnt = np.linalg.eigvals(np.linalg.solve(K, cross.T @ np.linalg.solve(M, cross))).real.max()
+    assert 0.99 * said < 100 * learnt <= said
+    assert said > 100 * (1 - 0.6**2)
+    noisy = sf.Prior(matern(0.4), noise=0.2)
+    alone = sf.protect(noisy, T, sf.Box(1, 2), floor=0.3, protects="records", progress=False)
+    assert "nor learn more than 55 % of what is the records' own in any" in alone.certificate.promise

@@ -53,6 +53,9 @@ SUPPORTED = (
 #: A transformer agrees with the lines that were read from it up to this share of its values.
 _AGREEMENT = 1e-9
 
+#: Parameters that are the promise: a search over them for accuracy ends at the weakest one.
+_PROMISE = ("region", "alpha", "floor", "protects", "guarantee")
+
 
 class PrivateGPRegressor(RegressorMixin, BaseEstimator):
     """Gaussian process regression from outputs that were blurred so that a region stays private.
@@ -209,6 +212,29 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         if return_cov:
             return seen.mean, seen.covariance()
         return (seen.mean, seen.std) if return_std else seen.mean
+
+    def set_params(self, **params: Any) -> PrivateGPRegressor:
+        """As scikit-learn has it; what it changes of the promise is remembered for ``score``."""
+        super().set_params(**params)
+        self._promise_set = tuple(name for name in params if name in _PROMISE)
+        return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions: their accuracy, and nothing about what stays unknown.
+
+        A search over ``alpha`` or ``floor`` for the best score always ends at the weakest promise. Where ``set_params``
+        has changed the promise, as such a search does, a ``GuaranteeWarning`` says so; of other scores it cannot know.
+        """
+        changed = getattr(self, "_promise_set", ())
+        if changed:
+            warnings.warn(
+                f"score is accuracy alone, and {' and '.join(changed)} was set as a search does: the weakest promise "
+                "always scores best. Choose the promise by what must stay unknown (sf.suggest), and search over the "
+                "rest.",
+                GuaranteeWarning,
+                stacklevel=2,
+            )
+        return float(super().score(X, y, sample_weight))
 
     def _checked(self, X: Any, y: Any) -> tuple[Inputs, Array]:
         """The rows and their values, checked by scikit-learn; dates and categories become numbers first."""

@@ -50,6 +50,7 @@ from .readers import (
     records_at,
 )
 from .tolerance import (
+    MOST_OF_OWN,
     FloorTolerance,
     FractionTolerance,
     KernelTolerance,

@@ -12,7 +12,7 @@ from .insiders import groups_told
 from .knowledge import ExactKnowledge, Knowledge
 from .optimality import objective
 from .privacy_loss import gaussian_mu
-from .promise_words import SAME_FLOOR, floor_range, free_columns, record_floors
+from .promise_words import SAME_FLOOR, averages_in_words, floor_range, free_columns, record_floors
 from .records import UNCHANGED, record_sensitivity
 from .region import Effort, Looked, Pieces, Proof, Prover, pieces_of
 from .related_outputs import look_alike, one_by_one

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
 from ..arrays import Array
-from ..promise import NOT_ANY_RECORD, Design, OutputTolerance, Reader
+from ..promise import (
+    MOST_OF_OWN,
+    NOT_ANY_RECORD,
+    Design,
+    FloorTolerance,
+    FractionTolerance,
+    OutputTolerance,
+    Reader,
+    Tolerance,
+)
 from .records import RecordsFromSums, RecordsKnown
 
 #: A floor that varies by less than this share over the region is told as one number.
 SAME_FLOOR = 1e-6
+
+#: Averages of more sensitive values than this are not taken apart to say how much of them may be learnt.
+MOST_AVERAGED = 600
 
 
 def share_in_words(share: float) -> str:
@@ -44,7 +57,7 @@ def promise_in_words(design: Design, points: Array, known: RecordsKnown | Record
     records = f"any of the {count:,} records" if count != 1 else "the record"
     if not design.protects_function:
         promise = f"{who} can know {records} in the region ({where}) better than {_record_floor_in_words(known)}"
-        average = ", nor any weighted average of them better than allowed" if joint else _AVERAGES_KNOWN
+        average = f", nor {averages_in_words(design, count)}" if joint else _AVERAGES_KNOWN
         return f"{promise}{average}{_to_insiders(design)}. {allowed}"
     at_rows = design.cover == "rows" and design.region.points is None
     place = f"at any {'row of the data' if at_rows else 's'} in the region ({where})"
@@ -54,12 +67,67 @@ def promise_in_words(design: Design, points: Array, known: RecordsKnown | Record
     if joint:
         inputs = "at the sensitive input" if design.promised == 1 else f"at the {design.promised} sensitive inputs"
         several = "" if design.cover == "everywhere" else f" ({inputs})"
-        promise += f", nor any weighted average of them{several} better than allowed"
+        promise += f", nor {averages_in_words(design, count)}{several}"
     else:
         promise += _AVERAGES_KNOWN
     if design.protects == "function" and known.bare.any_own:
         promise += f". f(s) is {NOT_ANY_RECORD}"
     return f"{promise}{_to_insiders(design)}. {allowed}"
+
+
+def averages_in_words(design: Design, records: int, them: str = "weighted average of them") -> str:
+    """What a joint promise says of averages, in shares that may be learnt; ``records`` are promised too, so many."""
+    share, own = _most_of_averages(design, records)
+    if not np.isfinite(share):
+        return f"any {them} better than the tolerance allows"
+    part = f"what is the records' own in any {them}" if own else f"the variance of any {them}"
+    # rounded up: never less than what may be learnt
+    return f"learn more than {np.ceil(1e4 * share - 1e-6) / 100:g} % of {part}"
+
+
+def _most_of_averages(design: Design, records: int) -> tuple[float, bool]:
+    """The largest share of an average that may be learnt, from above, and whether of the records' own part alone.
+
+    Where the same share may be learnt of f everywhere it is that, or the share of what is a record's own where that is
+    larger. Else it is the largest eigenvalue of Δ in units of the covariance at the sensitive inputs; NaN where these
+    are many, or there are records too.
+    """
+    tolerance = design.tolerance.alone
+    if isinstance(tolerance, FractionTolerance):
+        return tolerance.alpha, not design.protects_function
+    if not design.protects_function:
+        owns = np.concatenate([np.atleast_1d(prior.noise) for prior in design.priors])
+        kept = _one_floor(tolerance) ** 2
+        # as long as the records' own part is enough, nothing is asked of the function (RecordTolerance)
+        return (float(1.0 - kept / np.max(owns)), True) if kept <= MOST_OF_OWN * np.min(owns) else (np.nan, False)
+    if not len(design.sensitive) or len(design.sensitive) > MOST_AVERAGED:
+        return np.nan, False
+    found = []
+    for prior in design.priors:
+        shares = tolerance.budget(prior, design.sensitive) / prior.variance(design.sensitive)
+        most = float(np.max(shares))
+        if isinstance(tolerance, FloorTolerance) and np.ptp(shares) <= SAME_FLOOR * most:
+            if records:
+                # of a record's own part 1 − floor²/(K + V) may be learnt
+                own = float(np.max(prior.noise))
+                variance = float(np.max(prior.variance(design.sensitive)))
+                most = (most * variance + own) / (variance + own)
+        elif records:
+            return np.nan, False
+        else:
+            delta, covariance = tolerance.matrix(prior, design.sensitive), prior.covariance(design.sensitive)
+            try:
+                most = float(scipy.linalg.eigh(delta, covariance, eigvals_only=True)[-1])
+            except np.linalg.LinAlgError:
+                return np.nan, False
+        found.append(most)
+    return min(max(found), 1.0), False
+
+
+def _one_floor(tolerance: Tolerance) -> float:
+    """The floor that is asked for everywhere; NaN where it varies, or none is."""
+    is_one = isinstance(tolerance, FloorTolerance) and not callable(tolerance.value)
+    return float(tolerance.value) if is_one else np.nan  # type: ignore[attr-defined]
 
 
 def _to_insiders(design: Design) -> str:

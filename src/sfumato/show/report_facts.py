@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..ledger import Ledger, Remaining
 from ..models import OutputsKernel
 from ..promise import SEVERITIES, Design, Finding, asked_acceptance, check_accepted, in_order
-from ..proof import SAME_FLOOR, UNCHANGED, Certificate, floor_range, free_columns, record_floors
+from ..proof import SAME_FLOOR, UNCHANGED, Certificate, averages_in_words, floor_range, free_columns, record_floors
 from ..regions import OutputRegion
 from ..release import Release, digest_outputs
 from ..text import counted, listed
@@ -382,7 +382,8 @@ class Facts:
             better = [f"{floor.range}{f' ({floor.output})' if several else ''}" for floor in self.record_floors]
             sentence += f", nor any of the {counted(records, 'single record')} there better than {', '.join(better)}"
         if self.design.guarantee == "joint":
-            sentence += ", nor any total, average or difference of these values better than allowed"
+            values = "total, average or difference of these values"
+            sentence += f", nor {averages_in_words(self.design, records, values)}"
         return f"{sentence}."
 
     @property
