@@ -417,7 +417,7 @@ X0, Y0 = np.arange(6.0), np.array([0.0, 1.0, 0.5, 2.0, 1.0, 0.0])
         ({"mean": math.nan}, r"mean is nan"),
         ({"mean": True}, r"mean is True"),
         ({"mean": gpytorch.means.ConstantMean(batch_shape=torch.Size([2]))}, r"mean"),
-        ({"noise": "some"}, r"noise is 'some'; give \"learn\", a variance ≥ 0"),
+        ({"noise": "some"}, r"noise is 'some'; give \"learn\", .* a variance ≥ 0"),
         ({"noise": -1.0}, r"negative variance -1"),
         ({"noise": [0.1, 0.1, 0.1, -0.2, 0.1, 0.1]}, r"negative variance -0\.2"),
         ({"noise": [0.1, 0.2]}, r"noise has 2 values, but X has 6 rows"),

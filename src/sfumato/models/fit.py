@@ -9,19 +9,23 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
+import torch
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 
 from ..arrays import Array, Index, Mask, is_number
-from ..data import Inputs, as_inputs, as_outputs, sample_places
+from ..data import Inputs, StoredColumn, StoredInputs, as_inputs, as_outputs, sample_places
 from ..errors import FitWarning, InputError
 from ..linalg import Whitening
+from ..machine import require_memory
 from ..progress import progress as progress_bar
 from ..text import listed
+from .fit_many import fitted_to_many, why_not_bounded
+from .fit_rows import FitRows
 from .fit_search import MOST_STARTS, Adam, Fitted, Question, Search
 from .kernel_terms import RADIAL
 from .kernel_text import ALLOWED, Joined, KernelText, Named, named_parts, parse_kernel, with_trend_places
-from .learnt_noise import LearntNoise
+from .learnt_noise import LEARN_BY, LearntNoise, NoiseColumn, noise_column
 from .prior import Prior, PriorFamily
 from .searched_kernels import kernel_tree
 from .spread import Spread, spread_of
@@ -32,6 +36,10 @@ OPTIMIZERS = ("auto", "lbfgs", "adam")
 #: How many starts a search has: with one kernel, and with several.
 FEW_STARTS, MORE_STARTS = 3, 6
 COEFFICIENTS = ("published", "integrated")
+#: Up to so many rows the likelihood is exact; of more, so many are fitted exactly before the bound takes all.
+EXACT_ROWS, FEW_ROWS = 3000, 2000
+#: How many matrices of all pairs of rows a fit has in memory at once.
+MATRICES_TO_FIT = 8
 
 #: Below this share of y the closed form counts what the kernel cannot follow as round-off.
 UNEXPLAINED = 1e-6
@@ -49,6 +57,7 @@ class FitReport:
     rows_used: int
     rows_excluded: int
     columns: tuple[str, ...] = ()
+    is_bound: bool = False
 
     def __str__(self) -> str:
         rows = f"{self.rows_used} rows"
@@ -56,7 +65,8 @@ class FitReport:
             rows += f" ({self.rows_excluded} excluded)"
         state = "converged" if self.converged else "not converged"
         starts = f", {self.restarts} starts" if self.restarts > 1 else ""
-        head = f"fitted by {self.method} to {rows}{starts}: {state}, log likelihood {self.log_likelihood:.6g}"
+        least = "at least " if self.is_bound else ""
+        head = f"fitted by {self.method} to {rows}{starts}: {state}, log likelihood {least}{self.log_likelihood:.6g}"
         return "\n".join([head, *(f"  - {message}" for message in self.messages)])
 
 
@@ -79,6 +89,7 @@ def fit_prior(
     weight_decay: float = ...,
     restarts: int | None = ...,
     rows: int | None = ...,
+    device: str | None = ...,
     progress: bool = ...,
 ) -> Prior: ...
 
@@ -102,6 +113,7 @@ def fit_prior(
     weight_decay: float = ...,
     restarts: int | None = ...,
     rows: int | None = ...,
+    device: str | None = ...,
     progress: bool = ...,
 ) -> PriorFamily: ...
 
@@ -124,6 +136,7 @@ def fit_prior(
     weight_decay: float = 0.0,
     restarts: int | None = None,
     rows: int | None = None,
+    device: str | None = None,
     progress: bool = True,
 ) -> Prior | PriorFamily:
     """The prior under which ``y`` at ``X`` is most likely, in the user's units.
@@ -142,15 +155,20 @@ def fit_prior(
     suggest, which assumes that readers do not know the trend; the prior variance is then large, and a floor in units
     is the promise that makes sense.
 
-    ``noise``: "learn", one variance, or one for each row. ``lengthscale`` fixes the lengthscales of a kernel with one
-    name. It is plain maximum likelihood: no hidden priors.
+    ``noise``: "learn", one variance, or one for each row; or ``("learn by", column)``, a variance for each value of an
+    input column (or of a label for each row) that at least five fitted rows have, and a smooth function of a column
+    with more than 20 numbers: the prior then has one for each row. ``lengthscale`` fixes the lengthscales of a kernel
+    with one name. It is plain maximum likelihood: no hidden priors.
 
     How: where only the mean and the variance are open (all values of the kernel given, ``noise=0.0``) there is a
     closed form. Otherwise L-BFGS-B from ``restarts`` fixed starts (3, or 6 for sums and products); X and y are
     standardised for the search, except that a kernel of your own sees X as it is. ``optimizer="adam"`` takes
     ``epochs`` plain steps, as in the paper's census study (``decay=(10, 0.1)`` and ``weight_decay=1e-4`` are
     its schedule).
-    ``rows=2000`` fits to that many of the rows, spread evenly over those that are not excluded.
+    ``rows=2000`` fits to that many of the rows, spread evenly over those that are not excluded. More than 3,000 rows
+    are fitted with a lower bound of the likelihood (Titsias' collapsed bound, whose memory does not grow with the
+    rows; ``device="cuda"`` takes the sums there), after an exact fit to 2,000 of them; other rows decide which of the
+    two is kept. X and y may be stored (``sfumato.data``): they are read part after part.
     ``prior.fit_report`` tells how it went; a fit that ends on a bound or short of a maximum is a ``FitWarning``.
 
     ``spread=2.0`` gives back all priors that are nearly as likely, as a ``sf.PriorFamily``: one factor for all
@@ -170,9 +188,10 @@ def fit_prior(
     21
     """
     inputs = as_inputs(X)
-    outputs = as_outputs(y, inputs)
+    outputs = y if isinstance(y, StoredColumn) and isinstance(inputs, StoredInputs) else as_outputs(y, inputs)
     kernel, mean = checked_kernel(kernel, lengthscale, inputs), _checked_mean(mean, inputs)
-    noise = _checked_noise(noise, inputs)
+    given, by = _checked_noise(noise, inputs)
+    device = _checked_device(device)
     adam = _checked_adam(optimizer, epochs, learning_rate, decay, weight_decay)
     _require(
         restarts is None or (_is_whole(restarts) and 1 <= restarts <= MOST_STARTS),
@@ -184,49 +203,69 @@ def fit_prior(
     )
     integrated = _checked_coefficients(coefficients, kernel, mean) == "integrated"
     outside = rows_outside(exclude, inputs)
-    used = rows_to_fit(outside, rows)
-    fitted_X = inputs.values[used]
+    asked = FitRows(
+        inputs,
+        outputs,
+        noise=np.zeros(()) if given is None else given,
+        by=np.zeros(()) if by is None else by.values,
+        used=rows_to_fit(outside, rows),
+    )
+    few = asked.some(FEW_ROWS) if len(asked) > EXACT_ROWS and adam is None else asked
+    require_memory(
+        8.0 * MATRICES_TO_FIT * float(len(few)) ** 2,
+        f"a fit to {len(few):,} rows",
+        "give fewer, for example rows=2000, which are spread evenly.",
+    )
+    block = few.read()
+    learnt = None if given is not None else LearntNoise() if by is None else by.learnt(by.values[asked.used])
     question = Question(
-        X=fitted_X,
-        y=outputs[used],
+        rows=block,
         names=inputs.names,
         owners=inputs.owners,
-        kernel=kernel if isinstance(kernel, Kernel) else with_trend_places(kernel, fitted_X),
-        mean=Trend.of(_DEGREES[mean], fitted_X) if isinstance(mean, str) else mean,
-        noise=LearntNoise.the_same(len(used)) if isinstance(noise, str) else np.broadcast_to(noise, len(inputs))[used],
+        kernel=kernel if isinstance(kernel, Kernel) else with_trend_places(kernel, block.X),
+        mean=Trend.of(_DEGREES[mean], block.X) if isinstance(mean, str) else mean,
+        noise=learnt,
     )
     _check_outputs(question)
-    noiseless = not isinstance(noise, str) and noise.ndim == 0 and float(noise) == 0.0
-    if optimizer == "auto" and noiseless and _leaves_one_variance(question):
-        fitted = _by_closed_form(question)
-    else:
-        starts = restarts or (MORE_STARTS if isinstance(kernel, Joined) else FEW_STARTS)
-        with progress_bar(progress) as bar:
-            fitted = Search(question, logarithmic=adam is None).run(adam, int(starts), bar)
+    with progress_bar(progress) as bar:
+        if optimizer == "auto" and given is not None and not np.any(given) and _leaves_one_variance(question):
+            fitted, why = _by_closed_form(question), "there is no bound without noise"
+        else:
+            starts = restarts or (MORE_STARTS if isinstance(kernel, Joined) else FEW_STARTS)
+            search = Search(question, logarithmic=adam is None)
+            fitted, why = search.run(adam, int(starts), bar), why_not_bounded(search)
+            if few is not asked and not why:
+                fitted = fitted_to_many(search, fitted, asked, few, device, bar)
     prior = _with_unknown_trend(fitted.prior, question) if integrated else fitted.prior
-    likelihood, note = _log_likelihood(prior, question)
+    likelihood, note = (fitted.bound, ()) if fitted.bound is not None else _log_likelihood(prior, question)
     ranges = None if spread is None else _spread(prior, question, integrated, float(spread))
     if ranges is not None:
         note = (*note, ranges.in_words(float(spread or 0.0)))
+    levels = fitted.noise_levels
+    if learnt is not None and by is not None and levels is not None:
+        note = (*note, *learnt.notes(by.values, levels))
     report = FitReport(
         method=fitted.method,
         log_likelihood=likelihood,
         converged=fitted.converged,
         messages=(
             *fitted.alarms,
-            *_about_rows(len(used), int(outside.sum())),
+            *_about_rows(len(few if fitted.bound is None else asked), int(outside.sum()), why),
             *_about_trend(question, integrated),
             *fitted.notes,
             *note,
         ),
         restarts=fitted.starts,
-        rows_used=len(used),
+        rows_used=len(few if fitted.bound is None else asked),
         rows_excluded=int((~outside).sum()),
         columns=inputs.names,
+        is_bound=fitted.bound is not None,
     )
     for alarm in fitted.alarms:
         warnings.warn(alarm, FitWarning, stacklevel=2)
-    values = prior.noise if isinstance(noise, str) else noise
+    values: float | Array | None = given
+    if learnt is not None and levels is not None:
+        values = learnt.of(learnt.basis(by.values if by is not None else np.zeros(1)), levels)
     found = Prior(prior.kernel, prior.mean, values, fit_report=report, encoding=inputs.encoding)
     return found if ranges is None else ranges.of(found)
 
@@ -234,15 +273,15 @@ def fit_prior(
 def _spread(prior: Prior, question: Question, integrated: bool, drop: float) -> Spread:
     """How far the values that were learnt can be off."""
     trend, kernel = question.mean, question.kernel
-    features = np.zeros((len(question.y), 0))
+    X, y = question.rows.X, question.rows.y
+    features = np.zeros((len(y), 0))
     if isinstance(trend, Trend):
-        features = Trend.of(0, question.X).features(question.X) if integrated else trend.directions(question.X)
+        features = Trend.of(0, X).features(X) if integrated else trend.directions(X)
     if isinstance(kernel, Kernel):
         learnt = any(name.endswith("raw_lengthscale") and p.requires_grad for name, p in kernel.named_parameters())
     else:
         learnt = any(part.kind in RADIAL and "lengthscale" in part.free for part in named_parts(kernel))
-    noise = isinstance(question.noise, LearntNoise)
-    return spread_of(prior, question.X, question.y, features, drop, learnt, noise)
+    return spread_of(prior, X, y, features, drop, learnt, question.noise is not None)
 
 
 def _leaves_one_variance(question: Question) -> bool:
@@ -263,13 +302,13 @@ def _by_closed_form(question: Question) -> Fitted:
     """
     assert not isinstance(question.kernel, Kernel)
     _check_repeated_rows(question)
-    y, n, trend = question.y, len(question.y), question.mean
-    tree = kernel_tree(question.kernel, question.X.shape[1], lambda *_: None, lambda *_: 1.0)
-    whiten = Whitening.of(Prior(build_kernel(tree)).covariance(question.X))
+    y, n, trend = question.rows.y, len(question.rows.y), question.mean
+    tree = kernel_tree(question.kernel, question.rows.X.shape[1], lambda *_: None, lambda *_: 1.0)
+    whiten = Whitening.of(Prior(build_kernel(tree)).covariance(question.rows.X))
     centre: Any = trend
     if isinstance(trend, Trend):
-        found = trend.generalised_least_squares(question.X, y, whiten)
-        centre, residual = trend.mean(found), y - trend.at(question.X, found)
+        found = trend.generalised_least_squares(question.rows.X, y, whiten)
+        centre, residual = trend.mean(found), y - trend.at(question.rows.X, found)
     else:
         residual = y - float(trend)
     white = whiten.apply(residual)
@@ -291,7 +330,7 @@ def _by_closed_form(question: Question) -> Fitted:
                 f"the kernel cannot follow the data: a share {unexplained:.2g} of y lies in directions that it leaves "
                 'no room for. Give a shorter lengthscale, or noise="learn".'
             )
-    kernel = build_kernel({**tree, "variance": variance}, question.X.shape[1])
+    kernel = build_kernel({**tree, "variance": variance}, question.rows.X.shape[1])
     return Fitted(Prior(kernel, centre, 0.0), "closed form", not alarms, tuple(alarms), tuple(notes))
 
 
@@ -302,8 +341,8 @@ def _with_unknown_trend(prior: Prior, question: Question) -> Prior:
     """
     trend, mean = question.mean, prior.mean
     assert isinstance(trend, Trend)
-    covariance = prior.covariance(question.X) + np.diag(prior.noise_variance(len(question.y)))
-    errors = trend.by_column(trend.errors(question.X, covariance))
+    covariance = prior.covariance(question.rows.X) + np.diag(prior.noise_variance(len(question.rows.y)))
+    errors = trend.by_column(trend.errors(question.rows.X, covariance))
     sizes = (mean.coefficients.numpy() ** 2 + errors**2).max(axis=1)
     own = describe_kernel(prior.kernel)
     parts = own["kernels"] if own["kind"] == "sum" else [own]
@@ -315,8 +354,10 @@ def _with_unknown_trend(prior: Prior, question: Question) -> Prior:
     return Prior(build_kernel({"kind": "sum", "kernels": parts}), float(mean.constant), prior.noise)
 
 
-def _about_rows(used: int, outside: int) -> tuple[str, ...]:
-    return () if used == outside else (f"{used} of {outside} rows were used, spread evenly over them.",)
+def _about_rows(used: int, outside: int, why: str) -> tuple[str, ...]:
+    """How many rows have a part in what was found, and ``why`` not more of them."""
+    because = f": {why}" if why and used == FEW_ROWS else ""
+    return () if used == outside else (f"{used} of {outside} rows were used, spread evenly over them{because}.",)
 
 
 def _about_trend(question: Question, integrated: bool) -> tuple[str, ...]:
@@ -337,9 +378,9 @@ def _about_trend(question: Question, integrated: bool) -> tuple[str, ...]:
 
 def _log_likelihood(prior: Prior, question: Question) -> tuple[float, tuple[str, ...]]:
     """The log density of y under ``prior``, whose noise belongs to the fitted rows."""
-    n = len(question.y)
-    whiten = Whitening.of(prior.covariance(question.X) + np.diag(prior.noise_variance(n)))
-    white = whiten.apply(question.y - prior.mean_at(question.X))
+    n = len(question.rows.y)
+    whiten = Whitening.of(prior.covariance(question.rows.X) + np.diag(prior.noise_variance(n)))
+    white = whiten.apply(question.rows.y - prior.mean_at(question.rows.X))
     density = -0.5 * (float(white @ white) + whiten.log_determinant + whiten.rank * math.log(2.0 * math.pi))
     note = (f"the log likelihood counts {whiten.rank} of {n} directions.",) if whiten.rank < n else ()
     return density, note
@@ -360,7 +401,7 @@ def _is_whole(value: Any) -> bool:
 def _tried(what: str, evaluate: Callable[[Array], Array], inputs: Inputs, remedy: str) -> Array:
     """A kernel or a mean of the user's at two rows, before any long work."""
     try:
-        return evaluate(inputs.values[:2])
+        return evaluate(inputs.sample.values[:2])
     except (RuntimeError, IndexError, ValueError, TypeError) as error:
         raise InputError(
             f"{what} cannot be evaluated on the {inputs.dimension} column(s) of X ({str(error).splitlines()[0]}); "
@@ -413,10 +454,16 @@ def _checked_mean(mean: Any, inputs: Inputs) -> str | float | Mean:
     return mean
 
 
-def _checked_noise(noise: Any, rows: Inputs) -> str | Array:
+def _checked_noise(noise: Any, rows: Inputs) -> tuple[Array | None, NoiseColumn | None]:
+    """The noise that is given, or the column that it is learnt by; neither where it is learnt for all rows."""
+    if isinstance(noise, (tuple, list)) and len(noise) > 0 and isinstance(noise[0], str) and noise[0] == LEARN_BY:
+        return None, noise_column(noise, rows)
     if isinstance(noise, str):
-        _require(noise == "learn", f'noise is {noise!r}; give "learn", a variance ≥ 0, or one for each row of X.')
-        return noise
+        _require(
+            noise == "learn",
+            f'noise is {noise!r}; give "learn", ("{LEARN_BY}", column), a variance ≥ 0, or one for each row of X.',
+        )
+        return None, None
     if isinstance(noise, bool) or noise is None:
         raise InputError(f'noise is {noise!r}; give "learn", a variance ≥ 0, or one for each row of X.')
     values = np.array(float(noise)) if is_number(noise) else None
@@ -426,7 +473,7 @@ def _checked_noise(noise: Any, rows: Inputs) -> str | Array:
         values = as_outputs(noise, rows, "noise")
     if np.any(values < 0):
         raise InputError(f"noise has the negative variance {float(values.min()):g}; variances are ≥ 0.")
-    return values
+    return values, None
 
 
 def _with_lengthscale(text: KernelText, written: str, lengthscale: Any, inputs: Inputs) -> KernelText:
@@ -495,13 +542,25 @@ def _checked_adam(optimizer: Any, epochs: Any, learning_rate: Any, decay: Any, w
     return Adam(int(epochs), float(learning_rate), decay, float(weight_decay))
 
 
+def _checked_device(device: Any) -> str:
+    if device is None or device == "cpu":
+        return "cpu"
+    _require(
+        isinstance(device, str) and device.split(":")[0] == "cuda",
+        f'device is {device!r}; give "cpu" or "cuda", or leave it out.',
+    )
+    _require(torch.cuda.is_available(), f'device is {device!r}, but PyTorch finds no GPU on this machine; give "cpu".')
+    return str(device)
+
+
 def rows_outside(exclude: Any, inputs: Inputs) -> Mask:
     if exclude is None:
         _require(len(inputs) >= 2, f"X has {len(inputs)} row; a prior needs at least 2 to be fitted.")
         return np.ones(len(inputs), dtype=np.bool_)
     if not hasattr(exclude, "bind") or not hasattr(exclude, "contains"):
         raise InputError(f"exclude is {exclude!r}; give a region, for example sf.Box(1.0, 2.0).")
-    keep = ~np.asarray(exclude.bind(inputs).contains(inputs.values), dtype=np.bool_)
+    bound = exclude.bind(inputs)
+    keep = ~np.concatenate([np.asarray(bound.contains(part.inputs()), dtype=np.bool_) for part in inputs.parts()])
     left = int(keep.sum())
     if left < 3:
         raise InputError(
@@ -521,7 +580,7 @@ def rows_to_fit(outside: Mask, rows: Any) -> Index:
 
 
 def _check_outputs(question: Question) -> None:
-    y, trend = question.y, question.mean
+    y, trend = question.rows.y, question.mean
     if np.ptp(y) <= 4 * np.finfo(float).eps * np.abs(y).max():
         raise InputError(
             f"y is constant ({y[0]:g} in all {len(y)} rows), so no variance can be fitted; give the values yourself, "
@@ -534,7 +593,7 @@ def _check_outputs(question: Question) -> None:
             f"mean has {trend.size} coefficients over {len(question.names)} column(s), too many for {len(y)} rows; "
             "give fewer columns or a lower degree."
         )
-    left = y - trend.at(question.X, trend.least_squares(question.X, y))
+    left = y - trend.at(question.rows.X, trend.least_squares(question.rows.X, y))
     if np.abs(left).max() <= 1e-12 * np.abs(y).max():
         raise InputError(
             "y equals a polynomial of that degree in all rows, so that nothing deviates from the mean; give "
@@ -543,12 +602,13 @@ def _check_outputs(question: Question) -> None:
 
 
 def _check_repeated_rows(question: Question) -> None:
-    _, first, group = np.unique(question.X, axis=0, return_index=True, return_inverse=True)
+    X, y = question.rows.X, question.rows.y
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
     twin = first[group.reshape(-1)]
-    gap = np.abs(question.y - question.y[twin])
-    if gap.max() > 1e-9 * np.ptp(question.y):
+    gap = np.abs(y - y[twin])
+    if gap.max() > 1e-9 * np.ptp(y):
         row = int(np.argmax(gap))
         raise InputError(
-            f"two rows have the same X ({', '.join(f'{v:g}' for v in question.X[row])}) but different y "
-            f'({question.y[twin[row]]:g} and {question.y[row]:g}), which noise=0.0 rules out; give noise="learn".'
+            f"two rows have the same X ({', '.join(f'{v:g}' for v in X[row])}) but different y "
+            f'({y[twin[row]]:g} and {y[row]:g}), which noise=0.0 rules out; give noise="learn".'
         )

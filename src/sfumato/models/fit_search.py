@@ -29,6 +29,7 @@ from ..data import sample_places
 from ..errors import InputError
 from ..linalg import Whitening
 from ..progress import Progress
+from .fit_rows import Block
 from .kernel_text import KernelText
 from .learnt_noise import LearntNoise
 from .likelihoods import LogDensity
@@ -79,16 +80,15 @@ class Question:
     """What is known and what is asked: rows to fit, and a value for everything that is not to be learnt.
 
     ``kernel`` is a text that was read or a GPyTorch kernel, ``mean`` is a trend to be fitted, a number or a GPyTorch
-    mean, ``noise`` is learnt or one variance for each row. ``owners`` are the columns of a table that the columns came
-    from: those of a category share a lengthscale.
+    mean, ``noise`` says what is learnt of it: None where the rows have it. ``owners`` are the columns of a table that
+    the columns came from: those of a category share a lengthscale.
     """
 
-    X: Array
-    y: Array
+    rows: Block
     names: tuple[str, ...]
     kernel: KernelText | Kernel
     mean: Trend | float | Mean
-    noise: LearntNoise | Array
+    noise: LearntNoise | None
     owners: tuple[str, ...] = ()
 
 
@@ -121,7 +121,10 @@ class _Reached(Exception):  # noqa: N818 - no error
 
 @dataclass(frozen=True)
 class Fitted:
-    """A prior for the fitted rows and what there is to say about it; alarms also become warnings."""
+    """A prior for the fitted rows and what there is to say about it; alarms also become warnings.
+
+    ``bound`` is a lower bound of the log likelihood of all rows, where there are too many for the exact one.
+    """
 
     prior: Prior
     method: str
@@ -129,6 +132,8 @@ class Fitted:
     alarms: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     starts: int = 0
+    noise_levels: Array | None = None
+    bound: float | None = None
 
 
 class OwnMean(Mean):
@@ -150,7 +155,7 @@ class Search:
     def __init__(self, question: Question, logarithmic: bool) -> None:
         self.question, self.logarithmic = question, logarithmic
         self.alarms: list[str] = []
-        X, y, mean = question.X, question.y, question.mean
+        X, y, mean = question.rows.X, question.rows.y, question.mean
         own = isinstance(question.kernel, Kernel)
         spread = X.std(axis=0, ddof=1)
         still = spread <= 1e-12 * np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
@@ -159,13 +164,12 @@ class Search:
             levels = np.array([name == owner for name in owners])
             spread[levels], still[levels] = np.sqrt(np.mean(spread[levels] ** 2)), still[levels].all()
         # A trend is near its least squares fit; numbers near that lose fewer digits.
-        self.level: Array | float = mean.at(X, mean.least_squares(X, y)) if isinstance(mean, Trend) else 0.0
-        if isinstance(mean, float):
-            self.level = mean
+        self.near = mean.least_squares(X, y) if isinstance(mean, Trend) else np.zeros(0)
+        level = self.level_at(X)
         # With a known mean the process has to explain the distance from it, not only the spread.
-        centre = float(y.mean()) if isinstance(mean, Mean) else self.level
+        centre = float(y.mean()) if isinstance(mean, Mean) else level
         self.y_scale = float(np.sqrt(np.mean((y - centre) ** 2)))
-        self.least_noise = max(LEAST_NOISE * float(np.var(y - self.level)) / self.y_scale**2, 1e-2 * NUGGET)
+        self.least_noise = max(LEAST_NOISE * float(np.var(y - level)) / self.y_scale**2, 1e-2 * NUGGET)
         self.scale = Scale(
             names=question.names,
             offset=np.zeros(X.shape[1]) if own else X.mean(axis=0),
@@ -179,32 +183,43 @@ class Search:
         self._build()
 
     def _build(self) -> None:
-        self.rows = self.some_rows(np.arange(len(self.question.y)))
+        self.rows = self.on_scale(self.question.rows)
         self.searched, self.mean = self._searched(self.rows.X), self._mean()
         #: The logarithms of the levels of the noise, or what softplus makes a noise of.
         self.raw_noise: torch.nn.Parameter | None = None
-        if isinstance(self.question.noise, LearntNoise):
-            self.raw_noise = torch.nn.Parameter(torch.zeros(self.question.noise.levels, dtype=torch.float64))
+        if self.question.noise is not None:
+            self.raw_noise = torch.nn.Parameter(torch.zeros(self.question.noise.size, dtype=torch.float64))
         self.given = [copy.deepcopy(module.state_dict()) for module in (self.searched.kernel, self.mean)]
         #: The bounds of free parameters by their id, for the start that was last.
         self.bounds: Bounds = {}
 
-    def some_rows(self, places: Index) -> Rows:
-        """Rows of the question on the common scale."""
-        question, trend = self.question, self.question.mean
-        X = question.X[places]
-        basis = trend.directions(X) if isinstance(trend, Trend) and not self._steps_in_mean() else None
-        if isinstance(question.noise, LearntNoise):
-            noise = question.noise.basis[places]
-        else:
-            noise = np.maximum(question.noise[places] / self.y_scale**2, NUGGET)
-        level = self.level[places] if np.ndim(self.level) else self.level  # type: ignore[index]
+    def level_at(self, X: Array) -> Array:
+        """A known mean, or what a trend is near to, at the rows of ``X``."""
+        mean = self.question.mean
+        if isinstance(mean, Trend):
+            return mean.at(X, self.near)
+        return np.full(len(X), 0.0 if isinstance(mean, Mean) else mean)
+
+    def on_scale(self, block: Block, features: bool = False) -> Rows:
+        """Rows on the common scale, with an orthonormal basis of the trend, or with its ``features`` as they are."""
+        trend, basis = self.question.mean, None
+        if isinstance(trend, Trend) and not self._steps_in_mean():
+            basis = torch.from_numpy(trend.features(block.X) if features else trend.directions(block.X))
+        learnt = self.question.noise
+        noise = np.maximum(block.noise / self.y_scale**2, NUGGET) if learnt is None else learnt.basis(block.by)
         return Rows(
-            X=torch.from_numpy((X - self.scale.offset) / self.scale.spread),
-            y=torch.from_numpy((question.y[places] - level) / self.y_scale),
-            basis=None if basis is None else torch.from_numpy(basis),
+            X=torch.from_numpy((block.X - self.scale.offset) / self.scale.spread),
+            y=torch.from_numpy((block.y - self.level_at(block.X)) / self.y_scale),
+            basis=basis,
             noise=torch.from_numpy(noise),
         )
+
+    def to(self, device: str) -> None:
+        """Bring the parameters to a device; the rows stay where they are."""
+        for module in (self.searched.kernel, self.mean):
+            module.to(device)
+        if self.raw_noise is not None:
+            self.raw_noise.data = self.raw_noise.data.to(device)
 
     def _searched(self, X: torch.Tensor) -> SearchedKernel:
         kernel = self.question.kernel
@@ -213,9 +228,9 @@ class Search:
         return TextKernel(kernel, self.scale, self.periods, self.logarithmic)
 
     def _scan(self, column: int) -> tuple[float, ...]:
-        noise = self.question.noise
-        known = None if isinstance(noise, LearntNoise) or np.any(noise == 0.0) else noise
-        return periods_in(self.question.X[:, column], self.question.y - self.level, known)
+        question, noise = self.question, self.question.rows.noise
+        known = None if question.noise is not None or np.any(noise == 0.0) else noise
+        return periods_in(question.rows.X[:, column], question.rows.y - self.level_at(question.rows.X), known)
 
     def _mean(self) -> Mean:
         mean = self.question.mean
@@ -238,18 +253,23 @@ class Search:
 
     def vector(self) -> Array:
         """The free parameters, one after the other; what is shared is there once."""
-        values, places = [one.detach().reshape(-1).numpy() for one in self.free()], self._places()
-        vector = np.empty(places[-1] + 1)
-        vector[places] = np.concatenate(values)
+        places = self._places()
+        vector = np.empty(places.max(initial=-1) + 1)
+        vector[places] = _flat([one.detach() for one in self.free()])
         return vector
+
+    def slopes(self) -> Array:
+        """The slopes of what was followed last by the entries of the vector."""
+        each, places = [torch.zeros_like(one) if one.grad is None else one.grad for one in self.free()], self._places()
+        return np.bincount(places, weights=_flat(each)).astype(np.float64)
 
     def _places(self) -> Index:
         """For each entry of the free parameters its place in the vector."""
-        found: list[Index] = []
+        found = np.zeros(0, dtype=np.intp)
         for one in self.free():
-            first = 0 if not found else found[-1].max() + 1
-            found.append(first + np.unique(self.searched.shared(one), return_inverse=True)[1])
-        return np.concatenate(found)
+            own = np.unique(self.searched.shared(one), return_inverse=True)[1]
+            found = np.append(found, found.max(initial=-1) + 1 + own)
+        return found
 
     def put(self, vector: Array) -> None:
         place, values = 0, vector[self._places()]
@@ -287,35 +307,35 @@ class Search:
             return torch.exp(rows.noise @ self.raw_noise)
         return ADAM_LEAST_NOISE + rows.noise @ torch.nn.functional.softplus(self.raw_noise)
 
+    def typical_noise(self) -> float:
+        """The geometric mean of the noise of the rows, on the common scale."""
+        with torch.no_grad():
+            return float(self.noise(self.rows).log().mean().exp())
+
     def loss(self, rows: Rows) -> torch.Tensor:
         """Minus the log likelihood (and the log priors on a kernel of the user's, if it has any), for each row."""
         covariance = self.searched.covariance(rows.X, rows.X)
         value: torch.Tensor = LogDensity.apply(covariance, rows.y - self.mean(rows.X), rows.basis, self.noise(rows))
         return -(value + self.log_priors()) / len(rows.y)
 
-    def log_priors(self) -> torch.Tensor:
-        total = torch.zeros((), dtype=torch.float64)
+    def log_priors(self) -> torch.Tensor | float:
+        total: Any = 0.0
         for part in (self.searched.kernel, self.mean):
             for _, module, prior, closure, _ in part.named_priors():
                 total = total + prior.log_prob(closure(module)).sum()
-        return total
+        return total  # type: ignore[no-any-return]
 
     def loss_and_slopes(self, rows: Rows, vector: Array) -> tuple[float, Array]:
         """``LOST`` and no slopes where the covariance of the rows is not positive definite."""
         self.put(vector)
-        free = self.free()
-        for one in free:
+        for one in self.free():
             one.grad = None
         try:
             loss = self.loss(rows)
             loss.backward()
         except (NotPSDError, NanError):
             return LOST, np.zeros(len(vector))
-        slopes = [torch.zeros_like(one) if one.grad is None else one.grad for one in free]
-        each = np.concatenate([slope.reshape(-1).numpy() for slope in slopes])
-        found = np.zeros(len(vector))
-        np.add.at(found, self._places(), each)
-        value = float(loss.detach())
+        found, value = self.slopes(), float(loss.detach())
         return (value, found) if math.isfinite(value) and np.all(np.isfinite(found)) else (LOST, np.zeros(len(vector)))
 
     def steepest(self, vector: Array, slopes: Array) -> float:
@@ -362,14 +382,17 @@ class Search:
         lost = sum(end.loss >= LOST for end in ends)
         if lost:
             self.alarms.append(f"{lost} of {restarts} starts gave no finite likelihood and were left out.")
+        return self.ended("L-BFGS", slope, restarts)
+
+    def ended(self, method: str, slope: float, starts: int, beta: Array | None = None) -> Fitted:
+        """What is found where the parameters are; ``beta`` is what the trend has besides what it is near to."""
+        alarms, remarks = list(self.alarms), self.remarks()
         if slope > FLAT:
-            self.alarms.append(
+            alarms.append(
                 f"the search stopped before a maximum (largest slope {slope:.2g} a row); try more restarts or "
                 "another kernel."
             )
-        remarks = self.remarks()
-        self.alarms += remarks.alarms
-        return self._fitted("L-BFGS", slope <= FLAT, restarts, remarks.notes)
+        return self._fitted(method, slope <= FLAT, starts, remarks.notes, (*alarms, *remarks.alarms), beta)
 
     def _telling_rows(self) -> Rows:
         """All rows, or of many some: half of them spread evenly, the others next to these.
@@ -381,7 +404,7 @@ class Search:
             return self.rows
         X, places = self.rows.X.numpy(), sample_places(n, TELLING // 2)
         _, near = scipy.spatial.cKDTree(X).query(X[places], k=2)
-        return self.some_rows(np.unique([places, near[:, 0], near[:, 1]]))
+        return self.on_scale(self.question.rows.select(np.unique([places, near[:, 0], near[:, 1]])))
 
     def _take(self, end: End) -> None:
         self.put(end.vector)
@@ -435,40 +458,61 @@ class Search:
                 bar.update((epoch + 1) / adam.epochs)
             slope = self.steepest(self.vector(), self.loss_and_slopes(self.rows, self.vector())[1])
         converged = slope <= 10 * FLAT
-        if not converged:
-            self.alarms.append(
+        alarms = (
+            []
+            if converged
+            else [
                 f"Adam stopped after {adam.epochs} epochs while the likelihood was still rising (largest slope "
                 f'{slope:.2g} a row); give more epochs, or use optimizer="lbfgs" for the maximum.'
-            )
-        return self._fitted(f"Adam, {adam.epochs} epochs", converged, 1)
+            ]
+        )
+        return self._fitted(f"Adam, {adam.epochs} epochs", converged, 1, alarms=(*self.alarms, *alarms))
 
     # ------------------------------------------------------------ the way back
 
-    def _fitted(self, method: str, converged: bool, starts: int, notes: tuple[str, ...] = ()) -> Fitted:
+    def _fitted(
+        self,
+        method: str,
+        converged: bool,
+        starts: int,
+        notes: tuple[str, ...] = (),
+        alarms: tuple[str, ...] = (),
+        beta: Array | None = None,
+    ) -> Fitted:
         """What was found, in the user's units."""
         question = self.question
-        if not isinstance(question.noise, LearntNoise) and np.any(question.noise < NUGGET * self.y_scale**2):
+        if question.noise is None and np.any(question.rows.noise < NUGGET * self.y_scale**2):
             notes += (
                 f"while searching, noise below {NUGGET:g} of the variance of y was raised to that; the prior has the "
                 "noise that was given.",
             )
         with torch.no_grad():
-            noise: Any = question.noise
-            if isinstance(noise, LearntNoise):
-                noise = noise.of(self.noise(self.rows).numpy() * self.y_scale**2)
+            noise: Any = question.rows.noise
+            if question.noise is not None:
+                noise = question.noise.of(question.noise.basis(question.rows.by), self.noise_levels())
             kernel = self.searched.found()
-            found = self._found_mean(kernel, noise)
-        return Fitted(Prior(kernel, found, noise), method, converged, tuple(self.alarms), notes, starts)
+            found = self._found_mean(kernel, noise, beta)
+        levels = None if question.noise is None else self.noise_levels()
+        return Fitted(Prior(kernel, found, noise), method, converged, alarms, notes, starts, levels)
 
-    def _found_mean(self, kernel: Kernel, noise: Any) -> float | Mean:
+    def noise_levels(self) -> Array:
+        """The noise variances that were learnt, in the user's units."""
+        assert self.raw_noise is not None
+        with torch.no_grad():
+            each = Rows(self.rows.X, self.rows.y, None, torch.eye(len(self.raw_noise), dtype=torch.float64))
+            return np.asarray(self.noise(each).numpy() * self.y_scale**2)
+
+    def _found_mean(self, kernel: Kernel, noise: Any, beta: Array | None) -> float | Mean:
         question, trend = self.question, self.question.mean
         if not isinstance(trend, Trend):
             return self.mean.own if isinstance(trend, Mean) else trend
+        if beta is not None:
+            return trend.mean(self.near + self.y_scale * beta)
         if self.rows.basis is None:
-            return float(self.level[0]) + self.y_scale * float(self.mean.constant)  # type: ignore[index]
-        searched = np.maximum(np.broadcast_to(noise, len(question.y)), NUGGET * self.y_scale**2)
-        covariance = Prior(kernel).covariance(question.X) + np.diag(searched)
-        return trend.mean(trend.generalised_least_squares(question.X, question.y, Whitening.of(covariance)))
+            return float(self.near[0]) + self.y_scale * float(self.mean.constant)
+        searched = np.maximum(np.broadcast_to(noise, len(question.rows.y)), NUGGET * self.y_scale**2)
+        covariance = Prior(kernel).covariance(question.rows.X) + np.diag(searched)
+        return trend.mean(trend.generalised_least_squares(question.rows.X, question.rows.y, Whitening.of(covariance)))
 
     def remarks(self) -> Remarks:
         """What it means where parameters ended on a bound."""
@@ -483,9 +527,8 @@ class Search:
         noise = ended.pop(id(self.raw_noise), ([], []))
         remarks = self.searched.remarks(ended)
         alarms: list[str] = []
-        if self.raw_noise is not None:
-            assert isinstance(self.question.noise, LearntNoise)
-            variances = (self.raw_noise.detach().exp() * self.y_scale**2).tolist()
+        if self.question.noise is not None:
+            variances = self.noise_levels()
             for place, (at_least, at_most) in enumerate(zip(*noise, strict=True)):
                 which, value = self.question.noise.words(place), variances[place]
                 if at_least:
@@ -505,6 +548,10 @@ def _different(ends: Sequence[End]) -> list[End]:
         if all(np.abs(end.vector - other.vector).max() >= NEAR for other in kept):
             kept.append(end)
     return kept
+
+
+def _flat(tensors: Sequence[torch.Tensor]) -> Array:
+    return np.concatenate([tensor.cpu().reshape(-1).numpy() for tensor in tensors]) if tensors else np.zeros(0)
 
 
 @contextmanager

@@ -251,3 +251,8 @@ def searched_values(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.T
         return _leaf_values(part, A, B) if quick is None else quick
 
     return with_gradients(kernel, A, B, leaf)
+
+
+def searched_diagonal(kernel: Kernel, A: torch.Tensor) -> torch.Tensor:
+    """k(a, a) for every row of ``A``, with gradients by the parameters of the kernel."""
+    return with_gradients(kernel, A, A, partial(_leaf_values, diag=True))

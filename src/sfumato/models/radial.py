@@ -30,11 +30,11 @@ class RadialCorrelation(torch.autograd.Function):
         else:
             s = r.mul_(math.sqrt(2.0 * nu))
             decay = torch.exp(-s)
+            slope = (s + 1.0).mul_(decay)
             if nu == 1.5:
-                value, slope = (s + 1.0).mul_(decay), decay.mul_(-1.5)
+                value, slope = slope, decay.mul_(-1.5)
             else:
-                slope = (s + 1.0).mul_(decay)
-                value = s.square_().mul_(decay).div_(3.0).add_(slope)
+                value = s.square_().mul_(decay).mul_(1.0 / 3.0).add_(slope)
                 slope.mul_(-5.0 / 6.0)
         ctx.save_for_backward(A, B, slope)
         return value

@@ -24,7 +24,7 @@ from ..arrays import Array, Index, Mask
 from .kernel_kinds import KINDS, Parameter
 from .kernel_terms import RADIAL
 from .kernel_text import NAMES, Joined, KernelText, Named, assemble, in_text, named_parts
-from .kernel_values import searched_values
+from .kernel_values import searched_diagonal, searched_values
 from .trees import COMPOSITES, Tree, build_kernel
 
 #: Limits in standard deviations of a column, and in variances of y.
@@ -103,6 +103,10 @@ class SearchedKernel(ABC):
         """K(A, B), with gradients."""
 
     @abstractmethod
+    def diagonal(self, A: torch.Tensor) -> torch.Tensor:
+        """k(a, a) at all rows, with gradients."""
+
+    @abstractmethod
     def found(self) -> Kernel:
         """The kernel in the user's units."""
 
@@ -152,6 +156,10 @@ class OwnKernel(SearchedKernel):
     def covariance(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         dense: torch.Tensor = (self.kernel(A) if A is B else self.kernel(A, B)).to_dense()
         return dense
+
+    def diagonal(self, A: torch.Tensor) -> torch.Tensor:
+        values: torch.Tensor = self.kernel(A, diag=True)
+        return values
 
     def found(self) -> Kernel:
         kernel: Kernel = self.kernel.base_kernel
@@ -353,6 +361,9 @@ class TextKernel(SearchedKernel):
 
     def covariance(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         return searched_values(self.kernel, A, B)
+
+    def diagonal(self, A: torch.Tensor) -> torch.Tensor:
+        return searched_diagonal(self.kernel, A)
 
     # ------------------------------------------------------------ the way back
 

@@ -1,0 +1,68 @@
+"""A fit to more rows than the exact likelihood can take: the collapsed bound, and what it is worth.
+
+The search begins where an exact fit to some rows ended, and climbs the bound of all rows. A bound that is loose draws
+the values away from the likely ones, so rows that had no part in the exact fit decide which of the two is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.means import Mean
+
+from ..progress import Progress
+from .collapsed import CollapsedBound, climbed, inducing_inputs
+from .fit_rows import FitRows
+from .fit_search import Fitted, Search, exactly
+
+#: Known noise below this share of the variance of y leaves no bound worth having.
+LEAST_NOISE = 1e-6
+
+
+def why_not_bounded(search: Search) -> str:
+    """Why there is no bound for many rows; "" where there is one."""
+    question = search.question
+    if isinstance(question.kernel, Kernel):
+        return "there is no bound for a kernel of your own"
+    if isinstance(question.mean, Mean):
+        return "there is no bound for a mean of your own"
+    if question.noise is None and np.any(question.rows.noise < LEAST_NOISE * search.y_scale**2):
+        return "there is no bound without noise"
+    return ""
+
+
+def fitted_to_many(search: Search, first: Fitted, rows: FitRows, few: FitRows, device: str, bar: Progress) -> Fitted:
+    """What makes the bound of all ``rows`` largest, or ``first``, if other rows are more likely under it."""
+    began, n = search.vector(), len(rows)
+    others = rows.without(few).some(len(few))
+    fresh = search.on_scale(others.read())
+    places = inducing_inputs(search, device)
+    bar.stage(f"fitting the prior to {n:,} rows")
+    search.to(device)
+    with exactly():
+        bound = CollapsedBound(search, rows, places, device, bar.counter(n))
+        vector, slope = climbed(bound) if len(began) else (began, 0.0)
+        search.put(vector)
+        value, beta = bound.value()
+    search.to("cpu")
+    with exactly(), torch.no_grad():
+        below = CollapsedBound(search, others, places).value()[0] / len(others)
+        exact = -float(search.loss(fresh))
+        search.put(began)
+        before = -float(search.loss(fresh))
+    gap = f"{len(others)} other rows have a log likelihood of {exact:.4g} each, of which the bound leaves {below:.4g}"
+    if exact < before:
+        note = (
+            f"values that make a bound for all {n:,} rows largest were left: with them {gap}, and "
+            f"{before:.4g} with these."
+        )
+        return replace(first, notes=(*first.notes, note))
+    search.put(vector)
+    method = f"L-BFGS on a bound with {len(places)} inducing inputs"
+    found = search.ended(method, slope, first.starts, beta)
+    note = f"the log likelihood is a lower bound (collapsed, of all rows): {gap}."
+    return replace(found, notes=(*found.notes, note), bound=value - n * math.log(search.y_scale))
