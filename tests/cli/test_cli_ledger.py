@@ -41,7 +41,7 @@ def protect(tmp_path: Path, book: Path) -> Run:
 def test_three_releases_keep_one_promise_and_show_says_what_is_left(protect: Run, book: Path, tmp_path: Path) -> None:
     for number, counted in enumerate(("1 release", "2 releases", "3 releases"), 1):
         result = done(protect(f"{number}.sfumato", "--share", 0.4))
-        assert f"{counted}, head {sf.Ledger(book).head}" in result.stdout
+        assert f"{counted}\nhead  {sf.Ledger(book).head}" in result.stdout
         assert "of the tolerance is left" in result.stdout
     ledger = sf.Ledger(book)
     assert len(ledger) == 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -117,10 +118,11 @@ def _with_exit_codes(run: Callable[P, None]) -> Callable[P, None]:
 
 
 def _short_of_memory(error: Exception) -> str:
-    said = f" ({' '.join(str(error).split())[:100]})" if str(error) else ""
+    found = re.search(r"(\d{7,}) bytes|([\d.]+ [GT]i?B)", str(error))
+    asked = "" if found is None else f" ({found[2] or f'{int(found[1]) / (1 << 30):.1f} GiB'} at once)"
     return (
-        f"there is not enough memory for so many rows{said}. Fit the prior to fewer with --fit-rows 2000, take "
-        "--method compressed in protect, or give fewer rows."
+        f"there is not enough memory for so many rows{asked}. Fit the prior to fewer with --fit-rows 2000, protect "
+        "with --method compressed, or give fewer rows."
     )
 
 

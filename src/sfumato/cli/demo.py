@@ -62,7 +62,7 @@ Try next:
   {sfumato} predict {out}/orbit.sfumato {out}/new.csv
       says what a reader concludes at new times
   {sfumato} protect {out}/truth.csv --inputs t --output r --region "1 <= t <= 2" --floor 0.0015 \\
-      --noise 1e-10 --fit-outside --out {out}/mine.sfumato
+      --noise 1e-10 --kernel rbf --out {out}/mine.sfumato
       does the same from a table; put your own in its place
   {sfumato} audit {out}/coasting.sfumato --truth {out}/coasting.csv
       reads the orbit of the satellite that coasts"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -70,6 +71,19 @@ def new_table(title: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD, padding=gap)
     table.show_edge = False  # two columns more for numbers
     return table
+
+
+def command_in_lines(command: str) -> str:
+    """A command that can be copied, in lines that fit the screen and that a shell reads as one."""
+    words = [shlex.quote(word) for word in shlex.split(command)]
+    lines, line = [], words[0]
+    for word in words[1:]:
+        if len(line) + len(word) + 3 > console().width:
+            lines.append(f"{line} \\")
+            line = f"  {word}"
+        else:
+            line = f"{line} {word}"
+    return "\n".join([*lines, line])
 
 
 def show_certificate(certificate: Certificate, title: str, more: Sequence[tuple[str, str]] = ()) -> None:

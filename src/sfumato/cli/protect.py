@@ -63,9 +63,9 @@ if TYPE_CHECKING:
 PROTECT_EXAMPLES = (
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --out orbit.sfumato',
     'sfumato protect people.parquet --inputs AGEP,PUMA --output PINCP --region "AGEP >= 75 and PUMA <= 2000" '
-    "--floor 20000 --fit-outside --out people.sfumato --csv people_public.csv",
+    "--floor 20000 --out people.sfumato --csv people_public.csv",
     'sfumato protect people.csv --inputs age,place --output wage --region "age >= 75" --alpha 0.1 --protects records '
-    "--insiders household --fit-outside --out people.sfumato",
+    "--insiders household --out people.sfumato",
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --guarantee pointwise '
     "--out orbit.sfumato",
     'sfumato protect orbit.csv --inputs t --output r --output v --relation "v = d(r)/d(t)" --region "v: 1 <= t <= 2" '
@@ -73,7 +73,7 @@ PROTECT_EXAMPLES = (
     'sfumato protect orbit.csv --inputs t --output r --relation "m = mean(r where 1 <= t <= 2)" '
     '--region "1 <= t <= 2" --region m --alpha r=0.5 --alpha m=0.1 --out orbit.sfumato',
     "sfumato protect economy.csv --inputs year --output infl --output unemp --correlated infl,unemp "
-    '--region "infl: 1979 <= year <= 1983" --floor infl=2 --fit-outside --out economy.sfumato',
+    '--region "infl: 1979 <= year <= 1983" --floor infl=2 --out economy.sfumato',
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.5 --ledger orbit.ledger '
     "--share 0.4 --out first.sfumato",
     'sfumato protect big.parquet --inputs a,b --output y --region "a <= 1" --alpha 0.3 --out big-release/',
@@ -220,7 +220,7 @@ def _protect_table(
                 say(f"{finding} ({finding.code}; only you see this)")
         say_written(files.out, files.csv, files.report)
         if book is not None and left is not None:
-            typer.echo(f"\nLedger {account.ledger}: {counted(len(book), 'release')}, head {book.head}")
+            typer.echo(f"\nLedger {account.ledger}: {counted(len(book), 'release')}\nhead  {book.head}")
             say_what_is_left(left)
         if replaced:
             say_replaced(in_ledger=book is not None)

@@ -33,7 +33,7 @@ from .options import (
     option,
     save_figure,
 )
-from .printing import as_json, console, new_table, say, say_in_colour, say_note, say_written
+from .printing import as_json, command_in_lines, console, new_table, say, say_in_colour, say_note, say_written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     Readers: TypeAlias = Prior | PriorFamily | JointPrior
 
 REHEARSE_EXAMPLES = (
-    'sfumato rehearse orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --fit-outside',
-    'sfumato rehearse co2.csv --inputs year --output ppm --region "1985 <= year <= 1988" --floor 1 --fit-outside '
+    'sfumato rehearse orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1',
+    'sfumato rehearse co2.csv --inputs year --output ppm --region "1985 <= year <= 1988" --floor 1 '
     '--kernel "rbf + periodic(period=1) * rbf" --figure rehearsal.png',
     'sfumato rehearse people.csv --inputs age,place --output income --region "age >= 75" --alpha 0.3 --json',
 )
@@ -126,7 +126,7 @@ def _show_rehearsal(found: Rehearsal, title: str, fitted: str, again: str | None
         what = "Use instead, which passes:" if found.advised.passes else "Nearer, though it does not pass either:"
         if found.advised.lower is not None:
             say(found.advised.promises)
-        typer.echo(f"{what}\n\n{again}")
+        typer.echo(f"{what}\n\n{command_in_lines(again or '')}")
 
 
 def _in_words(found: Rehearsal) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 TRADEOFF_EXAMPLES = (
-    'sfumato tradeoff orbit.csv --inputs t --output r --region "1 <= t <= 2" --fit-outside --figure tradeoff.png',
+    'sfumato tradeoff orbit.csv --inputs t --output r --region "1 <= t <= 2" --figure tradeoff.png',
     'sfumato tradeoff people.csv --inputs age,place --output income --region "age >= 75" --floors 1000,2000,5000 '
     "--ways joint,dropout --csv levels.csv",
     'sfumato tradeoff orbit.csv --inputs t --output r --region "1 <= t <= 2" --alphas 0.1,0.3,0.5 --json',
