@@ -264,6 +264,39 @@ def test_a_replaced_release_is_mentioned_because_two_of_one_secret_can_be_averag
     assert released.read_bytes() != before
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 18.6 GiB"),
+        RuntimeError("DefaultCPUAllocator: tried 19971597926 bytes"),
+    ],
+)
+def test_want_of_memory_is_a_sentence_with_a_remedy(
+    data: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("sfumato.models.fit_prior", fit)
+    refused(run(*options(data)), "not enough memory for so many rows (18.6 GiB at once)", "--fit-rows 2000")
+
+
+def test_wrong_settings_are_refused_before_the_fit(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.models.fit_prior", lambda *_, **__: pytest.fail("it was fitted"))
+    wrong = {"alpha": 3, "protects": "rows", "guarantee": "x", "method": "x", "evidence": "x", "resolution": -1}
+    for name, value in {**wrong, "cover": "x", "structure": "x", "accept": "x", "region": "t > 9"}.items():
+        refused(run(*options(data, **{name: value})))
+    refused(run(*options(data, region="r >= 0.5")), "regions are about inputs")
+    refused(run(*options(data, fit_rows=1)), "--fit-rows is 1")
+
+
+def test_a_floor_above_the_spread_of_the_data_is_said_to_the_owner_alone(data: Path) -> None:
+    pd.DataFrame({"t": (t := np.linspace(0.0, 3.0, 31)), "r": np.sin(9 * t) * (t < 0.8)}).to_csv(data, index=False)
+    result = done(run(*options(data, kernel="rbf")))
+    assert "only you see this" in " ".join(result.stdout.split())
+    assert "floor-above-spread" not in (data.parent / "orbit.sfumato").read_text(errors="ignore")
+
+
 def test_missing_option_is_wrong_use(data: Path) -> None:
     result = run("protect", data)
     assert result.exit_code == 2

@@ -179,6 +179,8 @@ def test_more_noise_than_needed_still_holds_with_a_gap(mechanism):
     more = certify(with_noise(mechanism, 1.2 * mechanism.noise.factor))
     assert more.holds
     assert more.gap > max(0.1, mechanism.certificate.gap)
+    assert "noise-above-least" in codes(more)
+    assert ("noise-above-least" in codes(mechanism.certificate)) == (mechanism.certificate.gap > 0.1)
     assert more.joint_ratio < mechanism.certificate.joint_ratio
     independent = certify(with_noise(mechanism, mechanism.noise.factor, shift=0.1))
     assert independent.holds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import warnings
 from collections.abc import Iterator, Sequence
@@ -76,13 +77,15 @@ def new_table(title: str) -> Table:
 def command_in_lines(command: str) -> str:
     """A command that can be copied, in lines that fit the screen and that a shell reads as one."""
     words = [shlex.quote(word) for word in shlex.split(command)]
-    lines, line = [], words[0]
-    for word in words[1:]:
-        if len(line) + len(word) + 3 > console().width:
+    # an option and its value stay together
+    parts = re.split(r"\0(?=--)", "\0".join(words))
+    lines, line = [], parts[0].replace("\0", " ")
+    for part in (one.replace("\0", " ") for one in parts[1:]):
+        if len(line) + len(part) + 3 > console().width:
             lines.append(f"{line} \\")
-            line = f"  {word}"
+            line = f"  {part}"
         else:
-            line = f"{line} {word}"
+            line = f"{line} {part}"
     return "\n".join([*lines, line])
 
 
