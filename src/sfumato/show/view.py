@@ -211,7 +211,7 @@ def in_columns(labels: list[str], most: int, width: float) -> tuple[int, list[st
             return columns, labels
     wide = 1.06 * LETTER  # letters of names are wider than those of words
     halves = [wrapped(label, (width / 2 - HANDLE) / wide) for label in labels]
-    if most > 1 and len(labels) > 2 and not any(text.endswith("…") for text in halves):
+    if most > 1 and len(labels) > 3 and not any(text.endswith("…") for text in halves):
         return 2, halves
     return 1, [wrapped(label, (width - HANDLE) / wide) for label in labels]
 
@@ -219,7 +219,7 @@ def in_columns(labels: list[str], most: int, width: float) -> tuple[int, list[st
 def colour_bar(ax: Axes, drawn: Any, label: str) -> None:
     """A colour bar beside ``ax``, as high as they are, that says what its colours mean."""
     bar = ax.figure.colorbar(drawn, cax=ax.inset_axes((1.03, 0.0, 0.045, 1.0)))
-    bar.set_label(wrapped(label, 0.9 * inches(ax)[1] / NAME_LETTER))
+    bar.set_label(wrapped(label, inches(ax)[1] / NAME_LETTER))
     bar.ax.yaxis.set_major_locator(MaxNLocator(7))
     bar.ax.yaxis.set_major_formatter(ScalarFormatter(useOffset=False))
     bar.outline.set_visible(False)
