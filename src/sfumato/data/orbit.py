@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.integrate import solve_ivp
+import scipy
 
 from ..arrays import Array
 from ..errors import InputError
@@ -74,7 +74,9 @@ def simulate(
             r_dot, pull, theta_dot, turn = _motion(t, state)
             return r_dot, pull + (0.0 if push is None else push(t)), theta_dot, turn
 
-        solution = solve_ivp(motion, (0.0, float(at[-1])), START, method=method, t_eval=at, rtol=rtol, atol=atol)
+        solution = scipy.integrate.solve_ivp(
+            motion, (0.0, float(at[-1])), START, method=method, t_eval=at, rtol=rtol, atol=atol
+        )
         if not solution.success:
             raise InputError(f"the orbit could not be integrated: {solution.message}")
         states = np.asarray(solution.y)

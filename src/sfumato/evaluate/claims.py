@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy
 import scipy.linalg
-import scipy.stats
 
 from ..arrays import Array, Index
 from ..linalg import Whitening, chance_below

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.spatial
+import scipy
 
 from ..arrays import Array, Index, Mask
 from ..data import Inputs

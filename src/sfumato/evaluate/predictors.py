@@ -15,8 +15,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.optimize
-import scipy.spatial
+import scipy
 import torch
 
 from ..arrays import Array, Index, evenly

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.linalg
-from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index, Mask
 from ..data import Here, Inputs, as_inputs
@@ -151,7 +151,7 @@ def _rows_and_between(rows: Array) -> Array:
         return rows
     size = np.ptp(rows, axis=0)
     scaled = rows / np.where(size > 0, size, 1.0)
-    _, near = cKDTree(scaled).query(scaled, k=2)
+    _, near = scipy.spatial.cKDTree(scaled).query(scaled, k=2)
     both = np.vstack([rows, (rows + rows[near[:, 1]]) / 2])
     return both[np.unique(np.linspace(0, len(both) - 1, min(len(both), OUTSIDE)).astype(np.intp))]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.optimize
-import scipy.stats
+import scipy
 
 from ..arrays import UNIT, Array
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import gpytorch
 import numpy as np
-import scipy.optimize
+import scipy
 import torch
 from gpytorch.kernels import Kernel, ScaleKernel
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import gpytorch
 import numpy as np
-import scipy.optimize
-import scipy.spatial
+import scipy
 import torch
 from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, Mean, ZeroMean

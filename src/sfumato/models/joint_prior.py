@@ -14,7 +14,6 @@ from typing import Any
 
 import gpytorch
 import numpy as np
-import scipy.sparse.csgraph
 from gpytorch.kernels import AdditiveKernel, Kernel, LCMKernel, MultitaskKernel, ScaleKernel
 
 from ..arrays import Array
@@ -290,7 +289,9 @@ def covariance_factor(B: Any, names: Sequence[str]) -> Array:
     """
     matrix = _covariance(B, names)
     columns = []
-    _, labels = scipy.sparse.csgraph.connected_components(matrix != 0.0, directed=False)
+    from scipy.sparse.csgraph import connected_components
+
+    _, labels = connected_components(matrix != 0.0, directed=False)
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
         values, vectors = np.linalg.eigh(matrix[np.ix_(members, members)])

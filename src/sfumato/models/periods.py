@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.linalg
-import scipy.optimize
 
 from ..arrays import Array
 

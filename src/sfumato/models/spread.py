@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.interpolate
+import scipy
 import scipy.linalg
 
 from ..arrays import Array

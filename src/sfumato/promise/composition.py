@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.linalg
 import torch
-from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index, Mask
 from ..data import Column, Inputs, MemoryInputs, default_names
@@ -66,7 +66,7 @@ class Measurements:
         spread = np.ptp(both, axis=0)
         scale = np.where(spread > 0, spread, np.maximum(np.max(np.abs(both), axis=0), np.finfo(np.float64).tiny))
         # the tree looks for the nearest row in the largest difference of any column
-        distance, nearest = cKDTree(self.rows / scale).query(rows / scale, p=np.inf)
+        distance, nearest = scipy.spatial.cKDTree(self.rows / scale).query(rows / scale, p=np.inf)
         return np.where((distance <= SAME)[:, None], self.rows[nearest], rows)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from ..arrays import Array, Index
 from ..data import Done, Engine, Here
@@ -589,5 +589,5 @@ def _lies_near(points: Array, table: Array, share: float) -> bool:
     if not len(points):
         return True
     scale = np.maximum(np.ptp(np.vstack([points, table]), axis=0), np.finfo(float).tiny)
-    distance, _ = cKDTree(table / scale).query(points / scale, p=np.inf)
+    distance, _ = scipy.spatial.cKDTree(table / scale).query(points / scale, p=np.inf)
     return bool(np.max(distance) <= share)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import log_ndtr
 
 #: ε above this is no privacy that anybody means; it is still given, as far as float64 goes.
@@ -48,7 +48,9 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     enough = mu**2 / 2 + mu * np.sqrt(2.0 * np.log(1.0 / delta))
     if not enough < LARGEST_EPSILON:
         return float(enough)
-    return float(brentq(lambda epsilon: gaussian_delta(epsilon, mu) - delta, 0.0, enough, xtol=1e-12, rtol=1e-12))
+    return float(
+        scipy.optimize.brentq(lambda epsilon: gaussian_delta(epsilon, mu) - delta, 0.0, enough, xtol=1e-12, rtol=1e-12)
+    )
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -56,4 +58,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     high = 1.0
     while gaussian_delta(epsilon, high) < delta:
         high *= 2.0
-    return float(brentq(lambda mu: gaussian_delta(epsilon, mu) - delta, 1e-12, high, xtol=1e-14, rtol=1e-12))
+    return float(
+        scipy.optimize.brentq(lambda mu: gaussian_delta(epsilon, mu) - delta, 1e-12, high, xtol=1e-14, rtol=1e-12)
+    )
