@@ -51,6 +51,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.on_dask
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.choosing
+	$(BIN)/python -m benchmarks.waiting
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.rehearsal --draws 40
 

@@ -9,6 +9,7 @@ must import neither PyTorch nor NumPy; the first public name that is touched bri
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import partial
@@ -24,6 +25,10 @@ STARTS = {
     "import torch": "import torch",
     "import gpytorch, pandas": "import gpytorch, pandas, scipy.linalg, scipy.special",
     "fit_prior, protect, load": "import sfumato as sf; sf.fit_prior, sf.protect, sf.load",
+    "a first protect": (
+        "import sfumato as sf, gpytorch; K = gpytorch.kernels.RBFKernel().double(); K.lengthscale = 0.2;"
+        "sf.protect(sf.Prior(kernel=K, noise=0.01), range(20), sf.Box([5], [9]), alpha=0.5, progress=False)"
+    ),
     "all public names": "import sfumato as sf; [getattr(sf, name) for name in sf.__all__]",
 }
 UNITS = {
@@ -31,13 +36,16 @@ UNITS = {
     "import sfumato": "import torch",
     "import gpytorch, pandas": "import torch",
     "fit_prior, protect, load": "import torch",
+    "a first protect": "import torch",
     "all public names": "import torch",
 }
 BARS = {"import_over_torch": 1.3, "help_seconds": 0.5}
 
 
 def start(code: str) -> None:
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+    # bytecode is kept between starts, as it is for users
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, stdout=subprocess.DEVNULL, env=kept)
 
 
 def heavy_modules(code: str) -> list[str]:
