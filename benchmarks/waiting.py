@@ -1,6 +1,6 @@
 """What users wait for: each step beside what it cannot do without, all of them in one run.
 
-    python -m benchmarks.waiting [--only fit diagonal …] [--fit-rows 1500] [--many-rows 1000000] [--gpu-rows 1000000000]
+    python -m benchmarks.waiting [--only "fit diagonal"] [--fit-rows 1500] [--many-rows 1000000] [--gpu-rows 1000000000]
 
 ``measured`` is a ratio of two times of this run, where a unit is named, and seconds where none is. "today" is what it
 was when the goal was set. A step that needs what is not here (a GPU, Dask) says so. Other work on the machine counts
@@ -68,9 +68,8 @@ def tradeoff(options: Options) -> float:
 def audit(options: Options) -> float:
     t = np.linspace(0.0, 3.0, AUDITED)
     y = np.sin(2.0 * t) + 0.1 * np.cos(9.0 * t)
-    release = sf.protect(
-        sf.fit_prior(t, y, progress=False), t, sf.Box([1.0], [1.4]), alpha=0.2, progress=False
-    ).release(y)
+    prior = sf.fit_prior(t, y, progress=False)
+    release = sf.protect(prior, t, sf.Box([1.0], [1.4]), alpha=0.2, progress=False).release(y)
     return timed(lambda: sf.audit(release, y, progress=False))[0]
 
 
