@@ -320,3 +320,18 @@ def test_a_file_whose_encoding_does_not_fit_is_refused(tmp_path, edit):
     path.write_bytes(container(manifest, tensors))
     with pytest.raises(sf.FormatError):
         sf.load(path)
+
+
+# ---------------------------------------------------------------- rows that are read part after part
+
+
+def test_dates_in_parquet_files_are_read_part_after_part(tmp_path):
+    table = pd.DataFrame({"date": pd.date_range("1990-01-01", periods=40), "x": np.arange(40.0), "kind": "a"})
+    table.to_parquet(tmp_path / "rows.parquet", row_group_size=10)
+    stored = sf.rows_of_parquet(tmp_path / "rows.parquet", ["date", "x"], rows=16)
+    assert len(stored.parts()) > 1
+    assert stored.encoding == as_inputs(table[["date", "x"]]).encoding
+    assert np.array_equal(stored.values, as_inputs(table[["date", "x"]]).values)
+    assert sf.Box({"date": ("1990-01-05", None)}).bind(stored).in_words() == "1990-01-05 ≤ date ≤ 1990-02-09"
+    with pytest.raises(sf.InputError, match="Text and categories are inputs of tables that fit in memory"):
+        sf.rows_of_parquet(tmp_path / "rows.parquet", ["date", "kind"])

@@ -161,6 +161,10 @@ class Encoding:
         parts = zip(self.columns, self.places, strict=True)
         return pd.DataFrame({column.name: column.decode(values[:, place]) for column, place in parts})
 
+    def of_number(self, place: int) -> Column:
+        """The column of the table that a column of numbers came from."""
+        return next(c for c, at in zip(self.columns, self.places, strict=True) if place < at.stop)
+
     def column(self, name: str) -> tuple[Column, slice] | None:
         """The column of the table with this name, and where its numbers are."""
         return next(((c, at) for c, at in zip(self.columns, self.places, strict=True) if c.name == name), None)

@@ -300,6 +300,12 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None, encoding: Enc
         encoding = None if like.outputs.numbered else like.encoding
     if isinstance(X, Inputs):
         if encoding is not None and X.encoding not in (None, encoding):
+            if not isinstance(X, MemoryInputs):
+                said = "" if X.encoding is None else f" ({X.encoding.in_words})"
+                raise InputError(
+                    f"{name} is read part after part, and its columns become numbers{said} in another way than those "
+                    f"that the model was made for ({encoding.in_words}); fit the model to some of these rows."
+                )
             return as_inputs(X.frame(), name, like, encoding)
         if like is None or X.dimension == like.dimension:
             return X

@@ -21,10 +21,10 @@ from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
 from ..progress import Progress
 from ..text import one_line
-from .encoding import Encoding
+from .encoding import Column, Encoding, from_moments
 from .inputs import Inputs, MemoryInputs, Outputs, sample_places
 from .parts import LARGEST_NUMBER, ROWS, Engine, Here, Part, TablePart
-from .tables import DATES, PARQUET, asked_columns, need_pyarrow, require_columns
+from .tables import PARQUET, asked_columns, need_pyarrow, require_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +234,7 @@ class ParquetPart(TablePart):
                     rows = batch.slice(min(before, batch.num_rows), self.rows - done)
                     before = max(before - batch.num_rows, 0)
                     for place, name in enumerate(names):
-                        column = rows.column(name).cast(pa.float64(), safe=False)
-                        values[done : done + rows.num_rows, place] = column.to_numpy(zero_copy_only=False)
+                        values[done : done + rows.num_rows, place] = _in_numbers(rows.column(name))
                     done += rows.num_rows
                     if done == self.rows:
                         break
@@ -254,6 +253,16 @@ class ParquetPart(TablePart):
         return values
 
 
+def _in_numbers(column: Any) -> Array:
+    """A column of a Parquet file as float64, NaN where a value is missing; dates as days since 1970-01-01."""
+    import pyarrow as pa
+
+    if not pa.types.is_temporal(column.type):
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    moments = column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
+    return np.where(np.isnat(moments), np.nan, from_moments(moments, "days"))
+
+
 def rows_of_parquet(
     paths: Sequence[str | Path] | str | Path,
     inputs: Sequence[str],
@@ -265,7 +274,7 @@ def rows_of_parquet(
 ) -> StoredInputs:
     """The rows of all files, in the order of their names, with the columns ``inputs`` as inputs.
 
-    ``paths`` are files, folders of files and patterns, or one of them.
+    ``paths`` are files, folders of files and patterns, or one of them. Columns of dates count in days.
 
     One pass over these columns and ``output`` makes sure that all values are finite numbers; it takes as much memory
     as one part, which has at most ``rows`` rows.
@@ -273,39 +282,57 @@ def rows_of_parquet(
     need_pyarrow()
     places = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
     step = Progress() if step is None else step
-    wanted = asked_columns(inputs, output)
+    asked_columns(inputs, output)
     parts: list[ParquetPart] = []
+    kinds: list[tuple[Column, ...]] = []
     for file in parquet_files(places):
         start = parts[-1].start + parts[-1].rows if parts else 0
-        parts += _parts_of_file(file, start, tuple(inputs), wanted, rows)
+        kinds.append(_kinds(file, tuple(inputs), output))
+        if kinds[-1] != kinds[0]:
+            raise InputError(f"{file} has dates in other columns than the files before it; make them alike.")
+        parts += _parts_of_file(file, start, tuple(inputs), rows)
     if not parts:
         raise InputError(f"{', '.join(map(str, places))} has no rows; give at least one.")
-    return scanned(parts, inputs, output, step, engine)
+    dates = any(column.kind == "date" for column in kinds[0])
+    return scanned(parts, inputs, output, step, engine, Encoding(kinds[0]) if dates else None)
 
 
-def _parts_of_file(file: Path, start: int, names: tuple[str, ...], wanted: list[str], most: int) -> list[ParquetPart]:
-    """The rows of ``file``, at most ``most`` in a part; the ``wanted`` columns are there, once, and hold numbers."""
+def _kinds(file: Path, inputs: tuple[str, ...], output: str | None) -> tuple[Column, ...]:
+    """What the input columns of ``file`` are: numbers or dates; all else is refused."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import types
 
     try:
-        with pq.ParquetFile(file) as opened:
-            schema = opened.schema_arrow
-            sizes = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
+        schema = pq.read_schema(file)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{file} cannot be read as a Parquet file: {one_line(error)}") from error
-    require_columns(file, wanted, schema.names)
+    require_columns(file, asked_columns(inputs, output), schema.names)
     checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-    for name in wanted:
+    columns = []
+    for name in asked_columns(inputs, output):
         kind = schema.field(name).type
-        if types.is_temporal(kind):
-            raise InputError(f"{file}, column {name!r}: {DATES}")
+        if name != output and (types.is_timestamp(kind) or types.is_date(kind)):
+            columns.append(Column(name, "date", "days", utc=getattr(kind, "tz", None) is not None))
+            continue
         kind = kind.value_type if types.is_dictionary(kind) else kind
         if not any(check(kind) for check in checks):
+            text = types.is_string(kind) or types.is_large_string(kind)
+            advice = "give a column of 0 and 1 for each level" if text else "encode the column as numbers"
+            where = " Text and categories are inputs of tables that fit in memory." if text and name != output else ""
             raise InputError(
-                f"{file}, column {name!r}: it holds {kind}, not numbers; encode the column as numbers, or leave it out."
+                f"{file}, column {name!r}: it holds {kind}, not numbers; {advice}, or leave it out.{where}"
             )
+        columns.append(Column(name))
+    return tuple(columns[: len(inputs)])
+
+
+def _parts_of_file(file: Path, start: int, names: tuple[str, ...], most: int) -> list[ParquetPart]:
+    """The rows of ``file``, at most ``most`` in a part."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file) as opened:
+        sizes = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
     parts: list[ParquetPart] = []
     first = 0
     for groups, skip, rows in _portions(sizes, most):

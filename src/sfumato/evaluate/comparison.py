@@ -112,7 +112,7 @@ def checked_problem(prior: Any, X: Any, region: Any) -> tuple[Inputs, Region]:
         raise InputError("X is read part after part; give a sample of its rows in memory to compare levels on.")
     if not isinstance(region, Region):
         raise InputError(f"region is {region!r}; give a region such as sf.Box(1, 2).")
-    inputs = as_inputs(X)
+    inputs = as_inputs(X, encoding=prior.encoding)
     check_prior(prior, inputs)
     return inputs, region.bind(inputs)
 

@@ -11,6 +11,7 @@ import numpy as np
 from gpytorch.kernels import RBFKernel
 
 from ..arrays import Array
+from ..data import Column
 from ..models import Prior
 from ..promise import (
     ABOVE_LEAST,
@@ -326,13 +327,16 @@ def _ends_of_data(design: Design) -> list[str]:
     if design.region.points is not None or design.cover == "everywhere" or not design.protects_function:
         return []
     lower, upper = design.region.bounding_box(design.inputs.dimension)
-    found = []
+    found, encoding = [], design.inputs.encoding
     for place, name in enumerate(design.inputs.names[: design.inputs.features]):
+        column = Column(name) if encoding is None else encoding.of_number(place)
+        if column.kind == "category":
+            continue  # there is nothing between or beyond its levels
         values = design.representatives.values[:, place]
         if np.isfinite(upper[place]) and upper[place] == values.max():
-            found.append(f"{name} above {upper[place]:.6g}")
+            found.append(f"{name} above {column.value_in_words(upper[[place]])}")
         if np.isfinite(lower[place]) and lower[place] == values.min():
-            found.append(f"{name} below {lower[place]:.6g}")
+            found.append(f"{name} below {column.value_in_words(lower[[place]])}")
     return found
 
 
@@ -390,7 +394,7 @@ def _to_answer(design: Design) -> Iterator[Finding]:
         "the promise.",
         "Publish related columns as one (sf.JointPrior, --relation), enlarge the region, or choose a larger floor.",
     )
-    names = rows.names[: rows.features]
+    names = rows.sources
     yield Finding(
         "inputs-are-published",
         "low",

@@ -177,4 +177,5 @@ def free_columns(design: Design) -> list[str]:
     """The columns that the region leaves to the combinations that rows of the data have."""
     if design.region.points is not None or design.cover in ("rows", "everywhere"):
         return []
-    return [name for name, free in zip(design.inputs.names, design.free_columns, strict=True) if free]
+    owners = (*design.inputs.owners, *design.inputs.names[design.inputs.features :])
+    return list(dict.fromkeys(name for name, free in zip(owners, design.free_columns, strict=True) if free))

@@ -295,12 +295,17 @@ class Release(WithDesign):
         # The posterior is a cache with closures in it; it is made again where it is needed.
         return {name: value for name, value in self.__dict__.items() if name not in ("_posterior", "_compressed")}
 
+    @property
+    def _inputs_in_words(self) -> str:
+        rows = self.design.inputs
+        return ", ".join(map(repr, rows.names if rows.encoding is None else rows.sources))
+
     def __repr__(self) -> str:
         state = f"holds, {self.certificate.evidence}" if self.certificate.holds else "FAILS"
         marks = ", unsafe seed" if self.unsafe else ""
         return (
             f"<Release of {self.output_name!r}: {len(self.outputs)} rows, "
-            f"inputs {', '.join(map(repr, self.columns))}, certificate {state}{marks}>"
+            f"inputs {self._inputs_in_words}, certificate {state}{marks}>"
         )
 
     def _repr_html_(self) -> str:
@@ -312,7 +317,7 @@ class Release(WithDesign):
         finest = f"{steps:g}" if isinstance(steps, float) else ", ".join(map("{:g} ({})".format, steps, names))
         claim = f"holds and is {self.certificate.evidence}, as claimed by the owner"
         lines = [
-            f"Release of {self.output_name!r} at {len(self.outputs)} rows of {', '.join(map(repr, self.columns))}",
+            f"Release of {self.output_name!r} at {len(self.outputs)} rows of {self._inputs_in_words}",
             f"  promise      {self.tolerance.in_words(names.names)}",
             f"  certificate  {claim if self.certificate.holds else 'DOES NOT HOLD'}",
             f"  noise        {self.noise.rank} sources, {noise_in_words(self.design)} root mean square a row",
