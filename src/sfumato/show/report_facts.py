@@ -270,11 +270,6 @@ class Facts:
         return tuple(name for name in self.design.inputs.outputs if name not in self.released)
 
     @property
-    def sources(self) -> tuple[str, ...]:
-        """The inputs as people have them."""
-        return self.design.inputs.sources
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the inputs, without the column that says which output a row is about."""
         return self.design.inputs.names[: self.design.inputs.features]
