@@ -1,7 +1,7 @@
 """A fit to more rows than the exact likelihood can take: the collapsed bound, and what it is worth.
 
 The search begins where an exact fit to some rows ended, and climbs the bound of all rows. A bound that is loose draws
-the values away from the likely ones, so rows that had no part in the exact fit decide which of the two is kept.
+the values away from the likely ones: it is left where rows that had no part in the exact fit are less likely with it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from .fit_search import Fitted, Search, exactly
 
 #: Known noise below this share of the variance of y leaves no bound worth having.
 LEAST_NOISE = 1e-6
+#: Values that make rows less likely by at most this, in logarithms, are as good as others.
+NEARLY = 2.0
 
 
 def why_not_bounded(search: Search) -> str:
@@ -55,7 +57,7 @@ def fitted_to_many(search: Search, first: Fitted, rows: FitRows, few: FitRows, d
         search.put(began)
         before = -float(search.loss(fresh))
     gap = f"{len(others)} other rows have a log likelihood of {exact:.4g} each, of which the bound leaves {below:.4g}"
-    if exact < before:
+    if len(others) * (before - exact) > NEARLY:
         note = (
             f"values that make a bound for all {n:,} rows largest were left: with them {gap}, and "
             f"{before:.4g} with these."
