@@ -123,6 +123,6 @@ def test_wrong_use_is_told(folder: Path) -> None:
     table.assign(t=table["t"] + 1e-9).to_csv(folder / "moved.csv", index=False)
     refused(
         run("audit", release, "--truth", folder / "moved.csv"),
-        "has no row for t = 0.0 (row 1 of the release)",
+        "has no row for t = 0 (row 1 of the release)",
         "exactly",
     )

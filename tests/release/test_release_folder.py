@@ -69,6 +69,7 @@ class Stopping(Here):
     """Stops after some row files, as if someone had pressed Ctrl-C."""
 
     def __init__(self, after: int) -> None:
+        super().__init__()
         self.after = after
 
     def each(self, work: Callable[[Part], Result], parts: Sequence[Part], done: Done) -> Iterator[Result]:

@@ -35,7 +35,8 @@ def require_columns(source: object, wanted: Sequence[str], there: Sequence[str])
     for name in wanted:
         if name not in there:
             remedy = close_match(name, map(str, there)) or f" It must have {some_of(wanted, 20)}."
-            raise InputError(f"{source} has no column {name!r}; it has {some_of(there, 20)}.{remedy}")
+            short = [text if len(text := str(one)) <= 60 else f"{text[:60]}…" for one in there]
+            raise InputError(f"{source} has no column {name!r}; it has {some_of(short, 20)}.{remedy}")
         if wanted.count(name) > 1:
             raise InputError(f"the column {name!r} is asked for more than once; name each column once.")
     require_once(source, [name for name in there if name in wanted])
