@@ -52,20 +52,26 @@ def test_it_costs_what_protect_costs_and_a_little_stronger_costs_too_much(found:
 
 
 def test_more_noise_buys_a_stronger_floor_and_the_other_way_round_agrees() -> None:
+    points = sf.Points(T[[12, 15, 19], None])
     asked: dict[str, Any] = {"serve": SERVE, "progress": False}
-    little, more = (sf.suggest(PRIOR, T, REGION, max_noise=noise, **asked) for noise in (0.4, 0.8))
+    little, more = (sf.suggest(PRIOR, T, points, max_noise=noise, **asked) for noise in (0.1, 0.2))
     for weak, strong in zip(little.options, more.options, strict=True):
         assert weak.floor < strong.floor
-        assert 0.35 < weak.noise <= 0.4 < strong.noise <= 0.8
+        assert 0.09 < weak.noise <= 0.1 < strong.noise <= 0.2
         lines = sorted(strong.curve, key=lambda line: line.alpha)
         assert all(weaker.noise < 1.01 * line.noise for line, weaker in pairwise(lines))
     one = more.options[2]
-    back = sf.suggest(PRIOR, T, REGION, floor=one.floor, serve=SERVE, progress=False).options[2]
+    back = sf.suggest(PRIOR, T, points, floor=one.floor, serve=SERVE, progress=False).options[2]
     assert back.noise == pytest.approx(one.noise, rel=1e-3)
     assert back.error == pytest.approx(one.error, rel=1e-3)
     assert back.alpha == pytest.approx(one.alpha, rel=1e-3)
     assert back.call == f'sf.protect(prior, X, region, floor={back.floor:.12g}, protects="function")'
-    made = sf.protect(PRIOR, T, REGION, one.alpha, protects="function", progress=False)
+    by_error = sf.suggest(PRIOR, T, points, max_error=one.error, **asked).options[2]
+    assert by_error.floor == pytest.approx(one.floor, rel=0.01)
+    assert 0.99 * one.error < by_error.error <= one.error * (1 + 1e-9)
+    with pytest.raises(sf.InputError, match=r"max_error is 0\.01, but without protection the error is 0\.2"):
+        sf.suggest(PRIOR, T, points, max_error=0.01, **asked)
+    made = sf.protect(PRIOR, T, points, one.alpha, protects="function", progress=False)
     assert one.noise == pytest.approx(math.sqrt(made.noise.trace / 31), rel=1e-6)
 
 

@@ -43,6 +43,9 @@ def suggest(
         float | None,
         option("NUMBER", "The share of accuracy that readers outside the region may lose (0.1 if nothing is given)."),
     ] = None,
+    max_error: Annotated[
+        float | None, option("NUMBER", "Or: the error outside that readers may have, in units of the output.")
+    ] = None,
     max_noise: Annotated[
         float | None, option("NUMBER", "Or: the noise that a row may get, root mean square, in units of the output.")
     ] = None,
@@ -62,7 +65,7 @@ def suggest(
     from ..evaluate import suggest as look
     from ..show import plot_suggestion
 
-    asked = {"max_loss": max_loss, "max_noise": max_noise, "alpha": alpha, "floor": floor}
+    asked = {"max_loss": max_loss, "max_error": max_error, "max_noise": max_noise, "alpha": alpha, "floor": floor}
     check_suggestion(**asked)
     served = None if serve is None else reading.table(serve, columns)
     X, _, where, prior = fitted_table(data, columns, output, region, fit, reading, progress=not json)

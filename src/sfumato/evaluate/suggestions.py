@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: What can be asked for: what it may cost, or the level.
-Asked = Literal["max_loss", "max_noise", "alpha", "floor"]
+Asked = Literal["max_loss", "max_error", "max_noise", "alpha", "floor"]
+
+#: What each limit is about: a field of ``Line``.
+COSTS: dict[Asked, str] = {"max_loss": "loss", "max_error": "rmse_outside", "max_noise": "noise"}
 
 #: What each promise is called among the ways of a trade-off, the widest promise first.
 WAYS: dict[Protects, str] = {"both": "joint", "records": "records", "function": "function"}
@@ -111,9 +114,10 @@ class Suggestion:
     protection.
 
     Guarantee: every option with a ``call`` costs at most what was asked: the share ``max_loss`` of the variance that
-    readers of all data would explain outside the region, expected under the prior, or ``max_noise``, the root mean
-    square noise a row. The numbers are those of ``protect`` at that level, whose certificate holds. Whether the prior
-    is right, and whose promise it should be, it cannot know: ``right_for`` says when each is.
+    readers of all data would explain outside the region, expected under the prior, the expected error ``max_error``
+    there, or ``max_noise``, the root mean square noise a row. The numbers are those of ``protect`` at that level, whose
+    certificate holds. Whether the prior is right, and whose promise it should be, it cannot know: ``right_for`` says
+    when each is.
     """
 
     options: tuple[Option, ...]
@@ -121,6 +125,11 @@ class Suggestion:
     unprotected: float
     region: str
     output: str = "f"
+
+    @property
+    def is_level(self) -> bool:
+        """Whether a level was asked about, and not what it may cost."""
+        return self.asked[0] in ("alpha", "floor")
 
     @property
     def max_loss(self) -> float | None:
@@ -139,8 +148,7 @@ class Suggestion:
         At a level that was given: the widest that can be made.
         """
         affordable = [option for option in self.options if option.call]
-        given = self.asked[0] in ("alpha", "floor")
-        strong = [option for option in affordable if given or option.alpha <= MOST_LEARNT]
+        strong = [option for option in affordable if self.is_level or option.alpha <= MOST_LEARNT]
         ordered = strong or sorted(affordable, key=lambda option: option.alpha)
         return ordered[0] if ordered else None
 
@@ -179,9 +187,10 @@ class Suggestion:
             return f"{option.protects} cannot be promised: {option.why}"
         line, unit = _line(option), self.unit
         costs = f"{errors_outside(self.unprotected, line, unit)}; noise {short(option.noise)}{unit} a row"
+        costs += " (searched, not proved)" * (option.evidence == "searched")
         alpha = "" if math.isnan(option.alpha) else f" (α = {option.alpha:g})"
         level = f"±{number(option.floor)}{unit}{alpha}"
-        if self.asked[0] in ("alpha", "floor"):
+        if self.is_level:
             return f"{option.protects}: a floor of {level} costs: {costs}."
         if not option.affordable:
             return f"{option.protects}: too dear, even a floor of {level} costs: {costs}."
@@ -208,6 +217,7 @@ class Suggestion:
         name, unit = name_and_unit(self.output)
         asked = {
             "max_loss": f"losing at most {share(value)} of the accuracy outside",
+            "max_error": f"with an error outside of at most {number(value)}{unit}",
             "max_noise": f"with noise of at most {number(value)}{unit} a row",
             "alpha": f"at α = {value:g}",
             "floor": f"at a floor of ±{number(value)}{unit}",
@@ -235,7 +245,10 @@ class Suggestion:
 
 _HEADER = ("protects", "α", "floor", "loss", "error out", "noise", "f in", "y in")
 
-_LEGEND = "f in, y in: how well readers then know f and a record inside, at best; noise: root mean square a row."
+_LEGEND = (
+    "loss: of the variance that all data would explain outside, the share that is not explained; f in, y in: how well "
+    "readers then know f and a record inside, at best; noise: root mean square a row."
+)
 
 
 def _cells(option: Option) -> tuple[str, ...]:
@@ -267,6 +280,7 @@ def suggest(
     region: Region,
     max_loss: float | None = None,
     *,
+    max_error: float | None = None,
     max_noise: float | None = None,
     alpha: float | None = None,
     floor: float | None = None,
@@ -274,13 +288,14 @@ def suggest(
     output: str | None = None,
     progress: bool = True,
 ) -> Suggestion:
-    """Which floor each promise can be had at, or what a level would cost; give one of four.
+    """Which floor each promise can be had at, or what a level would cost; give one of five.
 
     ============= ======================================================================================
     given         found, for each of the promises "both", "records" and "function"
     ============= ======================================================================================
     ``max_loss``  the strongest floor that costs readers outside the region at most this share of their accuracy (0.1
                   if nothing is given)
+    ``max_error`` the strongest floor with which their expected error outside is at most this, in the units of y
     ``max_noise`` the strongest floor with noise of at most this root mean square a row, √(Tr Σ / n), in the units of y:
                   the utility-aware formulation of the paper (its section 3), whose utility loss is E‖W − y‖² = Tr Σ
     ``alpha``     what the promise by this α costs outside, and how much noise it adds
@@ -288,7 +303,8 @@ def suggest(
     ============= ======================================================================================
 
     Accuracy is the variance that readers explain in the mean over inputs outside, expected under the prior, against
-    what they would explain without protection; the inputs are ``serve``, or a spread that follows the data. Levels
+    what they would explain without protection; the inputs are ``serve``, or a spread that follows the data. Under a
+    prior with a large variance a small share of it can be many times the error: ask by ``max_error`` there. Levels
     between α = 0.01 and 0.99 are tried, to about 1 % of the floor. ``output`` names what y is, with its unit in
     brackets at the end ("mass [g]").
 
@@ -301,7 +317,7 @@ def suggest(
     >>> found.call
     'sf.protect(prior, X, region, alpha=0.01, protects="records")'
     """
-    asked = check_suggestion(max_loss, max_noise, alpha, floor)
+    asked = check_suggestion(max_loss, max_error, max_noise, alpha, floor)
     inputs, bound = checked_problem(prior, X, region)
     places = places_to_look(inputs, bound)
     if serve is not None:
@@ -314,25 +330,31 @@ def suggest(
         # of designs that are compared, not published
         warnings.simplefilter("ignore", GuaranteeWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
+        bare = comparison.unprotected.rmse_outside
+        if asked[0] == "max_error" and asked[1] <= bare:
+            raise InputError(f"max_error is {asked[1]:g}, but without protection the error is {bare:.4g}; give more.")
         options = tuple(_Search(comparison, protects, asked, step).option() for protects in WAYS)
     words = bound.in_words(inputs.names)
-    return Suggestion(options, asked, comparison.unprotected.rmse_outside, words, output or "f")
+    return Suggestion(options, asked, bare, words, output or "f")
 
 
-def check_suggestion(max_loss: Any, max_noise: Any, alpha: Any, floor: Any) -> tuple[Asked, float]:
-    """What was asked for, checked: one of the four."""
-    given: dict[Asked, Any] = {"max_loss": max_loss, "max_noise": max_noise, "alpha": alpha, "floor": floor}
+def check_suggestion(max_loss: Any, max_error: Any, max_noise: Any, alpha: Any, floor: Any) -> tuple[Asked, float]:
+    """What was asked for, checked: one of the five."""
+    given: dict[Asked, Any] = {"max_loss": max_loss, "max_error": max_error, "max_noise": max_noise}
+    given |= {"alpha": alpha, "floor": floor}
     given = {word: value for word, value in given.items() if value is not None} or {"max_loss": 0.1}
     if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} are given; give one of max_loss, max_noise, alpha and floor.")
+        raise InputError(
+            f"{' and '.join(given)} are given; give one of max_loss, max_error, max_noise, alpha and floor."
+        )
     ((word, value),) = given.items()
     real = isinstance(value, (int, float)) and not isinstance(value, bool)
     if word in ("alpha", "floor"):
         asked_levels([value] if word == "alpha" else None, [value] if word == "floor" else None)
     elif word == "max_loss" and not (real and 0.0 < value < 1.0):
         raise InputError(f"max_loss is {value!r}; give a share between 0 and 1, such as 0.1.")
-    elif word == "max_noise" and not (real and 0.0 < value < math.inf):
-        raise InputError(f"max_noise is {value!r}; give a positive standard deviation in the units of y.")
+    elif word in ("max_error", "max_noise") and not (real and 0.0 < value < math.inf):
+        raise InputError(f"{word} is {value!r}; give a positive standard deviation in the units of y.")
     return word, float(value)
 
 
@@ -353,32 +375,30 @@ class _Search:
             made = self._made(level)
             if made is None or not made.holds:
                 return self._cannot()
-            curve = [line for line in map(self._looked_at, FIRST) if line is not None]
-            option = self._found(made, curve, True, by_floor=word == "floor")
+            option = self._found(made, self._first(), True, by_floor=word == "floor")
             if word == "floor" and self.protects != "records":
                 # the same in shares of the prior variance: the largest that may be learnt anywhere
                 most = float(np.max(self.comparison.prior_inside))
                 option = replace(option, alpha=float(f"{1.0 - value**2 / most:.3g}"))
             return option
-        curve = []
-        for alpha in FIRST:
-            line = self._looked_at(alpha)
-            if line is None:
-                return self._cannot()
-            curve.append(line)
+        curve = self._first()
+        if not curve:
+            return self._cannot()
         alpha = self._strongest(curve)
         for _ in range(MENDED):
             made = self._made(_level(alpha))
-            if made is None:
-                return self._cannot()
-            if made.holds and self._is_cheap(made):
+            if made is not None and self._is_cheap(made):
                 return self._found(made, curve, True)
             if alpha >= FIRST[-1]:
                 break
             # a proof takes a little more than a look
             alpha = _rounded_up(min(FIRST[-1], 1.0 / (1.0 + (1.0 / alpha - 1.0) * (1.0 - 2.0 * CLOSE))))
-        weakest = self._made(_level(FIRST[-1])) if made is None or alpha < FIRST[-1] else made
+        weakest = made if made is not None and alpha >= FIRST[-1] else self._made(_level(FIRST[-1]))
         return self._cannot() if weakest is None else self._found(weakest, curve, False)
+
+    def _first(self) -> list[Line]:
+        """The first levels that can be had."""
+        return [line for line in map(self._looked_at, FIRST) if line is not None]
 
     def _strongest(self, curve: list[Line]) -> float:
         """The least α that is cheap enough, or the weakest level, from lines of the ``curve``, which grows.
@@ -414,7 +434,7 @@ class _Search:
         return self.comparison.line(WAYS[self.protects], level, self.step, proved=True)
 
     def _cost(self, line: Line) -> float:
-        return line.loss if self.asked[0] == "max_loss" else line.noise
+        return float(getattr(line, COSTS[self.asked[0]]))
 
     def _is_cheap(self, line: Line) -> bool:
         return line.holds is True and self._cost(line) <= self.asked[1] * (1.0 + ROUNDING)
@@ -438,7 +458,7 @@ class _Search:
 
     def _cannot(self) -> Option:
         own = [why for way, _, why in self.comparison.left_out if way == WAYS[self.protects]]
-        if self.protects == "both" and self.asked[0] in ("max_loss", "max_noise") and own:
+        if self.protects == "both" and self.asked[0] in COSTS and own:
             raise InputError(own[-1])
         return Option(self.protects, math.nan, why=own[-1] if own else "no noise was found that keeps it.")
 

@@ -155,44 +155,41 @@ def plot_tradeoff(found: Tradeoff, ax: Axes | None = None) -> Axes:
 def plot_suggestion(found: Suggestion, ax: Axes | None = None) -> Axes:
     """What each promise costs against its floor, a curve each; stars mark what is suggested, a line what is allowed.
 
-    The cost is noise where noise was asked about, else the loss of accuracy outside. Lower and further right is better.
+    The cost is noise or the error outside where these were asked about, else the loss of accuracy there. Lower and
+    further right is better.
     """
     ax = new_axes(ax, 7.2, 4.2)
     word, value = found.asked
     name, unit = name_and_unit(found.output)
-    by_noise = word == "max_noise"
+    cost = {"max_noise": "noise", "max_error": "rmse_outside"}.get(word, "loss")
     costs = []
     for option in found.options:
         if not option.curve:
             continue
         colour, marker, style = STYLES["joint" if option.protects == "both" else option.protects]
-        floors = [line.floor for line in option.curve]
-        cost = [line.noise if by_noise else line.loss for line in option.curve]
-        costs += cost
+        floors, own = ([getattr(line, field) for line in option.curve] for field in ("floor", cost))
+        costs += own
         label = f"{option.protects}: {f'±{short(option.floor)}{unit}' if option.affordable else 'too dear'}"
-        ax.plot(floors, cost, color=colour, linestyle=style, marker=marker, markersize=3.5, linewidth=1.6, label=label)
+        ax.plot(floors, own, color=colour, linestyle=style, marker=marker, markersize=3.5, linewidth=1.6, label=label)
         if option.affordable:
-            at = option.noise if by_noise else option.loss
+            at = own[floors.index(option.floor)]
             how: dict[str, Any] = {"marker": "*", "markersize": 15, "markeredgecolor": "white", "zorder": 5}
             ax.plot(option.floor, at, color=colour, linestyle="none", clip_on=False, **how)
     plain_axes(ax)
-    if word in ("max_loss", "max_noise"):
+    ax.set_ylim(0.0, None)
+    if not found.is_level:
         ax.axhline(value, color=TRUTH, linewidth=0.9, linestyle="--", zorder=1)
-        allowed = f"at most {share(value)}" if word == "max_loss" else f"at most {number(value)}{unit}"
+        allowed = f"at most {share(value) if cost == 'loss' else f'{number(value)}{unit}'}"
         how = {"ha": "left", "va": "bottom", "fontsize": SMALL, "color": TRUTH}
         ax.annotate(allowed, (0.0, value), (4, 2), ax.get_yaxis_transform(), "offset points", **how)
         # what costs many times more is of no interest
         ax.set_ylim(0.0, min(max([*costs, value]) * 1.05, 4.0 * value))
-    else:
-        ax.set_ylim(0.0, None)
-    if by_noise:
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda shown, _: number(shown)))
-        ax.set_ylabel(f"noise a row{f' ({unit.strip()})' if unit else ''}")
-    else:
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda shown, _: f"{100 * shown:g} %"))
-        ax.set_ylabel("loss of accuracy outside")
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda shown, _: number(shown)))
     of = f" ({unit.strip()})" if unit else ""
+    said = {"noise": f"noise a row{of}", "rmse_outside": f"error outside{of}", "loss": "loss of accuracy outside"}[cost]
+    shown = (lambda at, _: f"{100 * at:g} %") if cost == "loss" else (lambda at, _: number(at))
+    ax.yaxis.set_major_formatter(FuncFormatter(shown))
+    ax.set_ylabel(said)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda at, _: number(at)))
     name_axes(ax, f"floor: the std of {name} that readers keep in {found.region}{of}")
     legend_above(ax, 3)
     return ax
