@@ -123,6 +123,10 @@ def test_a_prior_remembers_the_table_that_it_was_fitted_to():
     assert np.array_equal(each.covariance(BY_HAND), each.covariance(np.where(np.arange(6) == 3, 0.0, BY_HAND)))
     dated = sf.fit_prior(CO2, PPM, lengthscale=[92.0, 5.0], noise=0.1, mean="linear", progress=False)
     assert "lengthscales 92 days (date), 5 (height)" in str(dated)
+    season = "periodic(period=365.25, lengthscale=2, column=date) + linear(column=date)"
+    words = str(sf.fit_prior(CO2, PPM, season, noise=0.1, progress=False))
+    assert "lengthscale 2 (date), period 365.2 days (date)" in words  # a season's shape has no unit
+    assert "centre 1985-05-22T12:00 (date), width 136.5 days (date)" in words
 
 
 def test_levels_share_the_lengthscale_that_is_most_likely():

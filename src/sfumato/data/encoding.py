@@ -93,7 +93,8 @@ class Column:
             return self.date_in_words(float(values[0]), seconds=digits > 4)
         if self.kind == "number":
             return f"{values[0]:.{digits}g}"
-        return self.levels[int(values.argmax())] if np.array_equal(np.sort(values), _one_of(len(values))) else None
+        near = np.eye(len(self.levels))[int(values.argmax())]
+        return self.levels[int(values.argmax())] if np.allclose(values, near, atol=1e-4) else None
 
     def date_in_words(self, value: float, seconds: bool = True) -> str:
         """A date, to the minute where ``seconds`` do not matter."""
@@ -299,10 +300,6 @@ def moment_text(moment: np.datetime64) -> str:
             break
         text = text[: -len(ending)]
     return text
-
-
-def _one_of(count: int) -> Array:
-    return np.append(np.zeros(count - 1), 1.0)
 
 
 def _column(name: str, values: Any, table: str) -> Column:

@@ -321,8 +321,9 @@ def _parameter_in_words(parameter: Parameter, value: Any, names: list[str], enco
     if not parameter.axes:
         return f"{key} {value:.4g}"
     if parameter.may_be_shared:
-        in_units = encoding if key in ("lengthscale", "period") else None
-        return _per_column(key, value, names) if in_units is None else _per_source(key, value, names, in_units)
+        if encoding is not None and parameter.unit in (0, 1):
+            return _per_source(parameter, key, value, names, encoding)
+        return _per_column(key, value, names)
     if COLUMN not in parameter.axes:
         return f"{key} {_components(value)}"
     by_column = list(zip(*value, strict=True))
@@ -343,7 +344,9 @@ def _per_column(key: str, value: float | list[float], names: list[str]) -> str:
     return f"{key}s " + listed([f"{v:.4g} ({label})" for v, label in labelled], _MOST_LISTED)
 
 
-def _per_source(key: str, value: float | list[float], names: list[str], encoding: Encoding) -> str:
+def _per_source(
+    parameter: Parameter, key: str, value: float | list[float], names: list[str], encoding: Encoding
+) -> str:
     """One number for each column of a table: "92 days (date)", "1.2 to 3 (levels of species)"."""
     values = value if isinstance(value, list) and len(value) == len(names) else [np.ravel(value)[0]] * len(names)
     by_name, parts = dict(zip(names, values, strict=True)), []
@@ -354,7 +357,9 @@ def _per_source(key: str, value: float | list[float], names: list[str], encoding
         if column.kind == "category":
             numbers = f"{own[0]:.4g}" if own[0] == own[-1] else f"{own[0]:.3g} to {own[-1]:.3g}"
             parts.append(f"{numbers} (levels of {column.name})")
-        elif column.kind == "date":
+        elif column.kind == "date" and parameter.place:
+            parts.append(f"{column.date_in_words(own[0], seconds=False)} ({column.name})")
+        elif column.kind == "date" and parameter.unit:
             years = f" ≈ {own[0] / 365.2425:.3g} years" if column.unit == "days" and own[0] > 730.0 else ""
             parts.append(f"{own[0]:.4g} {column.unit}{years} ({column.name})")
         else:

@@ -257,6 +257,9 @@ class _Reading:
         """A number, or one for each column."""
         if isinstance(node, (ast.List, ast.Tuple)) and argument != "alpha":
             listed_values = [self.number(what, entry, argument) for entry in node.elts]
+            owners = list(dict.fromkeys(self.owners[column] for column in columns))
+            if len(listed_values) == len(owners):  # one for all levels of a category
+                listed_values = [listed_values[owners.index(self.owners[column])] for column in columns]
             if len(listed_values) != len(columns):
                 raise self.wrong(
                     f"{what} is {self.said(node)}, {len(listed_values)} values for {len(columns)} column(s); give one "

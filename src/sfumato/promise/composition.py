@@ -202,10 +202,10 @@ class RowLayout:
                 f"({', '.join(theirs.names)}); a ledger is about one secret: use one for each."
             )
         if _kinds(mine) != _kinds(theirs):
-            said = "as numbers alone" if theirs.encoding is None else theirs.encoding.in_words
+            said = ["numbers" if one.encoding is None else one.encoding.in_words for one in (mine, theirs)]
             raise InputError(
-                "X has dates or categories that became numbers in another way than in a release of the ledger "
-                f"({said}); use the prior of that release, which knows the way."
+                f"the columns of X and of a release of the ledger became numbers in different ways ({said[0]}, and "
+                f"{said[1]}); use the prior of that release, which knows the way, and a table with the same columns."
             )
         if mine.dimension == 1 and (_unnamed(mine) or _unnamed(theirs)):
             return theirs.values
