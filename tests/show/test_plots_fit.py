@@ -142,6 +142,11 @@ def test_dates_are_dates_on_every_axis_and_in_every_word() -> None:
     only = sf.protect(sf.Prior(matern(300.0), noise=0.01), X[["date"]], sf.Box({"date": ("1985-01-01", None)}), 0.5)
     truth = line_of(plots.plot_release(only.release(np.zeros(len(days))), (days, np.ones(len(days)))), "truth")
     np.testing.assert_array_equal(truth[:2, 0], [3652, 3683])  # days from 1970 to 1980-01-01 and to 1980-02-01
+    hour = pd.DataFrame({"when": pd.date_range("1980-01-01", periods=60, freq="min")})
+    region = sf.Box({"when": ("1980-01-01T00:20", "1980-01-01T00:40")})
+    minutes = plots.plot_floor(sf.protect(sf.Prior(matern(300.0), noise=0.01), hour, region, 0.5).release(np.zeros(60)))
+    check(minutes.figure)
+    assert [tick.get_text() for tick in minutes.get_xticklabels()][:3] == ["00:00", "00:10", "00:20"]
 
 
 def test_values_beyond_the_scale_are_marked_and_counted() -> None:

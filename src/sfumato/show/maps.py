@@ -8,13 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ..arrays import Array, evenly
+from ..arrays import Array, Mask, evenly
 from ..data import Column, Outputs, sample_places
 from ..design import Mechanism
 from ..errors import InputError
 from ..release import Release
 from .view import (
     DIVERGING,
+    LETTER,
     NAME_LETTER,
     PUBLISHED,
     SEQUENTIAL,
@@ -46,6 +47,9 @@ MOST_ROWS, MOST_POINTS = 1200, 2000
 
 #: Inches of a map, with its colour bar.
 _WIDTH, _HEIGHT = 5.6, 4.4
+
+#: Rows of Σ beside the region that are enlarged with it, at least.
+FEW_ROWS = 8
 
 #: Letters of a line of the name of an output at the edge of Σ.
 LONGEST_TICK = 16
@@ -141,27 +145,56 @@ def plot_covariance(
     order = order[evenly(len(order), MOST_ROWS)]
     factor, rows = design.noise.factor[order], len(order)
     covariance = factor @ factor.T + design.noise.shift * np.eye(rows)
-    ax = new_axes(ax, 5.8, 4.8)
-    most = float(np.max(np.abs(covariance))) or 1.0
-    drawn = ax.imshow(covariance, cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest", aspect="auto")
-    about = "" if outputs.numbered else f" on {_name(source, None)}"
-    colour_bar(ax, drawn, label or f"covariance of the noise{about}")
     inside = design.region.contains_for_any_output(values[order])
+    window = None if outputs.numbered else _rows_to_enlarge(inside)
+    ax = new_axes(ax, WIDE if window else 5.8, 4.8)
+    about = "" if outputs.numbered else f" on {_name(source, None)}"
+    most, name = float(np.max(np.abs(covariance))) or 1.0, f"rows, by {view.names[place]}"
+
+    def draw(panel: Axes, first: int, last: int, more: str) -> Any:
+        kept = slice(first, last + 1)
+        ticks, texts = _ticks_of_rows(values[order[kept]], place, outputs, view.dates(place))
+        _label_rows(panel, ticks, texts)
+        _mark_rows(panel, inside[kept])
+        name_axes(panel, name + more, None if more else name)
+        how: dict[str, Any] = {"cmap": DIVERGING, "vmin": -most, "vmax": most, "aspect": "auto"}
+        return panel.imshow(covariance[kept, kept], interpolation="nearest", **how)
+
+    if window and (beside := axes_beside(ax)):
+        draw(beside, *window, ", enlarged")
+    colour_bar(ax, draw(ax, 0, rows - 1, ""), label or f"covariance of the noise{about}")
+    # labels of rows may take a part of the width
+    words = wrapped(f"region: {design.region.in_words(design.inputs.names)}", 0.7 * inches(ax)[0] / LETTER)
+    legend_above(ax, handles=[_handle(words, PUBLISHED, linewidth=4)])
+    return ax
+
+
+def _rows_to_enlarge(inside: Mask) -> tuple[int, int] | None:
+    """The first and the last row to enlarge: those in the region and as many beside them, where they are few of all."""
+    within = np.flatnonzero(inside)
+    if not len(within) or within[-1] - within[0] + 1 >= SLIVER * len(inside):
+        return None
+    more = max(int(within[-1] - within[0]) + 1, FEW_ROWS)
+    return max(0, int(within[0]) - more), min(len(inside) - 1, int(within[-1]) + more)
+
+
+def _label_rows(ax: Axes, ticks: list[float], texts: list[str]) -> None:
+    crowded = sum(map(len, texts)) * NAME_LETTER > 0.9 * inches(ax)[0]
+    texts = [wrapped(text, LONGEST_TICK, lines=2) for text in texts] if crowded else texts
+    ax.set_xticks(ticks, texts, rotation=90 if crowded else 0)
+    ax.set_yticks(ticks, texts)
+    ax.spines[:].set_visible(False)
+
+
+def _mark_rows(ax: Axes, inside: Mask) -> None:
+    """Bars along both edges of Σ, beside the rows in the region."""
+    rows = len(inside)
     edge = rows * _EDGE
     for start, stop in runs(inside):
         bar, beside = [start - 0.5, stop + 0.5], [-0.5 - edge] * 2
         for x, y in ((bar, beside), (beside, bar)):
             ax.plot(x, y, color=PUBLISHED, linewidth=4, solid_capstyle="butt")
     ax.set(xlim=(-0.5 - 2 * edge, rows - 0.5), ylim=(rows - 0.5, -0.5 - 2 * edge))
-    ticks, texts = _ticks_of_rows(values[order], place, outputs, view.dates(place))
-    crowded = sum(map(len, texts)) * NAME_LETTER > 0.9 * inches(ax)[0]
-    texts = [wrapped(text, LONGEST_TICK, lines=2) for text in texts] if crowded else texts
-    ax.set_xticks(ticks, texts, rotation=90 if crowded else 0)
-    ax.set_yticks(ticks, texts)
-    name_axes(ax, f"rows, by {view.names[place]}", f"rows, by {view.names[place]}")
-    ax.spines[:].set_visible(False)
-    legend_above(ax, handles=[_handle(view.region_in_words, PUBLISHED, linewidth=4)])
-    return ax
 
 
 def _design(source: Any) -> Any:

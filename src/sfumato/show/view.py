@@ -16,12 +16,13 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, num2date
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FuncFormatter, MaxNLocator, ScalarFormatter
+from matplotlib.ticker import Formatter, Locator, MaxNLocator, ScalarFormatter
 
 from ..arrays import Array, Mask
-from ..data import ONE_OUTPUT, Column, Encoding, MemoryInputs, as_inputs
+from ..data import ONE_OUTPUT, Column, Encoding, MemoryInputs, as_inputs, from_moments
 from ..errors import InputError
 from ..models import OutputsKernel
 from ..promise import Design
@@ -145,17 +146,39 @@ def dates_of(encoding: Encoding | None, place: int) -> Column | None:
 
 def show_dates(axis: Axis, column: Column | None) -> None:
     """Let an axis say dates where its numbers stand for some; None: they do not."""
-    if column is None:
-        return
-    if column.unit == "days":  # as Matplotlib has them
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    if column is not None:
+        scale = from_moments(np.datetime64("1970-01-02"), column.unit)
+        axis.set_major_locator(_DateLocator(float(scale)))
+        axis.set_major_formatter(_DateFormatter(float(scale)))
 
-        locator = AutoDateLocator(minticks=3, maxticks=7)
-        axis.set_major_locator(locator)
-        axis.set_major_formatter(ConciseDateFormatter(locator))
-    else:
-        axis.set_major_locator(MaxNLocator(3))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: column.date_in_words(value).replace("T", "\n")))
+
+class _DateLocator(Locator):
+    """Matplotlib's places for dates, on an axis with ``scale`` units a day."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def __call__(self) -> Any:
+        assert self.axis is not None
+        low, high = np.sort(np.asarray(self.axis.get_view_interval()) / self.scale)
+        places = AutoDateLocator(minticks=3, maxticks=7).tick_values(num2date(low), num2date(high))
+        return np.asarray(places) * self.scale
+
+
+class _DateFormatter(Formatter):
+    """Matplotlib's short words for dates: what all have in common stands at the end of the axis."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale, self.words = scale, ConciseDateFormatter(AutoDateLocator())
+
+    def __call__(self, value: float, pos: int | None = None) -> str:
+        return str(num2date(value / self.scale).strftime("%Y-%m-%d %H:%M:%S"))
+
+    def format_ticks(self, values: Any) -> list[str]:
+        return [str(text) for text in self.words.format_ticks(np.asarray(values) / self.scale)]
+
+    def get_offset(self) -> str:
+        return str(self.words.get_offset())
 
 
 def legend_above(ax: Axes, columns: int = 3, **how: Any) -> None:
