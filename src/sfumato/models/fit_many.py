@@ -23,6 +23,8 @@ from .fit_search import Fitted, Search, exactly
 LEAST_NOISE = 1e-6
 #: Values that make rows less likely by at most this, in logarithms, are as good as others.
 NEARLY = 2.0
+#: Of more than four times as many rows so many are climbed first.
+MANY = 1 << 16
 
 
 def why_not_bounded(search: Search) -> str:
@@ -38,33 +40,36 @@ def why_not_bounded(search: Search) -> str:
 
 
 def fitted_to_many(search: Search, first: Fitted, rows: FitRows, few: FitRows, device: str, bar: Progress) -> Fitted:
-    """What makes the bound of all ``rows`` largest, or ``first``, if other rows are more likely under it."""
-    began, n = search.vector(), len(rows)
+    """What makes the bound of all ``rows`` largest, or ``first``, if other rows are more likely under it.
+
+    Of very many rows some are climbed first: where their bound misleads already, that of all would.
+    """
+    began = search.vector()
     others = rows.without(few).some(len(few))
-    fresh = search.on_scale(others.read())
-    places = inducing_inputs(search, device)
-    bar.stage(f"fitting the prior to {n:,} rows")
-    search.to(device)
-    with exactly():
-        bound = CollapsedBound(search, rows, places, device, bar.counter(n))
-        vector, slope = climbed(bound) if len(began) else (began, 0.0)
-        search.put(vector)
-        value, beta = bound.value()
-    search.to("cpu")
+    fresh, places = search.on_scale(others.read()), inducing_inputs(search, device)
     with exactly(), torch.no_grad():
-        below = CollapsedBound(search, others, places).value()[0] / len(others)
-        exact = -float(search.loss(fresh))
-        search.put(began)
         before = -float(search.loss(fresh))
-    gap = f"{len(others)} other rows have a log likelihood of {exact:.4g} each, of which the bound leaves {below:.4g}"
-    if len(others) * (before - exact) > NEARLY:
-        note = (
-            f"values that make a bound for all {n:,} rows largest were left: with them {gap}, and "
-            f"{before:.4g} with these."
-        )
-        return replace(first, notes=(*first.notes, note))
-    search.put(vector)
+    for part in [rows.some(MANY), rows] if len(rows) > 4 * MANY else [rows]:
+        bar.stage(f"fitting the prior to {len(part):,} rows")
+        search.to(device)
+        with exactly():
+            bound = CollapsedBound(search, part, places, device, bar.counter(len(part)))
+            vector, slope = climbed(bound) if len(began) else (began, 0.0)
+            search.put(vector)
+            value, beta = bound.value()
+        search.to("cpu")
+        with exactly(), torch.no_grad():
+            below = CollapsedBound(search, others, places).value()[0] / len(others)
+            exact = -float(search.loss(fresh))
+        gap = f"{len(others)} other rows have a log likelihood of {exact:.4g} each, and the bound says {below:.4g}"
+        if len(others) * (before - exact) > NEARLY:
+            note = (
+                f"values that make a bound for {len(part):,} rows largest were left: with them {gap}; with these they "
+                f"have {before:.4g}."
+            )
+            search.put(began)
+            return replace(first, notes=(*first.notes, note))
     method = f"L-BFGS on a bound with {len(places)} inducing inputs"
     found = search.ended(method, slope, first.starts, beta)
     note = f"the log likelihood is a lower bound (collapsed, of all rows): {gap}."
-    return replace(found, notes=(*found.notes, note), bound=value - n * math.log(search.y_scale))
+    return replace(found, notes=(*found.notes, note), bound=value - len(rows) * math.log(search.y_scale))

@@ -302,9 +302,10 @@ class Search:
         """The noise variance of each row, on the common scale."""
         if self.raw_noise is None:
             return rows.noise
+        weights = rows.noise.to(self.raw_noise.device)
         if self.logarithmic:
-            return torch.exp(rows.noise @ self.raw_noise)
-        return ADAM_LEAST_NOISE + rows.noise @ torch.nn.functional.softplus(self.raw_noise)
+            return torch.exp(weights @ self.raw_noise)
+        return ADAM_LEAST_NOISE + weights @ torch.nn.functional.softplus(self.raw_noise)
 
     def typical_noise(self) -> float:
         """The geometric mean of the noise of the rows, on the common scale."""
