@@ -77,9 +77,13 @@ def test_wrong_use_is_told(table: Path) -> None:
 
 
 def test_a_suggestion_has_the_options_to_copy(table: Path) -> None:
-    shown = done(run("suggest", table, *HOW, "--max-loss", "0.02")).stdout
+    figure = table.with_name("costs.png")
+    shown = done(run("suggest", table, *HOW, "--max-loss", "0.02", "--figure", figure)).stdout
     assert "sfumato protect … --alpha 0.01 --protects records" in shown
-    found = answer(run("suggest", table, *HOW, "--max-loss", "0.02", "--json"))
+    assert figure.stat().st_size > 10_000
+    found = answer(run("suggest", table, *HOW, "--floor", "0.05", "--json"))
     assert found["output"] == "r"
-    assert found["best"] == "records"
+    assert found["floor"] == 0.05
+    assert found["options"][0]["options"] == "--floor 0.05 --protects both"
     refused(run("suggest", table, *HOW, "--max-loss", "2"), "--max-loss is 2")
+    refused(run("suggest", table, *HOW, "--max-noise", "1", "--alpha", "0.1"), "and alpha are given")

@@ -183,7 +183,13 @@ def test_picture_has_a_curve_for_each_way(found: sf.Tradeoff) -> None:
     texts = [" ".join(text.get_text().split()) for text in ax.get_legend().get_texts()]
     assert {"function and records", "function only", "records only", "DP cloaking, to the same floor"} <= set(texts)
     assert any(text.startswith("rows left out: no promise, readers learn ") for text in texts)
-    assert ax.get_ylabel() == "loss of accuracy elsewhere"
+    assert ax.get_ylabel() == "loss of accuracy outside"
+    (beside,) = [one for one in ax.child_axes if one.get_ylabel() == "error outside"]
+    ax.figure.draw_without_rendering()
+    low, high = beside.get_ylim()  # the errors of no loss, and of the most
+    assert low == pytest.approx(found.everything.rmse_outside)
+    shown, line = ax.get_ylim()[1], found.of("joint")[0]
+    assert high**2 == pytest.approx(low**2 + (line.rmse_outside**2 - low**2) * shown / line.loss, rel=1e-6)
     assert "1 ≤ t ≤ 2" in " ".join(ax.get_xlabel().split())
 
 

@@ -100,22 +100,25 @@ def _most_of_averages(design: Design, records: int) -> tuple[float, bool]:
         kept = _one_floor(tolerance) ** 2
         # as long as the records' own part is enough, nothing is asked of the function (RecordTolerance)
         return (float(1.0 - kept / np.max(owns)), True) if kept <= MOST_OF_OWN * np.min(owns) else (np.nan, False)
-    if not len(design.sensitive) or len(design.sensitive) > MOST_AVERAGED:
+    # everywhere, where there are no sensitive inputs, one share is the same at any
+    everywhere = design.cover == "everywhere"
+    places = design.inputs.sample.values[:MOST_AVERAGED] if everywhere else design.sensitive
+    if not 0 < len(places) <= MOST_AVERAGED:
         return np.nan, False
     found = []
     for prior in design.priors:
-        shares = tolerance.budget(prior, design.sensitive) / prior.variance(design.sensitive)
+        shares = tolerance.budget(prior, places) / prior.variance(places)
         most = float(np.max(shares))
         if isinstance(tolerance, FloorTolerance) and np.ptp(shares) <= SAME_FLOOR * most:
             if records:
                 # of a record's own part 1 − floor²/(K + V) may be learnt
                 own = float(np.max(prior.noise))
-                variance = float(np.max(prior.variance(design.sensitive)))
+                variance = float(np.max(prior.variance(places)))
                 most = (most * variance + own) / (variance + own)
-        elif records:
+        elif records or everywhere:
             return np.nan, False
         else:
-            delta, covariance = tolerance.matrix(prior, design.sensitive), prior.covariance(design.sensitive)
+            delta, covariance = tolerance.matrix(prior, places), prior.covariance(places)
             try:
                 most = float(scipy.linalg.eigh(delta, covariance, eigvals_only=True)[-1])
             except np.linalg.LinAlgError:

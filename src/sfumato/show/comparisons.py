@@ -110,7 +110,7 @@ def plot_history(remaining: Remaining, ax: Axes | None = None) -> Axes:
 
 
 def plot_tradeoff(found: Tradeoff, ax: Axes | None = None) -> Axes:
-    """The loss of accuracy elsewhere against the level, a curve for each way; leaving rows out is a single cross.
+    """The loss of accuracy outside against the level, a curve for each way; leaving rows out is a single cross.
 
     Levels are α, with the floor in the owner's units above, or floors where these were asked for. Lower is better.
     """
@@ -139,7 +139,8 @@ def plot_tradeoff(found: Tradeoff, ax: Axes | None = None) -> Axes:
     top = max([line.loss for line in found.rows if math.isfinite(line.loss)], default=0.0)
     ax.set_ylim(0.0, 1.08 * top if top > 0 else 1.0)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
-    ax.set_ylabel("loss of accuracy elsewhere")
+    ax.set_ylabel("loss of accuracy outside")
+    _errors_beside(ax, found)
     if found.by_floor:
         words = f"floor: the std of {found.output} that readers keep in {found.region}"
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
@@ -150,6 +151,25 @@ def plot_tradeoff(found: Tradeoff, ax: Axes | None = None) -> Axes:
     name_axes(ax, words)
     legend_above(ax, 2, bbox_to_anchor=(0.0, 1.0 if found.by_floor else 1.16))
     return ax
+
+
+def _errors_beside(ax: Axes, found: Tradeoff) -> None:
+    """A second scale with readers' error outside, in the units of the output, that belongs to each loss."""
+    widest, least = found.prior_rmse**2, found.everything.rmse_outside**2
+    if not widest > least:
+        return
+
+    def error(loss: Any) -> Any:
+        return np.sqrt(np.maximum(least + loss * (widest - least), 0.0))
+
+    def loss(error: Any) -> Any:
+        return (np.maximum(error, 0.0) ** 2 - least) / (widest - least)
+
+    beside = ax.secondary_yaxis("right", functions=(error, loss))
+    beside.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    beside.tick_params(labelsize=SMALL)
+    beside.set_ylabel(f"error outside{f' ({found.unit.strip()})' if found.unit else ''}", fontsize=SMALL)
+    beside.spines["right"].set_visible(False)
 
 
 def plot_suggestion(found: Suggestion, ax: Axes | None = None) -> Axes:
