@@ -104,7 +104,7 @@ def one_line(error: Exception) -> str:
 
 
 def plain(value: Any) -> Any:
-    """``value`` in numbers, texts, lists and dicts: paths become texts; infinity and NaN, which JSON lacks, None.
+    """``value`` in numbers, texts, lists and dicts: paths and dates are texts; infinity and NaN, None.
 
     >>> plain({"ratio": float("nan"), "inputs": (1, 2.5)})
     {'ratio': None, 'inputs': [1, 2.5]}
@@ -115,6 +115,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(entry) for entry in value]
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 #: A colon between a name and its region; one in quotes belongs to the name of a column.
-NAME_AND_REGION = re.compile(r"""((?:[^:`"]|`[^`]*`|"[^"]*")*):(.*)""", re.DOTALL)
+NAME_AND_REGION = re.compile(r"""((?:[^:`"']|`[^`]*`|"[^"]*"|'[^']*')*)(?<![0-9]T[0-9]{2}):(.*)""", re.DOTALL)
 
 #: For each sensitive output where it is protected; None where it is one quantity without inputs.
 Regions = dict[str, "Region | None"]
