@@ -18,6 +18,7 @@ import sfumato as sf
 from drawn import legend_of, line_of
 from kernels import matern
 from sfumato import plots
+from sfumato.evaluate import Audit, Outcome
 from sfumato.show import plot_audit
 
 LONG = "mean_daily_temperature_in_the_shade_at_two_metres_above_the_ground [$ and °C $]"
@@ -173,9 +174,9 @@ def test_comparisons_fit_too(tmp_path: Path) -> None:
     check(plots.plot_history(ledger.remaining(region)).figure)
     check(plots.plot_tradeoff(sf.tradeoff(prior, X, region, [0.3, 0.6], y=y, ways=["joint", "dropout"])).figure)
     check(plots.plot_suggestion(sf.suggest(prior, X, region, alpha=0.5, output=LONGER)).figure)
-    audit = sf.audit(made.release(y), y, progress=False)
-    near = replace(audit.outcomes[0], rmse=1e-6 * audit.outcomes[0].floor)
-    figure = plot_audit(replace(audit, outcomes=(near, *audit.outcomes[1:4])))
+    far = Outcome("a reader", 1.0, 1.0, 1.0, 1.0, 1.0, True, False, False, "none", "")
+    near = replace(far, name="one who holds rows", rmse=1e-6, covered=False)
+    figure = plot_audit(Audit(LONGER, 1, (far, near), (), made.certificate))
     check(figure)
     assert "further left than the scale (1)" in [text.get_text() for text in figure.legends[0].get_texts()]
     check(plots.plot_rehearsal(sf.rehearse(prior, X, y, region, alpha=0.5, advise=False)).figure)
