@@ -297,6 +297,17 @@ def test_a_floor_above_the_spread_of_the_data_is_said_to_the_owner_alone(data: P
     assert "floor-above-spread" not in (data.parent / "orbit.sfumato").read_text(errors="ignore")
 
 
+def test_noise_is_learnt_by_a_column(data: Path) -> None:
+    random, t = np.random.default_rng(0), np.linspace(0.0, 3.0, 60)
+    place = np.where(np.arange(60) % 2, "town", "sea")
+    errors = np.where(place == "town", 0.5, 0.05) * random.normal(size=60)
+    pd.DataFrame({"t": t, "place": place, "r": np.sin(3 * t) + errors}).to_csv(data, index=False)
+    asked = {"inputs": "t,place", "region": "1 <= t <= 2", "lengthscale": None, "noise": "learn by place"}
+    done(run(*options(data, **asked, no_rehearsal=None, protects="records")))
+    noise = sf.load(data.parent / "orbit.sfumato").prior.noise_variance(60)
+    assert noise[place == "town"].min() > 10 * noise[place == "sea"].max()
+
+
 def test_missing_option_is_wrong_use(data: Path) -> None:
     result = run("protect", data)
     assert result.exit_code == 2

@@ -143,7 +143,14 @@ class Fit:
         str,
         option("WORD", "Of such a trend: published, it may be known; integrated, readers do not know it."),
     ] = "published"
-    noise: Annotated[str, option("WORD", "The variance of the errors in your data: learn, or a number.")] = "learn"
+    noise: Annotated[
+        str,
+        option(
+            "TEXT",
+            'The variance of the errors in your data: learn, a number, or "learn by COLUMN", a variance for each value '
+            "of an input.",
+        ),
+    ] = "learn"
     fit_outside: Annotated[
         bool,
         typer.Option(
@@ -161,6 +168,12 @@ class Fit:
     def check(self) -> None:
         if self.fit_rows is not None and self.fit_rows < 2:
             raise InputError(f"--fit-rows is {self.fit_rows}; give at least 2.")
+
+    @property
+    def noise_column(self) -> str:
+        """The column by which the noise is learnt; nothing where it is one number."""
+        words = self.noise.strip()
+        return words.removeprefix("learn by ").strip().strip('`"') if words.startswith("learn by ") else ""
 
     def options(self) -> list[str]:
         """To which rows a prior is fitted, as words of a command."""
@@ -183,7 +196,7 @@ class Fit:
             "kernel": self.kernel,
             "mean": number_or_word(self.mean),
             "coefficients": self.coefficients,
-            "noise": number_or_word(self.noise),
+            "noise": ("learn by", self.noise_column) if self.noise_column else number_or_word(self.noise),
             "lengthscale": self.lengthscale,
             "rows": self.fit_rows,
         }

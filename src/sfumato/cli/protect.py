@@ -89,8 +89,8 @@ def protect(
         list[Path],
         typer.Argument(
             metavar="DATA",
-            help="Your table, .csv or .parquet, with the secret values; or Parquet files of any size, or a folder of "
-            "them, to be read part after part.",
+            help="Your table, .csv (also .gz) or .parquet, with the secret values; or Parquet files of any size, or a "
+            "folder of them, to be read part after part.",
         ),
     ],
     asked: Asked,
@@ -115,7 +115,7 @@ def protect(
             f"--weights {noise.weights!r} is also an --output; weights are published, so they cannot be secret."
         )
     if is_stream(data, files.out):
-        _check_for_stream(asked, noise, account, files, reading)
+        _check_for_stream(asked, fit, noise, account, files, reading)
         protect_stream(data, asked, fit, noise, large, files)
         return
     if large.dask is not None:
@@ -125,12 +125,15 @@ def protect(
     _protect_table(data[0], asked, fit, noise, account, files, reading)
 
 
-def _check_for_stream(asked: Asked, noise: NoiseOptions, account: Account, files: Files, reading: Reading) -> None:
+def _check_for_stream(
+    asked: Asked, fit: Fit, noise: NoiseOptions, account: Account, files: Files, reading: Reading
+) -> None:
     """Refuse options that need all rows in memory at once."""
     given = {
         "--csv": files.csv is not None,
         "--weights": noise.weights is not None,
         "--insiders": asked.insiders is not None,
+        f"--noise {fit.noise!r}": bool(fit.noise_column),
         **{name: True for name in reading.options() if name.startswith("--")},
         "--ledger": account.ledger is not None,
         "--report": files.report is not None,

@@ -5,6 +5,7 @@ A promise is as good as its prior. Regions like the sensitive one are hidden, an
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -175,16 +176,19 @@ def rehearsals(
     """
     from ..arrays import evenly
     from ..evaluate import rehearse as try_out
-    from ..models import JointPrior
+    from ..models import JointPrior, Prior
 
     if promise["protects"] == "records" and promise["floor"] is None:
         return {}
-    few = table.iloc[evenly(len(table), FEW_ROWS)]
+    places = evenly(len(table), FEW_ROWS)
+    few = table.iloc[places]
     found = {}
     for name, where in regions.items():
         alone = prior.prior_of(name) if isinstance(prior, JointPrior) else prior
         if where is None or alone is None or name not in table:
             continue
+        if isinstance(alone, Prior) and not isinstance(alone.noise, float):  # a variance for each row
+            alone = dataclasses.replace(alone, noise=alone.noise[places])
         levels = {level: _own(promise[level], name) for level in ("alpha", "floor")}
         found[name] = try_out(alone, few[list(columns)], few[name], where, **levels, advise=advise, progress=progress)
     if found and len(few) < (rows or len(table)):
