@@ -86,4 +86,4 @@ def test_a_suggestion_has_the_options_to_copy(table: Path) -> None:
     assert found["floor"] == 0.05
     assert found["options"][0]["options"] == "--floor 0.05 --protects both"
     refused(run("suggest", table, *HOW, "--max-loss", "2"), "--max-loss is 2")
-    refused(run("suggest", table, *HOW, "--max-noise", "1", "--alpha", "0.1"), "and alpha are given")
+    refused(run("suggest", table, *HOW, "--max-noise", "1", "--alpha", "0.1"), "--max-noise is given, and alpha too")

@@ -118,7 +118,7 @@ def test_what_cannot_be_promised_is_said() -> None:
             sf.suggest(PRIOR, T, REGION, wrong)  # type: ignore[arg-type]
     with pytest.raises(sf.InputError, match="max_noise is -1; give a positive"):
         sf.suggest(PRIOR, T, REGION, max_noise=-1)
-    with pytest.raises(sf.InputError, match="max_loss and floor are given; give one of"):
+    with pytest.raises(sf.InputError, match="max_loss is given, and floor too; give one of"):
         sf.suggest(PRIOR, T, REGION, 0.1, floor=0.5)
     with pytest.raises(sf.InputError, match="no inputs outside"):
         sf.suggest(PRIOR, T, sf.Everywhere(), progress=False)

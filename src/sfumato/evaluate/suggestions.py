@@ -344,9 +344,8 @@ def check_suggestion(max_loss: Any, max_error: Any, max_noise: Any, alpha: Any, 
     given |= {"alpha": alpha, "floor": floor}
     given = {word: value for word, value in given.items() if value is not None} or {"max_loss": 0.1}
     if len(given) > 1:
-        raise InputError(
-            f"{' and '.join(given)} are given; give one of max_loss, max_error, max_noise, alpha and floor."
-        )
+        first, *more = given
+        raise InputError(f"{first} is given, and {' and '.join(more)} too; give one of them.")
     ((word, value),) = given.items()
     real = isinstance(value, (int, float)) and not isinstance(value, bool)
     if word in ("alpha", "floor"):
