@@ -191,7 +191,7 @@ def _protect_table(
     # what only the owner may know is shown here, and is not in the file
     own = mechanism.findings_on(y)
     certificate = release.certificate.with_findings(*own)
-    compared = compare_promises(mechanism.design) if book is None else None
+    compared = compare_promises(mechanism.design, outputs.released[0]) if book is None else None
     if files.json:
         made: dict[str, Any] = {
             "release": files.out,

@@ -15,6 +15,7 @@ from ..arrays import Array
 from ..linalg import Whitening
 from ..programs import joint_noise_factor
 from ..promise import Design, FloorTolerance, FractionTolerance, Protects, Reader, RecordTolerance, Tolerance
+from ..text import name_and_unit
 from .tradeoffs import short
 
 #: Comparing takes a few factorisations of matrices of this size at most: about a second.
@@ -28,7 +29,8 @@ MOST_SENSITIVE = 300
 class PromisesCompared:
     """Readers' expected errors at the rows outside the region, root mean squares in the units of y.
 
-    ``protects`` is what the design at hand protects, whose error is no estimate.
+    ``protects`` is what the design at hand protects, whose error is no estimate; ``unit`` is that of y, with a space
+    before it, or nothing.
     """
 
     nothing: float
@@ -36,19 +38,25 @@ class PromisesCompared:
     function: float
     both: float
     protects: Protects
+    unit: str = ""
 
     def __str__(self) -> str:
         errors = {"records": self.records, "function": self.function, "both": self.both}
         told = [
-            f"{'' if protects == self.protects else 'about '}{short(error)} with {protects} protected"
+            f"{'' if protects == self.protects else 'about '}{short(error)}{self.unit} with {protects} protected"
             f"{' (as here)' * (protects == self.protects)}"
             for protects, error in errors.items()
         ]
-        return f"Readers' error at rows outside: {short(self.nothing)} without protection, {', '.join(told)}."
+        return (
+            f"Readers' error at rows outside: {short(self.nothing)}{self.unit} without protection, {', '.join(told)}."
+        )
 
 
-def compare_promises(design: Design) -> PromisesCompared | None:
-    """The three promises at the level of ``design``; None where that would take long, or is another kind of promise."""
+def compare_promises(design: Design, output: str = "") -> PromisesCompared | None:
+    """The three promises at the level of ``design``; None where that would take long, or is another kind of promise.
+
+    ``output`` is the name of y, with its unit in brackets.
+    """
     tolerance = design.tolerance.alone
     plain = design.guarantee == "joint" and design.structure == "full" and design.weights is None
     rows, inside = len(design.inputs), design.region.contains(design.inputs.values)
@@ -81,7 +89,8 @@ def compare_promises(design: Design) -> PromisesCompared | None:
         chosen = RecordTolerance(tolerance) if protects == "records" else tolerance
         own_design = protects == design.protects
         errors[protects] = error(design.noise.covariance() if own_design else _least(design, chosen, protects, data))
-    return PromisesCompared(nothing=error(np.zeros_like(data)), protects=design.protects, **errors)
+    bare, unit = error(np.zeros_like(data)), name_and_unit(output)[1]
+    return PromisesCompared(nothing=bare, protects=design.protects, unit=unit, **errors)
 
 
 def _least(design: Design, tolerance: Tolerance, protects: Protects, data: Array) -> Array:
