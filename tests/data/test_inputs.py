@@ -95,7 +95,7 @@ def test_selecting_rows_keeps_names_and_freezes():
         (np.zeros((2, 0)), ("X has shape (2, 0)",)),
         (np.zeros((2, 2, 2)), ("X has shape (2, 2, 2)",)),
         (["a", "b"], ("X holds values of type", "float")),
-        (np.array(["2020-01-01"], dtype="datetime64[D]"), ("X holds values of type datetime64",)),
+        (np.array([1], dtype="timedelta64[D]"), ("X holds values of type timedelta64",)),
         (np.array([1 + 2j]), ("X holds values of type complex128",)),
         ([[1.0], [1.0, 2.0]], ("X cannot be read as an array of numbers",)),
         (pd.DataFrame({"city": ["Rome", 3.0]}), ("X column 'city' mixes", "astype(str)")),

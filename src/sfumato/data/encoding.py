@@ -190,7 +190,9 @@ class Encoding:
                 continue
             if column.kind == "category":
                 there = [level for level, most in zip(column.levels, high, strict=True) if most > 0.0]
-                said.append(f"{column.name} {'=' if len(there) == 1 else 'in'} {', '.join(there)}")
+                said.append(
+                    f"{column.name} = {there[0]}" if len(there) == 1 else f"{column.name} in ({', '.join(there)})"
+                )
             else:
                 texts = [
                     column.date_in_words(float(v), seconds=False) if column.kind == "date" else f"{v:.6g}"

@@ -311,6 +311,11 @@ def as_inputs(X: Any, name: str = "X", like: Inputs | None = None, encoding: Enc
             return X
         X = X.values
     columns, index = None, None
+    if isinstance(X, (pd.DatetimeIndex, pd.PeriodIndex)) or (
+        isinstance(X, np.ndarray) and X.dtype.kind == "M" and X.ndim == 1
+    ):  # dates alone are one feature, as numbers are
+        called = like.sources[0] if like is not None else encoding.sources[0] if encoding is not None else "x"
+        X = pd.DataFrame({getattr(X, "name", None) or called: X})
     if isinstance(X, (pd.Series, pd.DataFrame)):
         frame = X.to_frame() if isinstance(X, pd.Series) else X
         X, columns, encoding = _from_frame(frame, name, like, encoding)

@@ -7,6 +7,7 @@ says how.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -140,5 +141,7 @@ def levels_text(name: str, levels: Collection[str]) -> str:
 def level_text(level: str) -> str:
     """A level as ``parse_region`` reads it: bare where possible, else in quotes."""
     if level.isidentifier() and level.casefold() not in KEYWORDS | {"inf", "infinity", "nan"}:
+        return level
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", level) and number_text(float(level)) == level:
         return level
     return '"' + level.replace('"', '""') + '"'

@@ -347,7 +347,7 @@ class _Parser:
         return _SAME[token.text]
 
     def _number(self, token: Token) -> float:
-        after = self._peek()
+        after = self.tokens.peek
         if after.kind == "name" and not after.quoted and after.place == token.place + len(token.text):
             raise self._mistake(
                 after, f"{token.text}{after.text} is neither a number nor a name; put names in backticks."
