@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from scipy.linalg import blas
 
 #: With so many block columns 5/8 of a product are computed.
 BLOCKS = 4
@@ -12,7 +13,11 @@ ROWS_IN_A_PIECE = 8192
 
 
 def add_gram(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
-    """Add the lower half of ``leftᵀ right`` to ``total``."""
+    """Add the lower half of ``leftᵀ right`` to ``total``, whose rows follow each other in memory."""
+    if left is right and not left.is_cuda:
+        # what is the lower half here is the upper one where columns follow each other
+        blas.dsyrk(1.0, left.numpy().T, beta=1.0, c=total.numpy().T, overwrite_c=1)
+        return
     step = -(-total.shape[0] // BLOCKS)
     whole = len(left) // ROWS_IN_A_PIECE * ROWS_IN_A_PIECE if left.is_cuda else 0
     for start in range(0, total.shape[0], step):

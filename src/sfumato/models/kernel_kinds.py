@@ -160,8 +160,8 @@ def scaled_squares(
     """|(a − b)/ℓ|² for all pairs, or a function of it, which may overwrite it."""
     lengthscale = lengthscale.reshape(-1)
     scaled_A, scaled_B, near, far = _scaled(A, B, lengthscale)
-    # a GPU takes all rows at once
-    step = len(A) if A.is_cuda else ROWS_IN_CACHE
+    # a GPU takes all rows at once, and threads that work together would meet too often
+    step = len(A) if A.is_cuda or torch.get_num_threads() > 1 else ROWS_IN_CACHE
     values, gaps = A.new_empty(len(A), len(B)), A.new_empty(min(len(A), step), len(B))
     places = scaled_B.T.contiguous()
     for start in range(0, len(A), step):
