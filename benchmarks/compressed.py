@@ -30,7 +30,7 @@ from .problems import ALPHA, box, generated, prior, rows, sensitive
 HONESTY = (("matern52", 2, 0.1), ("matern32", 2, 0.1), ("rbf", 5, 1.0), ("rbf", 5, 0.4))
 
 #: Time over operations at the product rate, growth with the rows, gap of the design, memory beside the data.
-BARS = {"ratio": 2.5, "exponent": 1.05, "gap": 1e-6, "peak_gib": 4.0}
+BARS = {"ratio": 1.7, "exponent": 1.05, "gap": 1e-6, "peak_gib": 4.0}
 
 
 #: Kernel, number of inputs and lengthscale that sizes are compared for.

@@ -20,7 +20,7 @@ from sfumato.noise import FunctionalNoise
 from .harness import Options, in_turn, medians, run
 from .problems import ALPHA, generated, prior, sensitive
 
-BAR = 1.3
+BAR = 1.2
 
 
 def measure(options: Options) -> dict[str, Any]:

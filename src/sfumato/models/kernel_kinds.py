@@ -37,7 +37,7 @@ from .trends import MAX_DEGREE, TrendKernel
 NEAR_LENGTHSCALES = 32.0
 
 #: So many rows are worked on at a time, so that what is made of them on the way stays next to the processor.
-ROWS_IN_CACHE = 128
+ROWS_IN_CACHE = 256
 
 #: Up to this many columns it is quicker to add up squares one column after the other.
 FEW_COLUMNS = 3

@@ -24,7 +24,7 @@ from ..models import Prior, kernel_matrix
 from ..regions import Region
 
 #: How many rows a random function is evaluated at in one go: a few megabytes of kernel values, or much of a GPU.
-ROWS_AT_ONCE, ROWS_ON_GPU = 1024, 1 << 18
+ROWS_AT_ONCE, ROWS_ON_GPU = 2048, 1 << 18
 
 
 class ErrorCovariance(ABC):

@@ -32,7 +32,7 @@ LEAST_SHARE = 1e-10
 MOST_CENTRES = 2048
 
 #: How many rows of features are made at a time on a CPU: few enough to stay in its caches.
-ROWS_ON_CPU = 1024
+ROWS_ON_CPU = 2048
 
 
 @dataclass(frozen=True, eq=False)
