@@ -151,7 +151,8 @@ def read_text_table(
         if read.note:
             notes[name] = read.note
         if read.doubt:
-            doubts[name] = read.doubt
+            row = 0 if read.odd is None else int((frame[name] == read.odd).to_numpy().argmax()) + 1
+            doubts[name] = read.doubt + (f" (row {row}, counted from 1 below the header)" if row else "")
     for name in map(str, frame.select_dtypes("integer")):
         if (days := _as_days(frame[name])) is not None:
             notes[name] = f"{frame[name].iloc[0]} is read as the date {days.iloc[0].date()}."
@@ -409,19 +410,31 @@ def _has_points(frame: pd.DataFrame, records: _Records) -> bool:
 
 
 class _Read(NamedTuple):
-    """What the texts of a column are ``known`` to be, if they are; else why not, where one may wonder."""
+    """What the texts of a column are ``known`` to be, if they are; else why not, where one may wonder, and the ``odd``
+    text that is to blame."""
 
     known: dict[str, Any] | None = None
     dtype: Any = "float64"
     note: str = ""
     doubt: str = ""
+    odd: str | None = None
+
+
+def _one_is_odd(texts: Sequence[str], plain: Sequence[bool], what: str, most: float, least: int) -> _Read | None:
+    """So many texts are of a kind that one which is not is a mistake: it would make a category of all of them."""
+    if sum(plain) < max(least, most * len(texts)) or all(plain):
+        return None
+    odd, like = texts[plain.index(False)], texts[plain.index(True)].strip()
+    remedy = "mend it, or leave the cell empty where the value is missing"
+    return _Read(doubt=f"{odd.strip()!r} is no {what}, though others are, such as {like!r}; {remedy}", odd=odd)
 
 
 def _as_numbers(texts: Sequence[str], decimal: str, sure: bool) -> _Read | None:
     """Texts as numbers; ``sure`` if the decimal mark of the table is known. None where they are something else."""
     kind, other = _kind([text.strip() for text in texts]), _OTHER[decimal]
     if kind is None:
-        return None
+        numbers = [bool(_NUMBERS[decimal].fullmatch(text.strip())) for text in texts]
+        return _one_is_odd(texts, numbers, "number", 0.9, 9)  # classes may be 1, 2, 3 and crew
     grouped = [text for text in texts if set(text.strip()) & {*_SPACE, other}]
     example = grouped[0].strip() if grouped else texts[0].strip()
     if kind == other:
@@ -472,12 +485,9 @@ def _as_dates(texts: Sequence[str]) -> _Read:
     """Texts as dates; in 03/04/2005 the column itself must say which is the month, in 03.04.2005 it is the second."""
     matches = [next((found for one in _DATES if (found := one.fullmatch(text.strip()))), None) for text in texts]
     dates = [found.groupdict() for found in matches if found is not None]
-    if len(dates) * 2 < len(texts) or not dates:
-        return _Read()
+    if not dates or len(dates) < len(texts):
+        return _one_is_odd(texts, [found is not None for found in matches], "date", 0.5, 1) or _Read()
     example = texts[0].strip()
-    if len(dates) < len(texts):
-        odd = texts[matches.index(None)].strip()
-        return _Read(doubt=f"{odd!r} is no date, though others are, such as {dates and _first(matches)!r}; mend it")
     if any(len(date["year"]) == 2 for date in dates):
         return _Read(doubt=f"{example!r} has a year of two digits; write it with four, best as in 2005-12-31")
     parts = [(int(date["first"]), int(date["then"])) for date in dates if date.get("first") and date["mark"] != "."]
@@ -501,10 +511,6 @@ def _as_days(values: pd.Series[Any]) -> pd.Series[Any] | None:
         return None
     days = pd.to_datetime(values.astype(str), format="%Y%m%d", errors="coerce")
     return None if days.isna().any() else days.astype("datetime64[us]")
-
-
-def _first(matches: Sequence[re.Match[str] | None]) -> str:
-    return next(found[0] for found in matches if found is not None)
 
 
 def _date(date: Mapping[str, str | None], day_first: bool) -> np.datetime64:
