@@ -37,8 +37,8 @@ owner = prior.condition(X, wage)  # what the owner knows
 known = {"none": [np.sqrt(owner.variance(at)) for at in (graduate, school)]}
 for protects in ("records", "function", "both"):
     mechanism = sf.protect(prior, X, region, alpha=0.1, protects=protects)
-    # A reader's error bars do not depend on the values that are released, so zeros do for a look at them.
-    trial = mechanism.release(np.zeros(len(X)), unsafe_seed=0)
+    # A reader's error bars do not depend on the values that are released: shuffled incomes do for a look at them.
+    trial = mechanism.release(wage.sample(frac=1, random_state=0).to_numpy(), unsafe_seed=0)
     known[protects] = [trial.predict(at).std for at in (graduate, school)]
     learnt = mechanism.certificate.record_learnt
     print(f"{protects}: noise {mechanism.noise.trace:.1f}, of one income {learnt:.2f} learnt")
