@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..arrays import Array
-from ..promise import FLOOR_ABOVE_SPREAD, Design, Finding
+from ..promise import Design, Finding
 
 
 def floor_above_spread(design: Design, y: Array) -> Iterator[Finding]:
@@ -31,7 +31,7 @@ def floor_above_spread(design: Design, y: Array) -> Iterator[Finding]:
         if off < floor:
             about = f" of {name!r}" if rows.outputs.numbered else ""
             yield Finding(
-                FLOOR_ABOVE_SPREAD,
+                "floor-above-spread",
                 "low",
                 f"Does the prior expect more than the data show? The floor{about} is {floor:.3g}, but the values in "
                 f"the region lie within {off:.3g} of the average of those outside, which is no secret: who takes that "

@@ -16,9 +16,7 @@ from .composition import (
 from .design import Cover, Design, Guarantee, Insider, Protects, Structure, WithDesign, promised_records, rows_in_reach
 from .families import can_be_promised_to_families, members_of
 from .findings import (
-    ABOVE_LEAST,
     ALARMING,
-    FLOOR_ABOVE_SPREAD,
     NOT_ANY_RECORD,
     ONE_BY_ONE,
     PRIOR_BEATEN,

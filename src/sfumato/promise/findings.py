@@ -62,12 +62,10 @@ _NOT_TOLD = "The owner found something on the data, of which only its code is pu
 #: What f is, where records carry errors of their own.
 NOT_ANY_RECORD = "the typical value at given inputs, not any single record"
 
-#: Much more noise than needed; a floor that is larger than the data's own spread. Neither breaks a promise.
-ABOVE_LEAST, FLOOR_ABOVE_SPREAD = "noise-above-least", "floor-above-spread"
-
-#: Findings of these severities change the verdict; ``protect`` warns of them, and of those that an owner would regret.
+#: Findings of these severities change the verdict; ``protect`` warns of them, and of those that an owner would regret:
+#: much more noise than needed, a floor that is larger than the data's own spread. Neither breaks a promise.
 ALARMING: tuple[Severity, ...] = ("high", "medium")
-REGRETTED = (ABOVE_LEAST, FLOOR_ABOVE_SPREAD)
+REGRETTED = ("noise-above-least", "floor-above-spread")
 
 
 @dataclass(frozen=True)

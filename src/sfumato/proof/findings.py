@@ -14,7 +14,6 @@ from ..arrays import Array
 from ..data import Column
 from ..models import Prior
 from ..promise import (
-    ABOVE_LEAST,
     NOT_ANY_RECORD,
     Design,
     Finding,
@@ -86,7 +85,7 @@ def findings_on_gap(design: Design, gap: float) -> Iterator[Finding]:
         elif design.structure == "diagonal":
             remedy = 'Use structure="full", which needs less.'
         yield Finding(
-            ABOVE_LEAST,
+            "noise-above-least",
             "note",
             f"Up to {100 * gap:.3g} % of the noise may be needless: less than {100 * (1 - gap):.3g} % of it is not "
             "possible, and nothing in between was found.",
