@@ -50,7 +50,7 @@ def test_the_bound_is_below_the_likelihood_and_tight_where_all_rows_are_inducing
     X = search.rows.X.numpy()
     with exactly():
         exact = -float(search.loss(search.rows).detach()) * len(X)
-        bounds = [collapsed.CollapsedBound(search, rows, X[:count]).value()[0] for count in (10, 30, 60)]
+        bounds = [collapsed.CollapsedBound(search, rows, X[:count]).value().value for count in (10, 30, 60)]
     assert bounds[0] < bounds[1] < bounds[2] < exact
     assert bounds[2] == pytest.approx(exact, abs=0.2)
 

@@ -62,6 +62,17 @@ def test_rows_inside_have_no_part_and_a_level_that_is_only_there_has_the_mean_of
     assert sf.protect(one, frame, region, floor=0.2, progress=False).certificate.holds
 
 
+def test_the_estimator_and_the_command_line_learn_it_too():
+    from sfumato.cli.options import Fit
+
+    noise = Fit(noise="learn by  station").settings()["noise"]
+    assert noise == ("learn by", "station")
+    frame, y, region = FRAME[:120], Y[:120], sf.Box({"t": (2.0, 3.0)})
+    model = sf.PrivateGPRegressor(region=region, floor=0.2, noise=noise).fit(frame, y)
+    expected = sf.fit_prior(frame, y, noise=noise, exclude=region).noise
+    np.testing.assert_allclose(model.release_.design.prior.noise, expected, rtol=1e-4)
+
+
 def test_wrong_columns_are_refused():
     wrong = {"where": "X has the columns t, station", 7: "X has 3 column"}
     for column, message in wrong.items():

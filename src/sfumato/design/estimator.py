@@ -295,24 +295,22 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         if not isinstance(self.fit_outside, (bool, np.bool_)):
             raise InputError(f"fit_outside is {self.fit_outside!r}; give True or False.")
         outside = self._rows_outside(rows, inside)
-        keep = np.ones(len(rows), dtype=np.bool_) if outside is None else outside
         scaling = _fitted_map(self.preprocess, rows)
         scaled = scaling.apply(rows.values)
         names = [rows.names[place] for place in scaling.sources]
-        one_a_row = np.ndim(noise) == 1 and len(noise) == len(rows)
-        noise = np.asarray(noise) if one_a_row else noise
         prior = fit_prior(
-            pd.DataFrame(scaled[keep], columns=names),
-            y[keep],
+            pd.DataFrame(scaled, columns=names),
+            y,
             self.kernel,
             self.mean,
-            noise[keep] if one_a_row else noise,
+            noise,
             lengthscale=self.lengthscale,
+            exclude=None if outside is None else ~outside,
             progress=False,
         )
         prior = prior.before(scaling, rows.dimension)
         # The report of the fit has a likelihood of y in it: what is kept must be publishable.
-        return Prior(prior.kernel, prior.mean, noise if one_a_row else prior.noise, encoding=rows.encoding)
+        return Prior(prior.kernel, prior.mean, prior.noise, encoding=rows.encoding)
 
     def _rows_outside(self, rows: Inputs, inside: Mask) -> Mask | None:
         """The rows that the prior is fitted to, those outside the region; None where all of them are."""

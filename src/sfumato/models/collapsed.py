@@ -60,6 +60,18 @@ class Sums:
         return cls(*(torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes))
 
 
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """The bound, the coefficients of the trend, and how far below the likelihood it is expected to be at most.
+
+    That is Σ (k − q)/N, for outputs that come from the prior (Burt, Rasmussen and van der Wilk 2019).
+    """
+
+    value: float
+    beta: Array
+    slack: float
+
+
 class CollapsedBound:
     """The bound for the ``rows`` as a function of what ``search`` is free to choose, for each row.
 
@@ -126,8 +138,8 @@ class CollapsedBound:
         assert total is not None
         return total
 
-    def _solved(self, sums: Sums) -> tuple[torch.Tensor, torch.Tensor]:
-        """The bound from sums, and β."""
+    def _solved(self, sums: Sums) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The bound from sums, β, and Σ (k − q)/N."""
         inner = psd_safe_cholesky(sums.inducing + torch.eye(len(sums.inducing), **_like(sums.inducing)))
         cross = torch.linalg.solve_triangular(inner, sums.cross, upper=False)
         left = sums.data - cross.T @ cross
@@ -140,13 +152,13 @@ class CollapsedBound:
             squares = squares - 2.0 * beta @ left[1:, 0] + beta @ left[1:, 1:] @ beta
         determinant = sums.log_noise + 2.0 * inner.diagonal().log().sum()
         trace = sums.variances - sums.inducing.diagonal().sum()
-        return -0.5 * (squares + determinant + len(self.rows) * LOG_2_PI + trace), beta
+        return -0.5 * (squares + determinant + len(self.rows) * LOG_2_PI + trace), beta, trace
 
-    def value(self) -> tuple[float, Array]:
-        """The bound on the common scale with the parameters as they are, and the coefficients of the trend."""
+    def value(self) -> Bounded:
+        """The bound on the common scale with the parameters as they are."""
         with torch.no_grad():
-            bound, beta = self._solved(self.sums(_inverse(self._lower())))
-        return float(bound), beta.cpu().numpy()
+            bound, beta, trace = self._solved(self.sums(_inverse(self._lower())))
+        return Bounded(float(bound), beta.cpu().numpy(), float(trace))
 
     def loss_and_slopes(self, vector: Array) -> tuple[float, Array]:
         """Minus the bound for each row; ``LOST`` and no slopes where matrices are not positive definite."""
@@ -166,7 +178,7 @@ class CollapsedBound:
             half = torch.linalg.solve_triangular(turn, first, upper=False)
             inducing = torch.linalg.solve_triangular(turn, half.T, upper=False)
             cross = torch.linalg.solve_triangular(turn, second, upper=False)
-            bound, _ = self._solved(Sums(inducing, cross, *others))
+            bound, _, _ = self._solved(Sums(inducing, cross, *others))
             loss = -(bound + search.log_priors()) / len(self.rows)
             loss.backward()
         except (NotPSDError, NanError):

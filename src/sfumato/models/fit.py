@@ -176,7 +176,9 @@ def fit_prior(
     less than that with the others fitted again. What was given has no range.
 
     What becomes public: the fitted values are published with every release, and they were learnt from ``y``.
-    With ``exclude=region`` the rows inside the region have no part in the fit, so that the values tell nothing of them.
+    With ``exclude=region`` the rows inside the region have no part in the fit, so that the values tell nothing of them
+    (or a mask of the rows that have none). Rows inside with a value of a ``"learn by"`` column that no row outside has
+    get the geometric mean of the others' noise.
 
     >>> import numpy as np, sfumato as sf
     >>> t = np.linspace(0.0, 3.0, 61)
@@ -557,10 +559,15 @@ def rows_outside(exclude: Any, inputs: Inputs) -> Mask:
     if exclude is None:
         _require(len(inputs) >= 2, f"X has {len(inputs)} row; a prior needs at least 2 to be fitted.")
         return np.ones(len(inputs), dtype=np.bool_)
-    if not hasattr(exclude, "bind") or not hasattr(exclude, "contains"):
-        raise InputError(f"exclude is {exclude!r}; give a region, for example sf.Box(1.0, 2.0).")
-    bound = exclude.bind(inputs)
-    keep = ~np.concatenate([np.asarray(bound.contains(part.inputs()), dtype=np.bool_) for part in inputs.parts()])
+    mask = np.ndim(exclude) == 1 and np.asarray(exclude).dtype == np.bool_ and len(exclude) == len(inputs)
+    if not mask and (not hasattr(exclude, "bind") or not hasattr(exclude, "contains")):
+        raise InputError(f"exclude is {exclude!r}; give a region, for example sf.Box(1.0, 2.0), or a mask of the rows.")
+    bound = None if mask else exclude.bind(inputs)
+    keep = (
+        ~np.asarray(exclude)
+        if bound is None
+        else ~np.concatenate([np.asarray(bound.contains(part.inputs()), dtype=np.bool_) for part in inputs.parts()])
+    )
     left = int(keep.sum())
     if left < 3:
         raise InputError(

@@ -1,7 +1,8 @@
 """A fit to more rows than the exact likelihood can take: the collapsed bound, and what it is worth.
 
 The search begins where an exact fit to some rows ended, and climbs the bound of all rows. A bound that is loose draws
-the values away from the likely ones: it is left where rows that had no part in the exact fit are less likely with it.
+the values away from the likely ones: it is left where rows that had no part in the exact fit are less likely with it,
+unless it rose by more than it can be expected to be below the likelihood where it began.
 """
 
 from __future__ import annotations
@@ -55,14 +56,17 @@ def fitted_to_many(search: Search, first: Fitted, rows: FitRows, few: FitRows, d
         with exactly():
             bound = CollapsedBound(search, part, places, device, bar.counter(len(part)))
             vector, slope = climbed(bound) if len(began) else (began, 0.0)
+            search.put(began)
+            at_first = bound.value()
             search.put(vector)
-            value, beta = bound.value()
+            found = bound.value()
         search.to("cpu")
         with exactly(), torch.no_grad():
-            below = CollapsedBound(search, others, places).value()[0] / len(others)
+            below = CollapsedBound(search, others, places).value().value / len(others)
             exact = -float(search.loss(fresh))
+        gained = found.value - at_first.value - at_first.slack
         gap = f"{len(others)} other rows have a log likelihood of {exact:.4g} each, and the bound says {below:.4g}"
-        if len(others) * (before - exact) > NEARLY:
+        if gained <= 0.0 and len(others) * (before - exact) > NEARLY:
             note = (
                 f"values that make a bound for {len(part):,} rows largest were left: with them {gap}; with these they "
                 f"have {before:.4g}."
@@ -70,6 +74,12 @@ def fitted_to_many(search: Search, first: Fitted, rows: FitRows, few: FitRows, d
             search.put(began)
             return replace(first, notes=(*first.notes, note))
     method = f"L-BFGS on a bound with {len(places)} inducing inputs"
-    found = search.ended(method, slope, first.starts, beta)
-    note = f"the log likelihood is a lower bound (collapsed, of all rows): {gap}."
-    return replace(found, notes=(*found.notes, note), bound=value - len(rows) * math.log(search.y_scale))
+    fitted = search.ended(method, slope, first.starts, found.beta)
+    notes = [f"the log likelihood is a lower bound (collapsed, of all rows): {gap}."]
+    if gained > 0.0:
+        notes.append(
+            f"all rows are more likely than with values fitted to {len(few)} of them, by {gained:.4g} after what the "
+            "bound is expected to leave."
+        )
+    value = found.value - len(rows) * math.log(search.y_scale)
+    return replace(fitted, notes=(*fitted.notes, *notes), bound=value)
