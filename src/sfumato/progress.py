@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 #: Seconds after which a person starts to wonder; anything faster shows nothing.
 PATIENCE = 1.0
@@ -89,13 +89,16 @@ def progress(show: bool) -> Iterator[Progress]:
     if not show or not sys.stderr.isatty() or not _open.acquire(blocking=False):
         yield Progress()
         return
-    bar = Bar(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.fields[speed]}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
+    import rich.console
+    import rich.progress as shown
+
+    bar = shown.Progress(
+        shown.SpinnerColumn(),
+        shown.TextColumn("{task.description}"),
+        shown.BarColumn(bar_width=30),
+        shown.TextColumn("{task.fields[speed]}"),
+        shown.TimeElapsedColumn(),
+        console=rich.console.Console(stderr=True),
         transient=True,
     )
     timer = threading.Timer(PATIENCE, bar.start)
