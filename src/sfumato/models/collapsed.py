@@ -32,7 +32,7 @@ from .likelihoods import LOG_2_PI
 INDUCING, INDUCING_THERE = 300, 1000
 #: Variance that they leave, and error that they are seen with (which keeps it a bound), as shares of the noise; and the
 #: share of the variance that rounding needs as an error.
-ENOUGH, ERROR, LEAST_ERROR = 1e-2, 1e-3, 1e-8
+ENOUGH, ERROR, LEAST_ERROR = 1e-4, 1e-3, 1e-8
 #: Rows that are worked on together here, and on a GPU.
 BLOCK, BLOCK_THERE = 1 << 11, 1 << 17
 #: Rows on the common scale are kept if they take at most this share of the memory that is free.
