@@ -61,7 +61,8 @@ def refused(call, fragments):
         wrong("text", lambda: protect(X=["a", "b"]), "X holds values of type"),
         wrong("duplicate columns", lambda: protect(X=FRAME.set_axis(["age", "age"], axis=1)),
               "X has the column 'age' more than once"),
-        wrong("a column of text", lambda: protect(X=FRAME.assign(city="Rome")), "X column 'city' is not numeric"),
+        wrong("a column of names", lambda: protect(X=FRAME.assign(who=[f"p{i}" for i in range(len(FRAME))])),
+              "X column 'who'", "Leave it out"),
         wrong("None", lambda: protect(X=None), "X"),
     ],
 )  # fmt: skip

@@ -371,7 +371,7 @@ def test_overlapping_missing_and_unknown_arrays_are_refused(path: Path, good: by
     header, manifest, tensors = parts_of(good)
     bad = copy.deepcopy(header)
     bad["outputs"]["data_offsets"] = [0, 96]
-    assert "invalid offset" in refused(with_header(good, bad), path)
+    assert "offset" in refused(with_header(good, bad), path).lower()
     for name in tensors:
         rest = {key: value for key, value in tensors.items() if key != name}
         assert refused(container(manifest, rest), path)
