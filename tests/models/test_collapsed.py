@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import gpytorch
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from scipy.stats import multivariate_normal
 
 import sfumato as sf
 from sfumato.data import as_inputs, rows_of_parquet
-from sfumato.errors import InputError
+from sfumato.errors import FitWarning, InputError
 from sfumato.models import collapsed
 from sfumato.models.fit_rows import FitRows
 from sfumato.models.fit_search import Question, Search, exactly
@@ -113,6 +115,14 @@ def test_where_there_is_no_bound_some_rows_are_used_and_it_is_said_why(many):
             f"100 of 700 rows were used, spread evenly over them: there is no bound {'for ' * ('own' in why)}"
             in str(sf.fit_prior(t, y_, **how).fit_report)
         )
+
+
+def test_outputs_that_go_together_are_fitted_to_some_of_many_rows(many, monkeypatch):
+    for name, value in FEW.items():
+        monkeypatch.setattr(sys.modules["sfumato.models.fit_correlated"], name, value)
+    t, y = many
+    with pytest.warns(FitWarning, match="to 100 of 700 rows"):
+        sf.fit_correlated(t, {"a": y, "b": -y + np.cos(t)}, noise=0.3, restarts=1)
 
 
 def test_memory_is_estimated_before_a_fit(monkeypatch):

@@ -20,11 +20,11 @@ import torch
 from gpytorch.kernels import Kernel, ScaleKernel
 
 from ..arrays import Array, is_number
-from ..data import as_inputs, as_outputs
+from ..data import as_inputs, as_outputs, sample_places
 from ..errors import FitWarning, InputError
 from ..progress import Progress
 from ..progress import progress as progress_bar
-from .fit import FEW_STARTS, MORE_STARTS, checked_kernel, rows_outside, rows_to_fit
+from .fit import EXACT_ROWS, FEW_ROWS, FEW_STARTS, MORE_STARTS, checked_kernel, rows_outside, rows_to_fit
 from .fit_search import (
     FLAT,
     LEAST_NOISE,
@@ -135,6 +135,10 @@ def fit_correlated(
     if isinstance(starts, bool) or not isinstance(starts, int) or not 1 <= starts <= MOST_STARTS:
         raise InputError(f"restarts is {restarts!r}; give a whole number from 1 to {MOST_STARTS}.")
     used = rows_to_fit(rows_outside(exclude, inputs), rows)
+    if rows is None and len(used) > EXACT_ROWS:
+        said = f"outputs were fitted together to {FEW_ROWS} of {len(used)} rows, spread evenly; give rows= for others."
+        warnings.warn(said, FitWarning, stacklevel=2)
+        used = used[sample_places(len(used), FEW_ROWS)]
     fitted = inputs.values[used]
     asked = _Asked(
         X=fitted,
