@@ -164,3 +164,17 @@ def test_how_much_of_an_average_may_be_learnt_is_a_number_that_no_average_passes
     noisy = sf.Prior(matern(0.4), noise=0.2)
     alone = sf.protect(noisy, T, sf.Box(1, 2), floor=0.3, protects="records", progress=False)
     assert "nor learn more than 55 % of what is the records' own in any" in alone.certificate.promise
+
+
+def test_averages_are_promised_to_the_prior_itself_and_not_to_all_readers_of_a_family():
+    """One of them, who expects more of the function, learns a larger share of an average."""
+    prior, T = sf.Prior(rbf(1.0)), np.linspace(0, 6, 9)
+    made = sf.protect(prior.family(variance=(1.0, 3.0)), T, sf.Box(2, 4), floor=0.5, progress=False)
+    words = made.certificate.promise
+    said = float(re.search(r"nor \(with the prior itself\) learn more than ([\d.]+) % of the variance", words)[1])
+    S, learnt = made.design.sensitive, []
+    for variance in (1.0, 3.0):
+        K, cross = variance * prior.covariance(S), variance * prior.covariance(T, S)
+        M = variance * prior.covariance(T) + made.noise.covariance()
+        learnt.append(np.max(np.diag(cross.T @ np.linalg.solve(M, cross)) / np.diag(K)))
+    assert 100 * learnt[0] <= said == 75 < 100 * learnt[1]

@@ -78,11 +78,14 @@ def promise_in_words(design: Design, points: Array, known: RecordsKnown | Record
 def averages_in_words(design: Design, records: int, them: str = "weighted average of them") -> str:
     """What a joint promise says of averages, in shares that may be learnt; ``records`` are promised too, so many."""
     share, own = _most_of_averages(design, records)
+    # other readers of a family are promised single values alone
+    named = "with the prior itself" if not design.others else "with one of the priors that are named"
+    who = f"({named}) " if design.families else ""
     if not np.isfinite(share):
-        return f"any {them} better than the tolerance allows"
+        return f"{who}any {them} better than the tolerance allows"
     part = f"what is the records' own in any {them}" if own else f"the variance of any {them}"
     # rounded up: never less than what may be learnt
-    return f"learn more than {np.ceil(1e4 * share - 1e-6) / 100:g} % of {part}"
+    return f"{who}learn more than {np.ceil(1e4 * share - 1e-6) / 100:g} % of {part}"
 
 
 def _most_of_averages(design: Design, records: int) -> tuple[float, bool]:
@@ -92,11 +95,11 @@ def _most_of_averages(design: Design, records: int) -> tuple[float, bool]:
     larger. Else it is the largest eigenvalue of Δ in units of the covariance at the sensitive inputs; NaN where these
     are many, or there are records too.
     """
-    tolerance = design.tolerance.alone
+    tolerance, priors = design.tolerance.alone, (design.prior, *design.others)
     if isinstance(tolerance, FractionTolerance):
         return tolerance.alpha, not design.protects_function
     if not design.protects_function:
-        owns = np.concatenate([np.atleast_1d(prior.noise) for prior in design.priors])
+        owns = np.concatenate([np.atleast_1d(prior.noise) for prior in priors])
         kept = _one_floor(tolerance) ** 2
         # as long as the records' own part is enough, nothing is asked of the function (RecordTolerance)
         return (float(1.0 - kept / np.max(owns)), True) if kept <= MOST_OF_OWN * np.min(owns) else (np.nan, False)
@@ -106,7 +109,7 @@ def _most_of_averages(design: Design, records: int) -> tuple[float, bool]:
     if not 0 < len(places) <= MOST_AVERAGED:
         return np.nan, False
     found = []
-    for prior in design.priors:
+    for prior in priors:
         shares = tolerance.budget(prior, places) / prior.variance(places)
         most = float(np.max(shares))
         if isinstance(tolerance, FloorTolerance) and np.ptp(shares) <= SAME_FLOOR * most:
