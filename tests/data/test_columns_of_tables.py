@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import numpy as np
 import pandas as pd
@@ -93,7 +94,10 @@ def test_a_table_is_protected_as_its_numbers_are(task, tmp_path):
     assert words in made.certificate.promise
     assert made.region.in_words() == words
     first = table.columns[0]
-    assert f"{first} = {'' if first == 'species' else '1985-'}" in made.certificate.worst_place
+    place = made.certificate.worst_place
+    assert f"{first} = {'' if first == 'species' else '1985-'}" in place
+    assert not re.search(r"\dT\d", place) or re.search(r"\dT\d", words)  # a time only where the promise has times
+    assert not re.search(r":\d\d:\d\d", place)
 
     made.release(y, unsafe_seed=1).save(tmp_path / "table.sfumato")
     read, plain = sf.load(tmp_path / "table.sfumato"), by_hand.release(y.to_numpy(), unsafe_seed=1)

@@ -81,7 +81,8 @@ def test_the_widest_promise_comes_first_if_it_is_a_strong_one(found: sf.Suggesti
     assert generous.best.protects == "both"
     assert found.best is not None
     assert found.best.protects == "records"
-    assert found.call in str(found)
+    assert f'If "records" is right for you:\n  {found.call}' in str(found)
+    assert ("α below 0.01 was not tried" in found.sentence(found.best)) is (found.best.alpha == 0.01)
     assert all(words in str(found) for words in ("for people", "for a surrogate", "when in doubt"))
     assert max(map(len, str(generous).splitlines())) <= 80
     one = generous.options[0]

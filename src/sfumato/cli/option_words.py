@@ -26,6 +26,9 @@ _RULES: tuple[tuple[str, str], ...] = (
     # the argument that a message begins with
     (rf"\A({_NAME})(?= (?:is|has|are|names|needs|says)\b)", r"--\1"),
     (r"\Arows(?= is )", "--fit-rows"),
+    (r"\b(or give|Give) lengthscale\b", r"\1 --lengthscale"),
+    (r"\bname it in ways\b", "name it in --ways"),
+    (r"\bsf\.protect proves\b", "sfumato protect proves"),
 )
 
 

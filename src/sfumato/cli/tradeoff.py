@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
 from .fitted import fitted_table
+from .option_words import in_options
 from .options import (
     FIGURES,
     TABLES,
@@ -136,4 +137,4 @@ def _show(found: Tradeoff, measured: bool) -> None:
         table.add_row(*(texts[place] for place in shown), *extra, style="red" if line.holds is False else None)
     screen.print(table)
     for note in notes(found):
-        screen.print(note)
+        screen.print(in_options(note))

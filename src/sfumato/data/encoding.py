@@ -22,6 +22,7 @@ from ..tree_checks import items, node, text, texts
 from .tables import require_columns, require_numbers, require_once
 
 Kind: TypeAlias = Literal["number", "date", "category"]
+Finest: TypeAlias = Literal["us", "m", "D"]
 
 #: The units of dates, in microseconds.
 UNITS = {"days": 86_400_000_000, "hours": 3_600_000_000, "seconds": 1_000_000}
@@ -87,22 +88,23 @@ class Column:
             return pd.Categorical.from_codes(values.argmax(axis=1), categories=pd.Index(self.levels))
         return values[:, 0]
 
-    def value_in_words(self, values: Array, digits: int = 6) -> str | None:
+    def value_in_words(self, values: Array, digits: int = 6, finest: Finest = "us") -> str | None:
         """One value for people, "1985-01-01" or "Adelie"; None where numbers between 0 and 1 are no level."""
         if self.kind == "date":
-            return self.date_in_words(float(values[0]), seconds=digits > 4)
+            return self.date_in_words(float(values[0]), finest)
         if self.kind == "number":
             return f"{values[0]:.{digits}g}"
         near = np.eye(len(self.levels))[int(values.argmax())]
         return self.levels[int(values.argmax())] if np.allclose(values, near, atol=1e-4) else None
 
-    def date_in_words(self, value: float, seconds: bool = True) -> str:
-        """A date, to the minute where ``seconds`` do not matter."""
+    def date_in_words(self, value: float, finest: Finest = "us") -> str:
+        """A date, to the minute ("m") or day ("D") where no more matters and its unit is days."""
         if not abs(value) * UNITS[self.unit] < 2.0**60:
             return f"{value:g} {self.unit}"
         moment = to_moments(np.array([value]), self.unit)[0]
-        if not seconds and self.unit == "days":
-            moment = (moment + np.timedelta64(30, "s")).astype("datetime64[m]").astype("datetime64[us]")
+        if self.unit == "days":
+            half = np.timedelta64({"D": 43_200, "m": 30, "us": 0}[finest], "s")
+            moment = (moment + half).astype(f"datetime64[{finest}]")
         return moment_text(moment) + (" UTC" if self.utc else "")
 
     @property
@@ -170,11 +172,11 @@ class Encoding:
         """The column of the table with this name, and where its numbers are."""
         return next(((c, at) for c, at in zip(self.columns, self.places, strict=True) if c.name == name), None)
 
-    def place_in_words(self, row: Array, digits: int = 6) -> list[str]:
+    def place_in_words(self, row: Array, digits: int = 6, finest: Finest = "us") -> list[str]:
         """One row for people: "date = 1985-01-01", "species = Adelie"."""
         said = []
         for column, place in zip(self.columns, self.places, strict=True):
-            value = column.value_in_words(row[place], digits)
+            value = column.value_in_words(row[place], digits, finest)
             if value is not None:
                 said.append(f"{column.name} = {value}")
             else:
@@ -195,7 +197,7 @@ class Encoding:
                 )
             else:
                 texts = [
-                    column.date_in_words(float(v), seconds=False) if column.kind == "date" else f"{v:.6g}"
+                    column.date_in_words(float(v), "m") if column.kind == "date" else f"{v:.6g}"
                     for v in (low[0], high[0])
                 ]
                 same = texts[0] == texts[1]

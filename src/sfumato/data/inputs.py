@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
-from .encoding import Encoding
+from .encoding import Encoding, Finest
 from .parts import ArrayPart, Part
 from .tables import in_row_order, require_columns, require_numbers, require_once
 
@@ -92,12 +92,17 @@ class Outputs:
         return self.names.index(name)
 
     def place_in_words(
-        self, columns: Sequence[str], row: Array, digits: int = 6, encoding: Encoding | None = None
+        self,
+        columns: Sequence[str],
+        row: Array,
+        digits: int = 6,
+        encoding: Encoding | None = None,
+        finest: Finest = "us",
     ) -> str:
         """One row for people: "t = 1.5", or "t = 1.5, velocity" where rows are numbered."""
         row = np.ravel(row)
         if encoding is not None and np.all(np.isfinite(row)):
-            said = encoding.place_in_words(row[: len(encoding.names)], digits)
+            said = encoding.place_in_words(row[: len(encoding.names)], digits, finest)
         else:
             said = [f"{name} = {value:.{digits}g}" for name, value in zip(columns, row, strict=False)]
             said = said[:-1] if self.numbered else said

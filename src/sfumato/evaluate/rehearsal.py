@@ -7,7 +7,6 @@ says that anyone can be, readers of a release may be closer than the promise say
 from __future__ import annotations
 
 import math
-import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from ..progress import Progress
 from ..progress import progress as show_progress
 from ..promise import ALARMING, Finding, Verdict, verdict
 from ..regions import Region
-from ..text import aligned, counted, plain
+from ..text import aligned, counted, plain, wrapped
 from ..views import boxed_table, pictures
 from .advice import Advice, advice
 from .claims import Claims, HiddenRows, Unexpected, unexpected_period
@@ -444,7 +443,7 @@ def _chance(chance: float) -> str:
 
 def _wrapped(findings: Sequence[Finding], remedies: bool) -> list[str]:
     texts = [f"{one.severity.upper()}: {one if remedies else one.text}" for one in findings]
-    return [line for text in texts for line in textwrap.wrap(text, 80)]
+    return [line for text in texts for line in wrapped(text)]
 
 
 def _check_level(alpha: Any, floor: Any) -> None:

@@ -194,7 +194,8 @@ class Suggestion:
             return f"{option.protects}: a floor of {level} costs: {costs}."
         if not option.affordable:
             return f"{option.protects}: too dear, even a floor of {level} costs: {costs}."
-        return f"{option.protects}: the strongest floor is {level}: {costs}."
+        limit = f"; α below {FIRST[0]:g} was not tried" if option.alpha <= FIRST[0] else ""
+        return f"{option.protects}: the strongest floor is {level}: {costs}{limit}."
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """What each promise costs against its floor, with what was chosen marked."""
@@ -205,10 +206,10 @@ class Suggestion:
         lines = [*wrapped(self._title), *aligned([_HEADER, *self._rows()]), ""]
         for text in (_LEGEND, *self._sentences()):
             lines += wrapped(text)
-        return "\n".join([*lines, "", f"If that is right for you:\n  {self.call}" if self.call else self._none])
+        return "\n".join([*lines, "", f"{self._start}\n  {self.call}" if self.call else self._none])
 
     def _repr_html_(self) -> str:
-        end = f"If that is right for you:  {self.call}" if self.call else self._none
+        end = f"{self._start}  {self.call}" if self.call else self._none
         return boxed_table("", "", self._title, self._rows(), _HEADER, [*self._sentences(), end])
 
     @property
@@ -226,13 +227,20 @@ class Suggestion:
         return f"{name} where {self.region} is protected, {asked}{units}"
 
     @property
+    def _start(self) -> str:
+        return "" if self.best is None else f'If "{self.best.protects}" is right for you:'
+
+    @property
     def _none(self) -> str:
         word, value = self.asked
-        if word in ("alpha", "floor"):
+        if self.is_level:
             return "None of the promises can be made at this level."
-        return (
-            f"None costs as little as {share(value) if word == 'max_loss' else f'{number(value)}{self.unit} of noise'}."
-        )
+        if word == "max_loss":
+            return f"None costs as little as {share(value)}."
+        amount = f"{number(value)}{self.unit}"
+        if word == "max_error":
+            return f"None leaves an error outside of {amount}."
+        return f"None needs only {amount} of noise."
 
     def _rows(self) -> list[tuple[str, ...]]:
         bare = ("nothing", "", "", "0 %", short(self.unprotected), "0", "", "0")

@@ -358,7 +358,7 @@ def _per_source(
             numbers = f"{own[0]:.4g}" if own[0] == own[-1] else f"{own[0]:.3g} to {own[-1]:.3g}"
             parts.append(f"{numbers} (levels of {column.name})")
         elif column.kind == "date" and parameter.place:
-            parts.append(f"{column.date_in_words(own[0], seconds=False)} ({column.name})")
+            parts.append(f"{column.date_in_words(own[0], 'm')} ({column.name})")
         elif column.kind == "date" and parameter.unit:
             years = f" ≈ {own[0] / 365.2425:.3g} years" if column.unit == "days" and own[0] > 730.0 else ""
             parts.append(f"{own[0]:.4g} {column.unit}{years} ({column.name})")

@@ -441,8 +441,8 @@ class TextKernel(SearchedKernel):
         name = (self.scale.owners or self.scale.names)[column]
         if self.scale.still[column]:
             return (
-                f"column {name} is constant, so its lengthscale{where} ({value:.3g}) says nothing; leave the column "
-                "out, or give lengthscale."
+                f"column {name} is constant in the rows that were fitted, so its lengthscale{where} ({value:.3g}) says "
+                "nothing; leave the column out, or give lengthscale."
             )
         if low:
             return (

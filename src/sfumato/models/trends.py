@@ -67,7 +67,7 @@ class PolynomialMean(Mean):
         middle, width = f"{self.centre[0].item():.6g}", f"{self.width[0].item():.4g}"
         if encoding is not None and encoding.columns[0].kind == "date":
             column = encoding.columns[0]
-            middle, width = column.date_in_words(self.centre[0].item(), seconds=False), f"{width} {column.unit}"
+            middle, width = column.date_in_words(self.centre[0].item(), "m"), f"{width} {column.unit}"
         place = f"u = ({called[0]} - {middle})/{width}"
         return f"{title} in {called[0]}: {' '.join(terms)}{more}, {place}"
 

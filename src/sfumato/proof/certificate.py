@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -9,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ..arrays import Array
-from ..data import ONE_OUTPUT, Encoding, Outputs
+from ..data import ONE_OUTPUT, Encoding, Finest, Outputs
 from ..errors import InputError
 from ..promise import (
     ALARMING,
@@ -29,6 +30,9 @@ from .promise_words import share_in_words
 from .roundoff import TOLERANCE
 
 Evidence: TypeAlias = Literal["proved", "searched"]
+
+#: A date with a time of the day.
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 _STRUCTURES = {"full": "correlated noise", "diagonal": "independent noise on every row"}
 
@@ -172,9 +176,10 @@ class Certificate:
 
     @property
     def worst_place(self) -> str:
-        """The worst input in words."""
+        """The worst input in words; of dates the day, or the minute where the promise speaks of times."""
         outputs = Outputs.several(self.outputs) if self.outputs else ONE_OUTPUT
-        return outputs.place_in_words(self.columns, self.worst_input, encoding=self.encoding)
+        finest: Finest = "m" if _TIME.search(self.promise) else "D"
+        return outputs.place_in_words(self.columns, self.worst_input, encoding=self.encoding, finest=finest)
 
     @property
     def evidence_in_words(self) -> str:
@@ -213,7 +218,7 @@ class Certificate:
             ("reader's std there", f"{self.worst_std:.6g}, floor {self.worst_floor:.6g}"),
             ("trace of the noise", f"{self.trace:.6g}"),
             ("lower bound, gap", f"{self.trace_lower:.6g}, " + ("–" if np.isnan(self.gap) else f"{self.gap:.2e}")),
-            ("spill outside the region", f"{self.spill:.1%}"),
+            ("spill outside the region", f"{100 * self.spill:.1f} %"),
             *self._records_as_rows(),
             *self._insiders_as_rows(),
             ("cover", f"{self.cover}, {self.sensitive} sensitive inputs"),

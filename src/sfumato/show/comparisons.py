@@ -182,32 +182,42 @@ def plot_suggestion(found: Suggestion, ax: Axes | None = None) -> Axes:
     word, value = found.asked
     name, unit = name_and_unit(found.output)
     cost = {"max_noise": "noise", "max_error": "rmse_outside"}.get(word, "loss")
-    costs = []
+    costs, places = [], []
     for option in found.options:
         if not option.curve:
             continue
         colour, marker, style = STYLES["joint" if option.protects == "both" else option.protects]
         floors, own = ([getattr(line, field) for line in option.curve] for field in ("floor", cost))
         costs += own
+        places += floors
         label = f"{option.protects}: {f'±{short(option.floor)}{unit}' if option.affordable else 'too dear'}"
-        ax.plot(floors, own, color=colour, linestyle=style, marker=marker, markersize=3.5, linewidth=1.6, label=label)
+        # a curve that lies on another is narrower
+        width = {"both": 3.6, "records": 2.4, "function": 1.2}[option.protects]
+        size: dict[str, Any] = {"linewidth": width, "markersize": 2.5 + width}
+        ax.plot(floors, own, color=colour, linestyle=style, marker=marker, label=label, **size)
         if option.affordable:
             at = own[floors.index(option.floor)]
-            how: dict[str, Any] = {"marker": "*", "markersize": 15, "markeredgecolor": "white", "zorder": 5}
+            how: dict[str, Any] = {"marker": "*", "markersize": 12 + 2 * width, "markeredgecolor": "white", "zorder": 5}
             ax.plot(option.floor, at, color=colour, linestyle="none", clip_on=False, **how)
     plain_axes(ax)
     ax.set_ylim(0.0, None)
+    ax.set_xlim(0.0, None)
     if not found.is_level:
         ax.axhline(value, color=TRUTH, linewidth=0.9, linestyle="--", zorder=1)
         allowed = f"at most {share(value) if cost == 'loss' else f'{number(value)}{unit}'}"
-        how = {"ha": "left", "va": "bottom", "fontsize": SMALL, "color": TRUTH}
+        behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+        how = {"ha": "left", "va": "bottom", "fontsize": SMALL, "color": TRUTH, "bbox": behind}
         ax.annotate(allowed, (0.0, value), (4, 2), ax.get_yaxis_transform(), "offset points", **how)
         # what costs many times more is of no interest
-        ax.set_ylim(0.0, min(max([*costs, value]) * 1.05, 4.0 * value))
+        most = min(max([*costs, value]) * 1.05, 4.0 * value)
+        shown = [place for place, one in zip(places, costs, strict=True) if one <= most]
+        ax.set_ylim(0.0, most)
+        if len(shown) < len(places) and shown:
+            ax.set_xlim(0.0, 1.05 * max(shown))
     of = f" ({unit.strip()})" if unit else ""
     said = {"noise": f"noise a row{of}", "rmse_outside": f"error outside{of}", "loss": "loss of accuracy outside"}[cost]
-    shown = (lambda at, _: f"{100 * at:g} %") if cost == "loss" else (lambda at, _: number(at))
-    ax.yaxis.set_major_formatter(FuncFormatter(shown))
+    told = (lambda at, _: f"{100 * at:g} %") if cost == "loss" else (lambda at, _: number(at))
+    ax.yaxis.set_major_formatter(FuncFormatter(told))
     ax.set_ylabel(said)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda at, _: number(at)))
     name_axes(ax, f"floor: the std of {name} that readers keep in {found.region}{of}")

@@ -90,8 +90,12 @@ def value_axes(ax: Axes) -> None:
     ax.yaxis.set_major_formatter(ScalarFormatter(useOffset=False))
 
 
+#: A word, or a part of one that ends in _, / or -; a date is one.
+_PIECE = re.compile(r"\s*(?:[^\s_/-]|(?<=\d)-(?=\d))*[_/-]?")
+
+
 def wrapped(text: str, letters: float, lines: int = MOST_LINES) -> str:
-    """``text`` in lines of at most so many letters, broken at spaces and after ``_``, ``/`` and ``-`` if it can be.
+    r"""``text`` in lines of at most so many letters, broken at spaces and after ``_``, ``/`` and ``-`` if it can be.
 
     Of more than ``lines`` lines the rest is left out, which "…" says.
 
@@ -99,10 +103,12 @@ def wrapped(text: str, letters: float, lines: int = MOST_LINES) -> str:
     'mean_daily_\ntemperature\nof the air'
     >>> wrapped("one two three four five", 9, lines=2)
     'one two\nthree …'
+    >>> wrapped("in 2013-01-05 ≤ t", 11)
+    'in\n2013-01-05\n≤ t'
     """
     most, found = max(int(letters), 6), []
     for paragraph in text.split("\n"):
-        pieces = [piece for word in re.findall(r"\s*[^\s_/-]*[_/-]?", paragraph) for piece in _cut(word, most)]
+        pieces = [piece for word in re.findall(_PIECE, paragraph) for piece in _cut(word, most)]
         line = ""
         for piece in pieces:
             if line and len(line) + len(piece) > most:
@@ -482,7 +488,7 @@ class View:
         pairs = zip(encoding.columns, encoding.places, strict=True)
         parts = [(one, own) for one, own in pairs if left_out.isdisjoint(range(own.start, own.stop))]
         values = np.concatenate([np.zeros(0), *(at[own] for _, own in parts)])
-        return ", ".join(Encoding(tuple(one for one, _ in parts)).place_in_words(values, 4))
+        return ", ".join(Encoding(tuple(one for one, _ in parts)).place_in_words(values, 4, "m"))
 
     @property
     def scales(self) -> tuple[str, ...]:
