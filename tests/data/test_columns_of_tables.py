@@ -160,6 +160,8 @@ def test_the_estimator_takes_tables_as_they_are():
     assert np.array_equal(model.release_.noise.covariance(), plain.release_.noise.covariance())
     assert np.array_equal(model.predict(CO2), model.release_.predict(CO2).mean)
     birds = sf.PrivateGPRegressor(region="species = Adelie", alpha=0.3, noise=0.05, lengthscale=2.0).fit(PENGUINS, MASS)
+    learnt = sf.PrivateGPRegressor(region="species = Adelie", alpha=0.3, fit_outside=False).fit(PENGUINS, MASS)
+    assert str(learnt.prior_) == str(sf.fit_prior(PENGUINS, MASS, progress=False))  # levels share a lengthscale in both
     assert birds.certificate_.holds
     assert birds.predict(PENGUINS.iloc[:2]).shape == (2,)
     with pytest.raises(sf.InputError, match="'mass' is the output, and regions are about inputs"):

@@ -299,7 +299,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         scaled = scaling.apply(rows.values)
         names = [rows.names[place] for place in scaling.sources]
         prior = fit_prior(
-            pd.DataFrame(scaled, columns=names),
+            # as the table has them: the levels of a category share a lengthscale
+            rows if self.preprocess is None else pd.DataFrame(scaled, columns=names),
             y,
             self.kernel,
             self.mean,

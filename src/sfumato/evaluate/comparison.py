@@ -111,7 +111,9 @@ def checked_problem(prior: Any, X: Any, region: Any) -> tuple[Inputs, Region]:
     if isinstance(X, StoredInputs):
         raise InputError("X is read part after part; give a sample of its rows in memory to compare levels on.")
     if not isinstance(region, Region):
-        raise InputError(f"region is {region!r}; give a region such as sf.Box(1, 2).")
+        raise InputError(
+            f"region is {region!r}; give a region such as sf.Box(1, 2), or sf.parse_region('1 <= t <= 2', columns)."
+        )
     inputs = as_inputs(X, encoding=prior.encoding)
     check_prior(prior, inputs)
     return inputs, region.bind(inputs)

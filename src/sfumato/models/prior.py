@@ -239,6 +239,9 @@ class Prior(GaussianProcess):
     def __str__(self) -> str:
         return self.in_words(self._columns)
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     @property
     def _columns(self) -> Sequence[str]:
         """The names of the columns, which a fit knows."""
@@ -254,8 +257,8 @@ class Prior(GaussianProcess):
     def in_words(self, names: Sequence[str], outputs: Outputs = ONE_OUTPUT) -> str:
         """This prior for people, over columns with these ``names``."""
         if outputs.numbered:
-            noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else "one for each row"
-            return f"prior {kernel_in_words(self.kernel, names, outputs.names, self.encoding)}; noise variance {noise}"
+            kernel = kernel_in_words(self.kernel, names, outputs.names, self.encoding)
+            return f"prior {kernel}; noise variance {_noise_in_words(self.noise)}"
         (_, kernel), *others = self._parts(names)
         return "; ".join([f"prior {kernel}", *(f"{what} {words}" for what, words in others)])
 
@@ -266,9 +269,19 @@ class Prior(GaussianProcess):
         mean = " ".join([type(self.mean).__name__.replace("Mean", "").lower(), *parameters])
         if isinstance(self.mean, PolynomialMean):
             mean = self.mean.in_words(names, self.encoding)
-        noise = f"{self.noise:.4g}" if isinstance(self.noise, float) else f"one for each of {len(self.noise)} rows"
         kernel = kernel_in_words(self.kernel, names, encoding=self.encoding)
-        return [("kernel", kernel), ("mean", mean), ("noise variance", noise)]
+        return [("kernel", kernel), ("mean", mean), ("noise variance", _noise_in_words(self.noise))]
+
+
+def _noise_in_words(noise: Any) -> str:
+    """
+    >>> _noise_in_words(0.25), _noise_in_words(np.array([0.25, 1.0, 1.0]))
+    ('0.25', '0.25 to 1, one for each of 3 rows')
+    """
+    if isinstance(noise, float):
+        return f"{noise:.4g}"
+    least, most = f"{np.min(noise):.4g}", f"{np.max(noise):.4g}"
+    return f"{least if least == most else f'{least} to {most}'}, one for each of {len(noise)} rows"
 
 
 @dataclass(frozen=True, eq=False)
