@@ -351,3 +351,32 @@ def test_dates_in_parquet_files_are_read_part_after_part(tmp_path):
     assert sf.Box({"date": ("1990-01-05", None)}).bind(stored).in_words() == "1990-01-05 ≤ date ≤ 1990-02-09"
     with pytest.raises(sf.InputError, match="Text and categories are inputs of tables that fit in memory"):
         sf.rows_of_parquet(tmp_path / "rows.parquet", ["date", "kind"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"date": "2020-03-29"},
+        {"date": pd.Period("2020-03-29", "D")},
+        {"date": ("2020-03-29", "2020-03-29")},
+        "date = 2020-03-29",
+        {"date": pd.Period("2020-03", "M")},
+        {"date": (np.datetime64("2020-03"), np.datetime64("2020-03"))},
+    ],
+    ids=str,
+)
+def test_a_day_or_a_month_by_itself_is_all_of_it(said):
+    """Its first moment alone would leave the other hours of the secret day unprotected."""
+    frame = pd.DataFrame({"date": pd.date_range("2020-02-28", "2020-04-02", freq="7h") + pd.Timedelta("1ns")})
+    region = sf.parse_region(said, ["date"]) if isinstance(said, str) else sf.Box(said)
+    inputs = as_inputs(frame)
+    day = "29" in str(said)
+    wanted = frame["date"].dt.strftime("%Y-%m-%d" if day else "%Y-%m") == ("2020-03-29" if day else "2020-03")
+    np.testing.assert_array_equal(region.bind(inputs).contains(inputs.values), wanted)
+
+
+def test_a_number_asks_for_all_levels_that_it_may_mean():
+    inputs = as_inputs(pd.DataFrame({"ward": pd.Categorical(["01", "1", "2"])}))
+    region = sf.parse_region("ward = 01", ["ward"]).bind(inputs)
+    assert region.contains(inputs.values).tolist() == [True, True, False]
+    assert region.in_words() == 'ward in ("01", 1)'

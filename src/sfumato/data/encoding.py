@@ -27,6 +27,8 @@ Finest: TypeAlias = Literal["us", "m", "D"]
 #: The units of dates, in microseconds.
 UNITS = {"days": 86_400_000_000, "hours": 3_600_000_000, "seconds": 1_000_000}
 
+_ONE = np.timedelta64(1, "us")
+
 #: Dates that are all within so many hours are told in hours, within one hour in seconds, and others in days.
 _HOURS = 48
 
@@ -256,8 +258,11 @@ class Encoding:
         return all(np.all(one >= 0.0) and np.allclose(one.sum(axis=1), 1.0, rtol=1e-6) for one in shares)
 
 
-def as_moment(value: Any, what: str) -> np.datetime64 | None:
-    """A date or time, such as "1985-01-01" or a Timestamp, to the microsecond; None where it is none."""
+def as_moment(value: Any, what: str, *, last: bool = False) -> np.datetime64 | None:
+    """A date or time, such as "1985-01-01" or a Timestamp, to the microsecond; None where it is none.
+
+    Of a month or another period it is the first moment, or the ``last``; a day is its first.
+    """
     if isinstance(value, str):
         text = value.strip()
         if not _ISO.fullmatch(text):
@@ -268,16 +273,27 @@ def as_moment(value: Any, what: str) -> np.datetime64 | None:
             raise InputError(f"{what} is {value!r}, which is no date; give one such as 1985-01-31.") from None
     if not isinstance(value, (np.datetime64, pd.Timestamp, pd.Period)) and not hasattr(value, "isoformat"):
         return None
+    if isinstance(value, np.datetime64) and np.datetime_data(value)[0] in "YMW" and not np.isnat(value):
+        first, after = (one.astype("datetime64[us]") for one in (value, value + 1))
+        return np.datetime64(after - _ONE if last else first)
     try:
-        stamp: Any = value.to_timestamp() if isinstance(value, pd.Period) else pd.Timestamp(value)
+        stamp: Any = pd.Timestamp(value) if not isinstance(value, pd.Period) else value.to_timestamp()
     except (TypeError, ValueError):
         return None  # a time of the day, for example
     if stamp is pd.NaT:
         raise InputError(f"{what} is no date; give one such as 1985-01-31, or None for an open side.")
+    if isinstance(value, pd.Period) and last:
+        stamp = (value + 1).to_timestamp() - pd.Timedelta(1, "us")
     if stamp.tzinfo is not None:
         raise InputError(f"{what} is {value}, with a time zone; give it in UTC and without one.")
     moment: np.datetime64 = stamp.to_datetime64().astype("datetime64[us]")
     return moment
+
+
+def end_of_day(moment: np.datetime64) -> np.datetime64:
+    """The last moment of the day that begins then; a moment within a day is itself."""
+    day = moment.astype("datetime64[D]")
+    return np.datetime64((day + 1).astype("datetime64[us]") - _ONE) if day == moment else moment
 
 
 def from_moments(moments: Any, unit: str) -> Array:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data import as_moment, moment_text
+from ..data import as_moment, end_of_day, moment_text
 from ..errors import InputError
 from ..text import number_text
 
@@ -83,23 +83,25 @@ def is_empty(condition: Condition) -> bool:
 def as_meant(value: Any, what: str) -> Meant | None:
     """Dates or levels as people write them; None where ``value`` is neither.
 
-    A date, or a pair of dates with None for an open side; a text, or a list of texts.
+    A date, or a pair of dates with None for an open side; a text, or a list of texts. A day by itself is all of it,
+    and a month or another period goes to its end.
     """
     if isinstance(value, (Dates, Levels)):
         return value
     moment = as_moment(value, what)
     if moment is not None:
-        return Dates(moment, moment)
+        return Dates(moment, end_of_day(as_moment(value, what, last=True) or moment))
     if isinstance(value, str):
         return Levels((value,))
     if not isinstance(value, (list, tuple, set, frozenset)) or not value:
         return None
     given = sorted(value, key=str) if isinstance(value, (set, frozenset)) else list(value)
-    sides = [None if one is None else as_moment(one, what) for one in given]
+    sides = [None if one is None else as_moment(one, what, last=place == 1) for place, one in enumerate(given)]
     if any(side is not None for side in sides):
         if len(given) != 2 or any(side is None and one is not None for side, one in zip(sides, given, strict=True)):
             raise InputError(f"{what} are {value!r}; give two dates, None for an open side.")
-        return Dates(sides[0], sides[1])
+        first, last = sides
+        return Dates(first, end_of_day(last) if last is not None and first == last else last)
     return Levels(tuple(dict.fromkeys(given))) if all(isinstance(one, str) for one in given) else None
 
 

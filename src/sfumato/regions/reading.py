@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data import MemoryInputs
+from ..data import MemoryInputs, end_of_day
 from ..errors import FormatError, InputError
 from ..text import close_match
 from ..tree_checks import items, matrix, node, number, positive, text, texts, whole
@@ -301,7 +301,8 @@ class _Parser:
                 raise self._mistake(token, f"{token.text!r} is a level of a category, which has no order; write =.")
             return value
         if isinstance(value, np.datetime64):
-            return Dates(None if sign == "≤" else value, None if sign == "≥" else value)
+            last = end_of_day(value) if sign == "=" else value  # a day by itself is all of it
+            return Dates(None if sign == "≤" else value, None if sign == "≥" else last)
         assert isinstance(value, float)
         return (-math.inf if sign == "≤" else value, math.inf if sign == "≥" else value)
 

@@ -350,8 +350,9 @@ def _named_bounds(
 
 def _levels_of(column: Column, condition: Condition) -> list[int]:
     """The numbers of the levels that a condition on a category asks for."""
-    if isinstance(condition, tuple) and condition[0] == condition[1]:
-        condition = Levels((number_text(condition[0]),))  # levels may be numbers
+    if isinstance(condition, tuple) and condition[0] == condition[1]:  # levels may be numbers, "01" and "1" the same
+        same = [level for level in column.levels if _number_of(level) == condition[0]]
+        condition = Levels(tuple(same) or (number_text(condition[0]),))
     if not isinstance(condition, Levels):
         raise InputError(
             f"the region gives {column.name!r} an order, but it is a category ({some_of(column.levels, 8)}); name "
@@ -364,6 +365,13 @@ def _levels_of(column: Column, condition: Condition) -> list[int]:
                 f"{some_of(column.levels, 20)}.{close_match(name, column.levels)}"
             )
     return [column.levels.index(name) for name in condition.names]
+
+
+def _number_of(level: str) -> float:
+    try:
+        return float(level)
+    except ValueError:
+        return math.nan
 
 
 def _sides_of(column: Column, condition: Condition) -> tuple[float, float]:
