@@ -9,6 +9,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -249,3 +250,13 @@ def test_progress_shows_rows_a_second() -> None:
     count(4)
     count(6)
     assert told == [(4, 10), (10, 10)]
+
+
+def test_moments_before_1970_are_rounded_as_in_memory(tmp_path):
+    """A row on the border of a region stays inside, whichever way it was read."""
+    frame = pd.DataFrame({"date": pd.to_datetime([-1_500, -999, -1, 0, 999, 10**18, 1 - 10**18], unit="ns")})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    stored = rows_of_parquet(tmp_path / "rows.parquet", ["date"])
+    np.testing.assert_array_equal(stored.parts()[0].inputs(), as_inputs(frame).values)
+    for moment in frame["date"]:
+        assert sf.Box({"date": (moment, moment)}).bind(stored).contains(stored.parts()[0].inputs()).any()

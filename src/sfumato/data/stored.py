@@ -259,7 +259,8 @@ def _in_numbers(column: Any) -> Array:
 
     if not pa.types.is_temporal(column.type):
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
-    moments = column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
+    # NumPy rounds to microseconds as for rows in memory, and Arrow before 1970 the other way
+    moments = column.to_numpy(zero_copy_only=False)
     return np.where(np.isnat(moments), np.nan, from_moments(moments, "days"))
 
 
