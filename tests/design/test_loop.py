@@ -162,7 +162,7 @@ def test_what_is_roughly_learnt_is_that_of_the_whitened_noise():
 def test_only_inputs_that_need_noise_are_watched():
     task, points = problem(), WIDE
     bare = learnt_share(np.zeros_like(A), points)
-    probes = task.probes_in_need(points, 0.9)
+    probes = task.in_need(task.probes(points), 0.9)
     assert np.array_equal(probes.points, points[bare > 0.9])
     assert 0 < len(probes.points) < 300
 
@@ -276,7 +276,7 @@ def least_ratio(mechanism, X, noise, lengthscale, alpha, size):
 @pytest.mark.parametrize(
     ("seed", "dimension", "count", "size", "lengthscale", "noise", "options"),
     [
-        (0, 5, 12, 5, 0.1, 0.3, {}),
+        pytest.param(*(0, 5, 12, 5, 0.1, 0.3, {}), marks=pytest.mark.slow),
         pytest.param(
             *(0, 3, 30, 3, 0.02, 0.3, {"guarantee": "pointwise", "structure": "diagonal"}), marks=pytest.mark.slow
         ),

@@ -29,7 +29,7 @@ from sfumato.paper.satellite_study import (
 )
 from sfumato.paper.study import ALPHAS, write_tables
 
-SEEDS = 40
+SEEDS = 20
 TRUTH = simulate(TIMES)
 
 #: Mean RMSE over outputs, from long runs of an independent program.

@@ -100,7 +100,7 @@ def kernel50(kind, a, b, lengthscale, variance):
         return mpmath.matrix([[entry(p, q) for q in b] for p in a])
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(problems())
 def test_either_a_clear_refusal_or_a_promise_that_high_precision_confirms(problem):
     kind, lengthscale, variance, noise, X, region, tolerance, cover, program = problem

@@ -152,7 +152,7 @@ def observed(region: Region, inputs: Inputs) -> np.ndarray:
 
 
 class TestAgainstBruteForce:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(regions)
     def test_boxes_hold_what_is_promised_and_without_balls_nothing_else(self, region: Region) -> None:
         try:
@@ -167,7 +167,7 @@ class TestAgainstBruteForce:
         if not any(isinstance(part, Ball) for _, part in bound.walk()):
             np.testing.assert_array_equal(promised, inside)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(regions, st.integers(0, 10_000))
     def test_a_box_that_holds_an_input_meets(self, region: Region, seed: int) -> None:
         try:
@@ -183,7 +183,7 @@ class TestAgainstBruteForce:
         if bound.points is not None:
             np.testing.assert_array_equal(reached, bound.meets(lower, upper))
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=50, deadline=None)
     @given(st.integers(1, 4), st.integers(0, 30), st.integers(0, 10_000))
     def test_points_in_boxes_are_counted_exactly(self, dimension: int, count: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -195,7 +195,7 @@ class TestAgainstBruteForce:
         ]
         assert Boxes(lower, upper).hold_any(points).tolist() == expected
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=80, deadline=None)
     @given(
         st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=6),
         st.floats(-3, 9),

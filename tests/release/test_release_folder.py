@@ -509,6 +509,7 @@ class TestCommand:
             "output": "y",
             "region": "a <= 0.4 and b <= 0.4",
             "alpha": 0.3,
+            "kernel": "rbf",
             "lengthscale": 0.5,
             "noise": 0.01,
             "fit_rows": 100,
