@@ -152,7 +152,8 @@ def _protect_words(
     level = ["--alpha", f"{alpha:g}"] if alpha is not None else ["--floor", f"{found.advised.lower or floor:g}"]
     words = ["sfumato", "protect", str(data), "--inputs", ",".join(columns), "--output", output, "--region", region]
     prior = ["--kernel", found.advised.kernel, "--mean", found.advised.mean]
-    rest = [*level, *prior, *options, "--out", f"{data.stem}.sfumato"]
+    name = Path(data.stem).stem if data.suffix.lower() == ".gz" else data.stem
+    rest = [*level, *prior, *options, "--out", f"{name}.sfumato"]
     return shlex.join([*words, *rest])
 
 

@@ -20,6 +20,7 @@ from ..noise import no_noise
 from ..promise import Cover, Design
 from ..proof import Certificate, Examination, Pieces
 from ..regions import Everywhere
+from ..text import counted
 from .insiders import ForInsiders, settled
 from .problem import BackEnd, Program, Solution, Solver
 from .sensitive import AskedCover, Candidates, Say, Spread
@@ -210,7 +211,7 @@ class _Loop:
 
     def _attempt(self, cover: Cover, sensitive: Array, solution: Solution, tightening: float) -> Attempt:
         design = self.back_end.published(cover, sensitive, solution)
-        self.say(f"proving the promise, {len(sensitive)} sensitive inputs")
+        self.say(f"proving the promise, {counted(len(sensitive), 'sensitive input')}")
         # a design that falls short where the last one nearly did need not be looked at everywhere; sums are quick
         looks = [self.needed] if self.close is None or design.noise.compressed else [self.close, self.needed]
         for pieces in looks:
@@ -387,7 +388,7 @@ class _Loop:
             solution = solver.program(sensitive).solve(t, solution, accuracy)
             learnt = solver.learnt(solution.noise, candidates.probes)
             short = learnt > limit + 0.5 * (1.0 - limit)
-            self.say(f"{len(sensitive)} sensitive inputs, {int(np.sum(short))} fall short")
+            self.say(f"{counted(len(sensitive), 'sensitive input')}, {int(np.sum(short))} fall short")
             if np.any(short):
                 grown = candidates.grown(sensitive, candidates.probes.points[short], learnt[short])
                 if len(grown) > len(sensitive):

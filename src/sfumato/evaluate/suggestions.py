@@ -247,15 +247,16 @@ class Suggestion:
         return [bare, *(_cells(one) for one in self.options)]
 
     def _sentences(self) -> list[str]:
-        """Each promise in a sentence, then when it is right."""
-        return [f"{self.sentence(one)} Right {one.right_for}." for one in self.options]
+        """Each promise in a sentence, then when it is right, if it can be made."""
+        return [self.sentence(one) + ("" if one.why else f" Right {one.right_for}.") for one in self.options]
 
 
 _HEADER = ("protects", "α", "floor", "loss", "error out", "noise", "f in", "y in")
 
 _LEGEND = (
     "loss: of the variance that all data would explain outside, the share that is not explained; f in, y in: how well "
-    "readers then know f and a record inside, at best; noise: root mean square a row."
+    "readers then know f and a record inside, at best; noise: root mean square a row. All of it is for readers with "
+    "this prior; a rehearsal tries whether it is right."
 )
 
 

@@ -23,7 +23,7 @@ from ..promise import (
     verdict,
     verdict_in_words,
 )
-from ..text import plain
+from ..text import counted, plain
 from ..views import boxed_table
 from .privacy_loss import PrivacyLoss, gaussian_epsilon
 from .promise_words import share_in_words
@@ -221,7 +221,7 @@ class Certificate:
             ("spill outside the region", f"{100 * self.spill:.1f} %"),
             *self._records_as_rows(),
             *self._insiders_as_rows(),
-            ("cover", f"{self.cover}, {self.sensitive} sensitive inputs"),
+            ("cover", f"{self.cover}, {counted(self.sensitive, 'sensitive input')}"),
             ("inputs looked at", f"{self.checked:,}"),
             *self._findings_as_rows(),
         ]
@@ -252,7 +252,9 @@ class Certificate:
         told = [one for one in self.findings if one.severity != "low"]
         rows = [(one.label, str(one) if one.severity in ALARMING else one.text) for one in told]
         if questions := len(self.findings) - len(told):
-            rows.append((SEVERITIES["low"][0], f"{questions} questions before you publish; the report lists them"))
+            rows.append(
+                (SEVERITIES["low"][0], f"{counted(questions, 'question')} before you publish; the report lists them")
+            )
         return rows
 
     def as_dict(self) -> dict[str, Any]:
