@@ -87,3 +87,10 @@ def test_a_suggestion_has_the_options_to_copy(table: Path) -> None:
     assert found["options"][0]["options"] == "--floor 0.05 --protects both"
     refused(run("suggest", table, *HOW, "--max-loss", "2"), "--max-loss is 2")
     refused(run("suggest", table, *HOW, "--max-noise", "1", "--alpha", "0.1"), "--max-noise is given, and alpha too")
+
+
+@pytest.mark.parametrize("command", [("tradeoff", "--alphas", 0.3, "--ways", "joint"), ("suggest", "--alpha", 0.3)])
+def test_a_prior_that_had_to_be_fitted_inside_is_told(table: Path, command: tuple[str, ...]) -> None:
+    name, *level = command
+    where = [*HOW[:5], "0.3 <= t", *HOW[6:]]
+    assert "those inside the region too, because too few" in done(run(name, table, *where, *level)).stdout

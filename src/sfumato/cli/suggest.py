@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from .fitted import fitted_table
+from .fitted import fit_in_words, fitted_table
 from .options import (
     FIGURES,
     Figure,
@@ -23,7 +23,7 @@ from .options import (
     option,
     save_figure,
 )
-from .printing import as_json, console, say_written
+from .printing import as_json, console, say, say_written
 
 SUGGEST_EXAMPLES = (
     'sfumato suggest people.csv --inputs age,place --output income --region "age >= 75" --figure costs.png',
@@ -79,4 +79,5 @@ def suggest(
     screen.print(str(found), highlight=False)
     if found.best is not None:
         screen.print(f"or\n  sfumato protect … {found.best.options}", highlight=False)
+    say(fit_in_words(prior, fit.fit_outside, prior.fit_report.rows_excluded > 0))
     say_written(figure)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
-from .fitted import fitted_table
+from .fitted import fit_in_words, fitted_table
 from .option_words import in_options
 from .options import (
     FIGURES,
@@ -28,7 +28,7 @@ from .options import (
     option,
     save_figure,
 )
-from .printing import WIDE, as_json, console, new_table, say_written
+from .printing import WIDE, as_json, console, new_table, say, say_written
 
 if TYPE_CHECKING:
     from ..evaluate import Tradeoff
@@ -94,6 +94,7 @@ def tradeoff(
         as_json({"data": data, "figure": figure, "csv": csv, **found.as_dict()})
         return
     _show(found, measured)
+    say(fit_in_words(prior, fit.fit_outside, prior.fit_report.rows_excluded > 0))
     say_written(figure, csv)
 
 
