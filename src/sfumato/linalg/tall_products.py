@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from scipy.linalg import blas
 
 #: With so many block columns 5/8 of a product are computed.
 BLOCKS = 4
@@ -15,8 +14,9 @@ ROWS_IN_A_PIECE = 8192
 def add_gram(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
     """Add the lower half of ``leftᵀ right`` to ``total``, whose rows follow each other in memory."""
     if left is right and not left.is_cuda:
-        # what is the lower half here is the upper one where columns follow each other
-        blas.dsyrk(1.0, left.numpy().T, beta=1.0, c=total.numpy().T, overwrite_c=1)
+        # NumPy sees that this is symmetric, and lets other threads work meanwhile: SciPy's dsyrk does not
+        rows = left.numpy()
+        total += torch.from_numpy(rows.T @ rows)
         return
     step = -(-total.shape[0] // BLOCKS)
     whole = len(left) // ROWS_IN_A_PIECE * ROWS_IN_A_PIECE if left.is_cuda else 0
