@@ -14,6 +14,7 @@ makes long steps possible. Moving d by δ changes it by ``Vᵀ Diag(δ) V``; a m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
 
@@ -21,6 +22,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from ..arrays import UNIT, Array
+from ..linalg import one_thread
 from .demand import Demand, inner, root_of, symmetric, times
 
 
@@ -329,11 +331,20 @@ class Direction:
         return first, min([farthest(point.z, self.z), *(length for _, length in lengths)])
 
 
+#: Up to this many rows one thread is faster: NumPy, SciPy and PyTorch have threads of their own, which wait busily.
+ROWS_FOR_ONE_THREAD = 1500
+
+
 def interior_point(demands: Sequence[Demand], accuracy: float, say: Callable[[str], None] | None = None) -> Point:
     """A point with ``objective − bound ≤ accuracy · objective``, or the best one where round-off ends the way to it.
 
     Its d meets the demands to first order; what that lacks costs at most ``accuracy / 10`` of the objective to mend.
     """
+    with one_thread() if len(demands[0].covariance) <= ROWS_FOR_ONE_THREAD else nullcontext():
+        return _interior_point(demands, accuracy, say)
+
+
+def _interior_point(demands: Sequence[Demand], accuracy: float, say: Callable[[str], None] | None) -> Point:
     point = start(demands)
     best, least, waited = point, np.inf, 0
     for step in range(MOST_STEPS):
