@@ -165,6 +165,7 @@ def test_a_family_of_priors_on_the_command_line(data: Path) -> None:
     refused(run(*both), "--family is for one output")
 
 
+@pytest.mark.slow
 def test_all_priors_that_are_nearly_as_likely_on_the_command_line(data: Path) -> None:
     out = data.with_name("spread.sfumato")
     kept = ["--kernel", "matern32", "--noise", 0.1, "--no-rehearsal", "--out", out]

@@ -314,7 +314,11 @@ def test_the_middle_of_a_ring_of_noisy_rows_is_not_overlooked():
 
 
 @pytest.mark.parametrize(
-    ("dimension", "rows", "lengthscale", "alpha"), [(3, 12, 0.2, 0.1), (5, 20, 0.3, 0.1), (3, 12, 0.2, 0.5)]
+    ("dimension", "rows", "lengthscale", "alpha"),
+    [
+        (3, 12, 0.2, 0.1),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in [(5, 20, 0.3, 0.1), (3, 12, 0.2, 0.5)]),
+    ],
 )
 def test_a_pointwise_promise_never_takes_more_noise_than_the_joint_one(dimension, rows, lengthscale, alpha):
     X = np.random.default_rng(0).random((rows, dimension))
