@@ -12,7 +12,7 @@ export MPLBACKEND := Agg
 # Two test workers on two cores: one thread each is faster than four that fight.
 TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
-.PHONY: demo test test-all test-lowest lint bench docs clean
+.PHONY: demo test test-all test-lowest lint bench soak docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/sfumato demo --out demo --replace
@@ -55,6 +55,11 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.rehearsal --draws 40
 
+# Random trials against independent answers; broken ones are kept in build/soak. SEED and more options: SOAK="--seed 7".
+MINUTES ?= 10
+soak: $(INSTALLED)
+	PYTHONPATH=.:src $(BIN)/python -m soak --minutes $(MINUTES) $(SOAK)
+
 # Tutorials are run to see that they work; their pages show the pictures that are in the repository.
 docs: $(DOCS_INSTALLED)
 	$(BIN)/python docs/tutorials/orbits.py build/tutorials
@@ -64,7 +69,7 @@ docs: $(DOCS_INSTALLED)
 
 clean:
 	rm -rf demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks soak -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch comes first and alone, so that a CPU build that is at hand is taken and no CUDA libraries are fetched.
 $(INSTALLED): pyproject.toml constraints.txt

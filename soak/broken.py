@@ -1,0 +1,43 @@
+"""The package, broken on purpose: the soak must find each of these, or it finds nothing.
+
+Only the soak's own workers are broken so, by ``--break NAME``; nothing in the package knows of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import sfumato
+
+if TYPE_CHECKING:
+    from sfumato.noise import Noise
+
+
+def break_noise() -> None:
+    """``protect`` gives designs with 0.99 of their noise, under the certificate of the whole noise."""
+    whole = sfumato.protect
+
+    def protect(*arguments: Any, **options: Any) -> sfumato.Mechanism:
+        made = whole(*arguments, **options)
+        return replace(made, design=replace(made.design, noise=_less(made.design.noise)))
+
+    sfumato.protect = protect
+
+
+def _less(noise: Noise) -> Noise:
+    from sfumato.noise import CorrelatedNoise, FunctionalNoise, IndependentNoise
+
+    root = 0.99**0.5
+    if isinstance(noise, IndependentNoise):
+        return replace(noise, variances=0.99 * noise.variances)
+    if isinstance(noise, FunctionalNoise):
+        records = noise.records and replace(noise.records, multiple=0.99 * noise.records.multiple)
+        return replace(noise, mixing=root * noise.mixing, records=records)
+    assert isinstance(noise, CorrelatedNoise)
+    return replace(noise, factor=root * noise.factor, shift=0.99 * noise.shift)
+
+
+#: What ``--break`` takes.
+BREAKS: dict[str, Callable[[], None]] = {"noise": break_noise}
