@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from .text import shown, shown_lines
 
-class SfumatoError(Exception):
+
+class _Said(Exception):  # noqa: N818
+    """A message of one line or several: whatever a name in it holds, it makes no line of its own."""
+
+    def __init__(self, *lines: object) -> None:
+        super().__init__(*map(shown, lines))
+
+    def __str__(self) -> str:
+        return shown_lines(self.args)
+
+
+class SfumatoError(_Said):
     """Base of every error that sfumato raises on purpose."""
 
 
@@ -23,11 +35,11 @@ class FormatError(SfumatoError):
     """A file is damaged, truncated, of another version, or not a sfumato file."""
 
 
-class FitWarning(UserWarning):
+class FitWarning(_Said, UserWarning):
     """A fit ended on a bound or did not converge; its result may be poor."""
 
 
-class GuaranteeWarning(UserWarning):
+class GuaranteeWarning(_Said, UserWarning):
     """The promise is kept, but it is narrower than a reader might think."""
 
 

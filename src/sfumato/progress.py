@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .text import shown
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
@@ -35,13 +37,13 @@ class Progress:
     def stage(self, text: str) -> None:
         """A new step begins; how long it takes is not known yet."""
         if self._bar is not None and self._task is not None:
-            self._bar.reset(self._task, total=None, description=text, speed="")
+            self._bar.reset(self._task, total=None, description=shown(text), speed="")
         self._since = time.monotonic()
 
     def announce(self, text: str, seconds: float) -> None:
         """Say what is about to be done, and stay on the screen, where it will take long enough to be worth a line."""
         if self._bar is not None and seconds >= WORTH_A_LINE:
-            self._bar.console.print(text, highlight=False)
+            self._bar.console.print(shown(text))
 
     def update(self, done: float) -> None:
         """The current step is at the fraction ``done`` (0 to 1)."""
@@ -90,15 +92,15 @@ def progress(show: bool) -> Iterator[Progress]:
         yield Progress()
         return
     import rich.console
-    import rich.progress as shown
+    import rich.progress as parts
 
-    bar = shown.Progress(
-        shown.SpinnerColumn(),
-        shown.TextColumn("{task.description}"),
-        shown.BarColumn(bar_width=30),
-        shown.TextColumn("{task.fields[speed]}"),
-        shown.TimeElapsedColumn(),
-        console=rich.console.Console(stderr=True),
+    bar = parts.Progress(
+        parts.SpinnerColumn(),
+        parts.TextColumn("{task.description}", markup=False),
+        parts.BarColumn(bar_width=30),
+        parts.TextColumn("{task.fields[speed]}", markup=False),
+        parts.TimeElapsedColumn(),
+        console=rich.console.Console(stderr=True, markup=False, emoji=False, highlight=False),
         transient=True,
     )
     timer = threading.Timer(PATIENCE, bar.start)

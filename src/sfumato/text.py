@@ -1,4 +1,4 @@
-"""Texts that every room writes alike: exact numbers, lists, hints at a misspelt name, errors in one line, JSON."""
+"""Texts that every room writes alike: what may be shown, exact numbers, lists, hints at a misspelt name, JSON."""
 
 from __future__ import annotations
 
@@ -9,6 +9,24 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+
+def shown(text: object) -> str:
+    """One line that a screen, a page or a picture may show, whatever a name in it holds.
+
+    Characters that cannot be seen, or that do something (controls, line breaks, changes of direction), are written as
+    Python writes them; a space is a space. Every place that shows text calls this, so that what calls it need not.
+
+    >>> shown("speed [m/s]"), shown("y\\nThe promise holds.\\x1b[2J")
+    ('speed [m/s]', 'y\\\\nThe promise holds.\\\\x1b[2J')
+    """
+    text = str(text)
+    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+def shown_lines(lines: Iterable[object]) -> str:
+    """A text of several lines, each of them as it may be shown."""
+    return "\n".join(map(shown, lines))
 
 
 def number_text(value: float) -> str:

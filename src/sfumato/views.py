@@ -7,8 +7,10 @@ says where pictures come from; so no value imports its own picture, and imports 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
+from html import escape as in_html
 from types import ModuleType
+
+from .text import shown
 
 _source: list[Callable[[], ModuleType]] = []
 
@@ -53,21 +55,26 @@ def boxed_table(
     """
     paper, ink, edge = _COLOURS[verdict]
     box = f"background:{paper};color:{ink};border-left:6px solid {edge};padding:8px 12px;{_WIDE}"
-    above = _tag("div", "", escape(title)) if title else ""
+    above = _tag("div", "", _text(title)) if title else ""
     label, cell = (_CELL, _NUMBER) if header else (_LABEL, _CELL)
     head = _tag("tr", "", _cells("th", header[:1], label) + _cells("th", header[1:], cell)) if header else ""
     lines = [_tag("tr", "", _cells("th", row[:1], label) + _cells("td", row[1:], cell)) for row in rows]
     wide = f"{_WIDE};overflow-x:auto"
     parts = [
-        _tag("div", box, above + _tag("strong", "", escape(heading))),
+        _tag("div", box, above + _tag("strong", "", _text(heading))),
         _tag("div", wide, _tag("table", _WIDE, head + "".join(lines))) if rows else "",
-        *(_tag("p", f"{_WIDE};margin:4px 0;font-size:90%", escape(note)) for note in notes),
+        *(_tag("p", f"{_WIDE};margin:4px 0;font-size:90%", _text(note)) for note in notes),
     ]
     return "".join(parts)
 
 
+def _text(text: str) -> str:
+    """HTML that shows ``text``."""
+    return in_html(shown(text))
+
+
 def _cells(tag: str, texts: Sequence[str], style: str) -> str:
-    return "".join(_tag(tag, style, escape(text)) for text in texts)
+    return "".join(_tag(tag, style, _text(text)) for text in texts)
 
 
 def _tag(tag: str, style: str, inside: str) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from .command import exit_by
 from .options import (
     FIGURES,
@@ -22,7 +20,7 @@ from .options import (
     option,
     save_figure,
 )
-from .printing import as_json, console, new_table, say, say_written, show_verdict
+from .printing import as_json, console, new_table, say, say_lines, say_written, show_verdict
 from .releases import open_release, true_values
 
 if TYPE_CHECKING:
@@ -68,7 +66,7 @@ def audit(
     if figure is not None:
         save_figure(plot_audit(found), figure)
     if json:
-        typer.echo(OWNER_ONLY, err=True)
+        say_lines(OWNER_ONLY, err=True)
         as_json({"release": release_file, "truth": truth, **found.as_dict()})
     else:
         _show_audit(found, f"{release_file}, attacked: errors in multiples of the floor")
@@ -79,22 +77,22 @@ def audit(
 def _show_audit(found: Audit, title: str) -> None:
     from ..evaluate import AUDIT_HEADER, OWNER_ONLY
 
-    screen, table = console(), new_table(title)
-    screen.print(OWNER_ONLY, style="bold red")
+    table = new_table(title)
+    say(OWNER_ONLY, "bold red")
     for number, name in enumerate(AUDIT_HEADER):
         table.add_column(name, justify="right" if 2 <= number <= 5 else "left", no_wrap=True)
     for outcome, row in zip(found.outcomes, found.rows(), strict=True):
         style = "red" if outcome.covered and outcome.beaten else "yellow" if outcome.below else None
         table.add_row(*row, style=style)
-    screen.print(table)
+    console().print(table)
     for outcome in found.outcomes:
         if outcome.below:
-            screen.print(f"- {outcome.name}: {outcome.words}")
+            say(f"- {outcome.name}: {outcome.words}")
     for words in () if found.records is None else found.records.words:
-        screen.print(f"- {words}")
+        say(f"- {words}")
     for skipped in found.skipped:
-        screen.print(f"- not tried: {skipped.name}, because {skipped.why}")
-    screen.print(found.sentence, style="bold" if found.holds else "bold red")
+        say(f"- not tried: {skipped.name}, because {skipped.why}")
+    say(found.sentence, "bold" if found.holds else "bold red")
     for one in found.findings:
         say(f"- {one.label}: {one} ({one.code})")
     show_verdict(found.certificate)

@@ -20,7 +20,7 @@ import typer
 
 from ..errors import BudgetError, GuaranteeError, SfumatoError
 from .option_words import in_options
-from .printing import show_warnings_as_notes
+from .printing import say_lines, show_warnings_as_notes
 
 if TYPE_CHECKING:
     from ..promise import Verdict
@@ -93,26 +93,26 @@ def _with_exit_codes(run: Callable[P, None]) -> Callable[P, None]:
             with show_warnings_as_notes():
                 run(*args, **kwargs)
         except (BudgetError, GuaranteeError) as error:
-            _fail(str(error), DO_NOT_PUBLISH)
+            _fail(DO_NOT_PUBLISH, *error.args)
         except SfumatoError as error:
-            _fail(str(error), WRONG_USE)
+            _fail(WRONG_USE, *error.args)
         except BrokenPipeError:
             # The reader of our pipe has gone, as in `sfumato predict … | head`; that is no error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except OSError as error:
-            _fail(f"{error.filename or 'a file'}: {error.strerror or error}", WRONG_USE)
+            _fail(WRONG_USE, f"{error.filename or 'a file'}: {error.strerror or error}")
         except MemoryError as error:
-            _fail(_short_of_memory(error), WRONG_USE)
+            _fail(WRONG_USE, _short_of_memory(error))
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
             if isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY):
-                _fail(_short_of_memory(error), WRONG_USE)
+                _fail(WRONG_USE, _short_of_memory(error))
             if os.environ.get("SFUMATO_TRACEBACK"):
                 raise
             bug = f"this is a bug in sfumato ({type(error).__name__}: {error}). SFUMATO_TRACEBACK=1 shows where."
-            _fail(bug, OUR_FAULT)
+            _fail(OUR_FAULT, bug)
 
     return safe
 
@@ -126,6 +126,7 @@ def _short_of_memory(error: Exception) -> str:
     )
 
 
-def _fail(message: str, code: int) -> None:
-    typer.echo(f"error: {in_options(message.strip())}", err=True)
+def _fail(code: int, *lines: str) -> None:
+    first, *more = (in_options(line) for line in lines)
+    say_lines(f"error: {first.strip()}", *more, err=True)
     raise typer.Exit(code)

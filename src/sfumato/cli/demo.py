@@ -14,10 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from .options import Json, OutFolder, Replace, check_folder_name, check_new, save_figure
-from .printing import as_json, console, new_table, say, show_certificate
+from .printing import as_json, console, new_table, say, say_lines, show_certificate
 from .rehearse import in_a_line
 
 if TYPE_CHECKING:
@@ -98,11 +96,9 @@ def demo(out: OutFolder = Path("demo"), replace: Replace = False, json: Json = F
     say(in_a_line(tried["steers"]))
     _show_told(told)
     say(in_a_line(tried["coasts"], " where it coasts, under the prior of the paper"))
-    typer.echo(f"\n{LESSON}")
-    typer.echo(f"\nWritten to {out}/:")
-    for name, what in FILES.items():
-        typer.echo(f"  {name:<17} {what}")
-    typer.echo(NEXT.format(sfumato=_own_name(), out=out))
+    say_lines("", *LESSON.splitlines(), "", f"Written to {out}/:")
+    say_lines(*(f"  {name:<17} {what}" for name, what in FILES.items()))
+    say_lines(*(line.format(sfumato=_own_name(), out=out) for line in NEXT.splitlines()))
 
 
 def _show_told(told: list[Told]) -> None:
@@ -113,9 +109,8 @@ def _show_told(told: list[Told]) -> None:
         outside = (f"±{value:.5f}" for value in (one.noise_outside, one.error_outside))
         style = "red" if one.rival_inside < 0.5 else None
         table.add_row(one.satellite, one.prior, *outside, f"{one.rival_inside:.2g} floors", style=style)
-    screen = console()
-    screen.print()
-    screen.print(table)
+    say_lines("")
+    console().print(table)
 
 
 def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told], dict[str, Rehearsal]]:

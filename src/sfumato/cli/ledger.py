@@ -12,7 +12,7 @@ from ..text import counted
 from .command import DO_NOT_PUBLISH, add_command
 from .options import FIGURES, Figure, Json, Replace, Written, check_written, option, save_figure
 from .outputs import is_named, read_regions
-from .printing import as_json, console, new_table, say, say_what_is_left, say_written
+from .printing import as_json, console, new_table, say, say_lines, say_what_is_left, say_written
 
 if TYPE_CHECKING:
     from ..ledger import Chain, Ledger, Remaining
@@ -97,12 +97,11 @@ def verify(
             }
         )
         return
-    typer.echo(f"{file}: {counted(len(chain.entries), 'release')}, every line as it was written.")
-    typer.echo(f"head  {chain.head}")
+    say_lines(f"{file}: {counted(len(chain.entries), 'release')}, every line as it was written.", f"head  {chain.head}")
     if head is None:
         say("Keep the head elsewhere: without one nobody can tell whether lines at the end were taken away.")
     else:
-        typer.echo("The head that you kept is there: nothing that was before it was taken away.")
+        say_lines("The head that you kept is there: nothing that was before it was taken away.")
     _say_torn(chain)
 
 
@@ -163,6 +162,8 @@ def _region(ledger: Ledger, texts: list[str]) -> Any:
 
 
 def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remaining | None) -> None:
+    from rich.console import Group
+
     table = new_table(f"{file}: {counted(len(releases), 'release')}, head {chain.head[:16]}…")
     for name in HEADER:
         right = name in ("release", "rows", "noise a row")
@@ -174,11 +175,11 @@ def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remain
             ", ".join(one["outputs"]) + (" (measured anew)" if one["remeasured"] else ""),
             str(one["rows"]),
             f"{one['noise_a_row']:.4g}",
-            f"{one['region']}\n{one['promise']} (protects {one['protects']})",
+            Group(one["region"], f"{one['promise']} (protects {one['protects']})"),
         )
     console().print(table)
     if left is None:
-        typer.echo("Nothing was published yet.")
+        say_lines("Nothing was published yet.")
     else:
         say_what_is_left(left)
     _say_torn(chain)

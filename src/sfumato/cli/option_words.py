@@ -39,4 +39,5 @@ def in_options(text: str) -> str:
     """
     for pattern, instead in _RULES:
         text = re.sub(pattern, instead, text)
-    return re.sub(r"--\w+", lambda found: found[0].replace("_", "-"), text)
+    # a path such as data--my_file.csv is no option
+    return re.sub(r"(?<![\w./-])--\w+", lambda found: found[0].replace("_", "-"), text)

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import InputError
 from .options import TABLES, Json, Reading, ReleaseFile, Replace, Written, check_written, option
-from .printing import as_json, console, new_table, say_note
+from .printing import as_json, console, new_table, say_lines, say_note
 from .releases import open_release
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def predict(
     if about:
         say_note(f"mean and std are about the typical value at given inputs; what was promised is about {about}.")
     if out is not None:
-        typer.echo(f"{len(table)} predictions written to {out}")
+        say_lines(f"{len(table)} predictions written to {out}")
     elif console().is_terminal:
         _show(table, output)
     else:  # for other programs
@@ -74,12 +74,12 @@ def predict(
 
 
 def _show(predicted: pd.DataFrame, output: str) -> None:
-    screen, table = console(), new_table(f"What a reader concludes of {output}")
+    table = new_table(f"What a reader concludes of {output}")
     for name in predicted:
         table.add_column(str(name), justify="right", overflow="fold")
     for row in predicted.itertuples(index=False):
         table.add_row(*(f"{value:.6g}" if isinstance(value, float) else str(value) for value in row))
-    screen.print(table)
+    console().print(table)
 
 
 def _new_inputs(release: Release, of: str | None, new: Path | None, reading: Reading) -> pd.DataFrame | None:

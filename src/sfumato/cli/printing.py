@@ -1,4 +1,8 @@
-"""What commands print: tables and verdicts on stdout, or one JSON object; notes on stderr."""
+"""What commands print: tables and verdicts on stdout, or one JSON object; notes on stderr.
+
+Nothing else of the command line writes to the screen. Whatever a name holds, of a column or in somebody's file, it is
+shown as text: it gives no orders to the terminal, and no line of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from ..errors import FindingWarning, FitWarning, GuaranteeWarning
-from ..text import plain
+from ..text import plain, shown
 from .option_words import in_options
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from ..ledger import Remaining
@@ -48,19 +53,35 @@ def findings_are_shown_later() -> Iterator[None]:
 
 
 def say_note(text: str) -> None:
-    typer.echo(f"note: {in_options(text)}", err=True)
+    say_lines(f"note: {in_options(text)}", err=True)
 
 
-def say(text: str, style: str | None = None) -> None:
-    """A paragraph, in lines that fit the screen, with options instead of arguments."""
-    console().print(in_options(text), style=style)
+def say(text: str, style: str = "") -> None:
+    """A paragraph, in lines that fit the screen, with options instead of arguments.
+
+    All lines but the first are indented: a long name cannot look like the start of another paragraph.
+    """
+    screen = console()
+    for number, line in enumerate(Text(shown(in_options(text)), style).wrap(screen, max(screen.width - 2, 1))):
+        screen.print(Text("  ") + line if number else line, soft_wrap=True)
+
+
+def say_lines(*lines: str, err: bool = False) -> None:
+    """Lines as they are, for what is laid out already."""
+    for line in lines:
+        typer.echo(shown(line), err=err)
+
+
+class _Screen(Console):
+    """A terminal on which all strings, in tables as well, are lines of text: no markup, no controls."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(shown(text), **how)
 
 
 def console() -> Console:
-    """The screen; brackets and colons in what users have named, such as ``height [cm]``, are shown as they are."""
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False, emoji=False)
+    """The screen, for tables."""
+    return _Screen(highlight=False, markup=False, emoji=False)
 
 
 def new_table(title: str) -> Table:
@@ -74,7 +95,7 @@ def new_table(title: str) -> Table:
     return table
 
 
-def command_in_lines(command: str) -> str:
+def command_in_lines(command: str) -> list[str]:
     """A command that can be copied, in lines that fit the screen and that a shell reads as one."""
     words = [shlex.quote(word) for word in shlex.split(command)]
     # an option and its value stay together
@@ -86,7 +107,7 @@ def command_in_lines(command: str) -> str:
             line = f"  {part}"
         else:
             line = f"{line} {part}"
-    return "\n".join([*lines, line])
+    return [*lines, line]
 
 
 def show_certificate(certificate: Certificate, title: str, more: Sequence[tuple[str, str]] = ()) -> None:
@@ -117,7 +138,7 @@ def say_written(*files: Path | str | None) -> None:
     """Which files were written; nothing where none was."""
     given = [str(file) for file in files if file is not None]
     if given:
-        typer.echo(f"\nWritten: {' and '.join(given)}")
+        say_lines("", f"Written: {' and '.join(given)}")
 
 
 def say_replaced(in_ledger: bool = False) -> None:
@@ -134,5 +155,6 @@ def say_what_is_left(left: Remaining) -> None:
 
 
 def as_json(value: dict[str, Any]) -> None:
-    """Print one JSON object to stdout; paths become texts."""
-    typer.echo(json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False))
+    """Print one JSON object to stdout; paths become texts, and what cannot be seen is escaped as JSON does it."""
+    text = json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)
+    typer.echo("".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text))

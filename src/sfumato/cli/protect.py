@@ -39,6 +39,7 @@ from .printing import (
     as_json,
     findings_are_shown_later,
     say,
+    say_lines,
     say_note,
     say_replaced,
     say_what_is_left,
@@ -223,7 +224,7 @@ def _protect_table(
                 say(f"{finding} ({finding.code}; only you see this)")
         say_written(files.out, files.csv, files.report)
         if book is not None and left is not None:
-            typer.echo(f"\nLedger {account.ledger}: {counted(len(book), 'release')}\nhead  {book.head}")
+            say_lines("", f"Ledger {account.ledger}: {counted(len(book), 'release')}", f"head  {book.head}")
             say_what_is_left(left)
         if replaced:
             say_replaced(in_ledger=book is not None)

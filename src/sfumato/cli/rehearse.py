@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
-
 from ..errors import InputError
 from ..text import counted
 from .command import exit_by
@@ -34,7 +32,17 @@ from .options import (
     option,
     save_figure,
 )
-from .printing import as_json, command_in_lines, console, new_table, say, say_in_colour, say_note, say_written
+from .printing import (
+    as_json,
+    command_in_lines,
+    console,
+    new_table,
+    say,
+    say_in_colour,
+    say_lines,
+    say_note,
+    say_written,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +103,7 @@ def rehearse(
     options = [*fit.options(), *reading.options()]
     again = _protect_words(data, columns, output, region, alpha, floor, options, found)
     if json:
-        typer.echo(OWNER_ONLY, err=True)
+        say_lines(OWNER_ONLY, err=True)
         as_json({"data": data, "output": output, "figure": figure, **found.as_dict(), "command": again})
     else:
         fitted = fit_in_words(prior, fit.fit_outside, prior.fit_report.rows_excluded > 0)
@@ -107,15 +115,14 @@ def rehearse(
 def _show_rehearsal(found: Rehearsal, title: str, fitted: str, again: str | None) -> None:
     from ..evaluate import OWNER_ONLY, REHEARSAL_HEADER
 
-    screen = console()
-    screen.print(OWNER_ONLY, style="bold red")
+    say(OWNER_ONLY, "bold red")
     if found.results:
         table = new_table(f"{title}: {counted(len(found.look_alikes), 'look-alike')}")
         for number, name in enumerate(REHEARSAL_HEADER):
             table.add_column(name, justify="right" if number else "left", no_wrap=True)
         for row in found.table():
             table.add_row(*row)
-        screen.print(table)
+        console().print(table)
         say(f"The prior claims that nobody can be nearer than {found.claimed:.3g}; the floor is {found.floor:.3g}.")
     say(fitted)
     for note in found.notes:
@@ -127,7 +134,7 @@ def _show_rehearsal(found: Rehearsal, title: str, fitted: str, again: str | None
         what = "Use instead, which passes:" if found.advised.passes else "Nearer, though it does not pass either:"
         if found.advised.lower is not None:
             say(found.advised.promises)
-        typer.echo(f"{what}\n\n{command_in_lines(again or '')}")
+        say_lines(what, "", *command_in_lines(again or ""))
 
 
 def _in_words(found: Rehearsal) -> str:

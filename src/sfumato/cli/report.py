@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ..errors import InputError
 from .command import exit_by
 from .options import Accept, Json, LedgerFile, Reading, ReleaseFile, Replace, TruthColumn, check_new, flag, option
-from .printing import as_json, say
+from .printing import as_json, say, say_lines
 from .releases import open_release, true_values
 
 REPORT_EXAMPLES = (
@@ -62,8 +60,8 @@ def report(
         }
         as_json({"release": release_file, "report": out, **said})
     else:
-        typer.echo(f"Written: {out}")
+        say_lines(f"Written: {out}")
         if truth is not None:
-            typer.echo("OWNER ONLY: it contains the truth; do not publish it.")
+            say_lines("OWNER ONLY: it contains the truth; do not publish it.")
         say(f"{facts.verdict_in_words}. {facts.why}".strip())
     exit_by(verdict)

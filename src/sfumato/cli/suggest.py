@@ -23,7 +23,7 @@ from .options import (
     option,
     save_figure,
 )
-from .printing import as_json, console, say, say_written
+from .printing import as_json, say, say_lines, say_written
 
 SUGGEST_EXAMPLES = (
     'sfumato suggest people.csv --inputs age,place --output income --region "age >= 75" --figure costs.png',
@@ -75,9 +75,8 @@ def suggest(
     if json:
         as_json({"data": data, "figure": figure, **found.as_dict()})
         return
-    screen = console()
-    screen.print(str(found), highlight=False)
+    say_lines(*str(found).split("\n"))
     if found.best is not None:
-        screen.print(f"or\n  sfumato protect … {found.best.options}", highlight=False)
+        say_lines("or", f"  sfumato protect … {found.best.options}")
     say(fit_in_words(prior, fit.fit_outside, prior.fit_report.rows_excluded > 0))
     say_written(figure)

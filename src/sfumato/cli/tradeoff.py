@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
 from .fitted import fit_in_words, fitted_table
-from .option_words import in_options
 from .options import (
     FIGURES,
     TABLES,
@@ -119,11 +118,10 @@ def _levels(alphas: str | None, floors: str | None) -> dict[str, Any]:
 def _show(found: Tradeoff, measured: bool) -> None:
     from ..evaluate import TRADEOFF_HEADER, WIDE_ONLY, cells, notes, number, title_of
 
-    screen = console()
     if measured:
-        screen.print("OWNER ONLY: the measured errors use the secret values; do not publish them.", style="bold red")
+        say("OWNER ONLY: the measured errors use the secret values; do not publish them.", "bold red")
     table = new_table(title_of(found))
-    shown = [place for place, name in enumerate(TRADEOFF_HEADER) if screen.width >= WIDE or name not in WIDE_ONLY]
+    shown = [place for place, name in enumerate(TRADEOFF_HEADER) if console().width >= WIDE or name not in WIDE_ONLY]
     for place in shown:
         table.add_column(TRADEOFF_HEADER[place], justify="right" if place else "left", overflow="fold")
     if measured:
@@ -136,6 +134,6 @@ def _show(found: Tradeoff, measured: bool) -> None:
         texts = cells(line)
         extra = [number(line.measured)] if measured else []
         table.add_row(*(texts[place] for place in shown), *extra, style="red" if line.holds is False else None)
-    screen.print(table)
+    console().print(table)
     for note in notes(found):
-        screen.print(in_options(note))
+        say(note)

@@ -280,8 +280,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         except InputError as error:
             if self.preprocess is not None:
                 raise
-            said = str(error)  # several lines where a text cannot be read
-            raise InputError(said + ("\n" if "\n" in said else " ") + _HINT) from None
+            # several lines where a text cannot be read
+            raise InputError(*error.args, _HINT) from None
         if self.preprocess is None and not isinstance(bound, Everywhere) and _is_standardised(rows.values):
             warnings.warn(
                 f"every column of X has mean 0 and standard deviation 1, so the region ({bound.in_words(rows.names)}) "

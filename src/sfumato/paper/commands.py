@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ..cli import Json, OutFolder, Replace, add_command, as_json, check_folder_name, check_new, flag, option
+from ..cli import Json, OutFolder, Replace, add_command, as_json, check_folder_name, check_new, flag, option, say_lines
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def reproduce(
     chosen = cast("tuple[Settings, ...]", kinds[settings])
     if not json:
         about = minutes(studies, chosen, quick)
-        typer.echo(
+        say_lines(
             f"This takes about {about:.0f} minutes on two cores." if about > 1 else "This takes a minute.", err=True
         )
     with progress(not json) as step:
@@ -71,10 +71,9 @@ def reproduce(
         return
     for path in made.files:
         if path.suffix == ".md":
-            typer.echo(path.read_text(encoding="utf-8"))
-    for note in made.notes:
-        typer.echo(note)
-    typer.echo(f"Written to {out}/: {len(made.files)} files.")
+            say_lines(*path.read_text(encoding="utf-8").split("\n"))
+    say_lines(*made.notes)
+    say_lines(f"Written to {out}/: {len(made.files)} files.")
 
 
 def prepare_data(
@@ -103,9 +102,7 @@ def prepare_data(
         as_json({"source": rows.source, **counts, "out": out})
         return
     for name, count in counts.items():
-        typer.echo(
-            f"{out}/{name}.csv: {count['rows']} rows, {count['sensitive']} of them sensitive; PINCP in 100 000 $"
-        )
+        say_lines(f"{out}/{name}.csv: {count['rows']} rows, {count['sensitive']} of them sensitive; PINCP in 100 000 $")
 
 
 def add_commands(app: typer.Typer) -> None:

@@ -134,11 +134,14 @@ class Tokens:
     def mistake(self, place: int, message: str) -> InputError:
         """An error that shows ``place`` in the text."""
         start, stop = max(place - 60, 0), place + 60
+        # a letter for a letter, so that the mark below stands under its place
         window = "".join(c if c.isprintable() else " " for c in self.text[start:stop])
         before, after = "…" if start > 0 else "", "…" if stop < len(self.text) else ""
         caret = " " * (len(before) + place - start) + "^"
         return InputError(
-            f"the {self.what} is wrong at character {place + 1}: {message}\n  {before}{window}{after}\n  {caret}"
+            f"the {self.what} is wrong at character {place + 1}: {message}",
+            f"  {before}{window}{after}",
+            f"  {caret}",
         )
 
     def unexpected(self, token: Token, expected: str) -> InputError:
