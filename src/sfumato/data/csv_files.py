@@ -23,6 +23,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..text import one_line
+from .columns import is_text, require_once
 
 #: Endings of text tables; any of them may have .gz behind it.
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat")
@@ -69,7 +70,7 @@ class Form:
 
     @property
     def options(self) -> str:
-        """As options of the command line; also what ``read_table`` is told in a program."""
+        """As options of the command line; also what ``open_table`` is told in a program."""
         sep = {r"\s+": "space", "\t": "tab"}.get(self.sep, f"'{self.sep}'")
         return f"--sep {sep} --decimal {self.decimal} --encoding {self.encoding}"
 
@@ -132,10 +133,8 @@ def read_text_table(
     looks = replace(looks, decimal="," if _commas(records.fields(looks.sep)) else ".")
     form = replace(looks, **{"decimal": "."} | given)
     _check_width(records, form.sep, looks, path)
-    if "decimal" in given:
-        frame = _parsed(raw, form, skipped, path)
-    else:
-        frame = _parsed(raw, form, skipped, path)
+    frame = _parsed(raw, form, skipped, path)
+    if "decimal" not in given:
         if any(_kind(values) == "," for _, values in _texts(frame)):
             form = replace(form, decimal=",")
             frame = _parsed(raw, form, skipped, path)
@@ -331,10 +330,7 @@ def _parsed(raw: bytes, form: Form, skipped: int, path: Path, dtype: Any = None)
         )
     except (ValueError, OSError, UnicodeError) as error:
         raise InputError(f"{path} cannot be read as a table: {one_line(error)}") from error
-    names = [str(name).strip() for name in header if not pd.isna(name)]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"{path} has the column {twice[0]!r} more than once; give each column its own name.")
+    require_once(path, [str(name).strip() for name in header if not pd.isna(name)])
     if not isinstance(table.index, pd.RangeIndex):
         raise InputError(f"{path} has rows with more fields than the header; give each column a name.")
     return table.rename(columns=lambda name: str(name).strip())
@@ -343,15 +339,11 @@ def _parsed(raw: bytes, form: Form, skipped: int, path: Path, dtype: Any = None)
 # ------------------------------------------------------------------------------------------ the columns
 
 
-def _is_text(values: pd.Series[Any]) -> bool:
-    return bool(pd.api.types.is_object_dtype(values.dtype) or pd.api.types.is_string_dtype(values.dtype))
-
-
 def _texts(frame: pd.DataFrame) -> list[tuple[str, list[str]]]:
     """The columns that are text, and what stands in each of them, once."""
     found = []
     for name in frame:
-        if _is_text(frame[name]):
+        if is_text(frame[name].dtype):
             values = [value for value in frame[name].dropna().unique() if isinstance(value, str)]
             if values:
                 found.append((str(name), [value.strip() for value in values]))

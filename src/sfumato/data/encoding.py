@@ -19,7 +19,7 @@ from ..arrays import Array, Mask
 from ..errors import FormatError, InputError
 from ..text import close_match, number_text, some_of
 from ..tree_checks import items, node, text, texts
-from .tables import require_columns, require_numbers, require_once
+from .columns import is_text, require_columns, require_numbers, require_once
 
 Kind: TypeAlias = Literal["number", "date", "category"]
 Finest: TypeAlias = Literal["us", "m", "D"]
@@ -362,7 +362,7 @@ def _kind(values: pd.Series[Any], title: str, written: str) -> Kind:
         return "category"
     if isinstance(dtype, pd.PeriodDtype) or types.is_datetime64_any_dtype(dtype):
         return "date"
-    if not (types.is_object_dtype(dtype) or types.is_string_dtype(dtype)):
+    if not is_text(dtype):
         require_numbers(dtype, title, written)
         return "number"
     there = values.dropna()

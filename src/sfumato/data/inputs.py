@@ -18,9 +18,10 @@ import pandas as pd
 
 from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
+from .columns import require_columns, require_numbers, require_once
 from .encoding import Encoding, Finest
 from .parts import ArrayPart, Part
-from .tables import in_row_order, require_columns, require_numbers, require_once
+from .tables import in_row_order
 
 #: Of more rows than this a sample stands for the others wherever one looks for inputs of a region.
 SAMPLE = 1 << 13

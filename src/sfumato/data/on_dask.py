@@ -23,9 +23,9 @@ from ..errors import InputError
 from ..linalg import thread_share
 from ..progress import Progress
 from ..text import one_line
+from .columns import asked_columns, require_columns, require_numbers
 from .parts import LARGEST_NUMBER, Done, Engine, Here, Part, Result, TablePart, Totals
 from .stored import StoredInputs, scanned
-from .tables import asked_columns, require_columns, require_numbers
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame

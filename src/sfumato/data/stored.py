@@ -21,10 +21,11 @@ from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
 from ..progress import Progress
 from ..text import one_line
+from .columns import asked_columns, require_columns
 from .encoding import Column, Encoding, from_moments
 from .inputs import Inputs, MemoryInputs, Outputs, sample_places
 from .parts import LARGEST_NUMBER, ROWS, Engine, Here, Part, TablePart
-from .tables import PARQUET, asked_columns, need_pyarrow, require_columns
+from .tables import PARQUET, need_pyarrow
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Tables: columns that are there and hold what they must, values that belong to their rows, and their files.
+"""Tables: values that belong to their rows, and files.
 
 Files are text (csv_files.py) or Parquet, checked column by column and written in one move.
 """
@@ -13,7 +13,8 @@ import pandas as pd
 
 from ..errors import InputError
 from ..files import replacing
-from ..text import close_match, one_line, some_of
+from ..text import one_line, some_of
+from .columns import require_columns
 from .csv_files import TEXT, TableAsRead, is_text_table, read_text_table
 
 CSV = (".csv",)
@@ -21,58 +22,6 @@ PARQUET = (".parquet", ".pq")
 
 #: What is said of a column of dates in a file.
 DATES = "dates are not numbers; turn them into days since a date of your choice."
-
-
-def asked_columns(inputs: Sequence[str], output: str | None) -> list[str]:
-    """The names of all columns that are to be read."""
-    if isinstance(inputs, str) or not inputs:
-        raise InputError(f"inputs is {inputs!r}; give the names of the input columns in a list.")
-    return [*inputs, *([] if output is None else [output])]
-
-
-def require_columns(source: object, wanted: Sequence[str], there: Sequence[str]) -> None:
-    """Make sure that each of ``wanted`` is asked for once, and is ``there`` once in the table ``source``."""
-    for name in wanted:
-        if name not in there:
-            remedy = close_match(name, map(str, there)) or f" It must have {some_of(wanted, 20)}."
-            short = [text if len(text := str(one)) <= 60 else f"{text[:60]}…" for one in there]
-            raise InputError(f"{source} has no column {name!r}; it has {some_of(short, 20)}.{remedy}")
-        if wanted.count(name) > 1:
-            raise InputError(f"the column {name!r} is asked for more than once; name each column once.")
-    require_once(source, [name for name in there if name in wanted])
-
-
-def require_once(source: object, names: Sequence[Any]) -> None:
-    """Refuse a table ``source`` with two columns of one name."""
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"{source} has the column {twice[0]!r} more than once; give each column its own name.")
-
-
-def require_numbers(dtype: Any, title: str, written: str) -> None:
-    """Refuse a column of a ``dtype`` that is no number and not yes or no, with advice on what to do with it.
-
-    ``title`` is what a message calls the column, ``written`` how its owner would write it in a program.
-    """
-    types = pd.api.types
-    if isinstance(dtype, pd.PeriodDtype) or types.is_datetime64_any_dtype(dtype):
-        dates = f"{written}.dt.to_timestamp()" if isinstance(dtype, pd.PeriodDtype) else written
-        advice = (
-            "turn dates into numbers first, for example days since a date of your choice: "
-            f"({dates} - pd.Timestamp('2000-01-01')) / pd.Timedelta(days=1)."
-        )
-    elif types.is_timedelta64_dtype(dtype):
-        advice = f"turn durations into numbers first, for example into days: {written} / pd.Timedelta(days=1)."
-    elif types.is_complex_dtype(dtype):
-        advice = "give the real and the imaginary part as two columns."
-    elif types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype):
-        return
-    else:
-        advice = (
-            f"encode it as numbers first: {written}.astype(float) if it holds numbers, one 0/1 column for each "
-            "category (pd.get_dummies) if it holds names, or leave it out."
-        )
-    raise InputError(f"{title} is not numeric (dtype {dtype}); {advice}")
 
 
 def in_row_order(y: Any, index: pd.Index[Any] | None, name: str) -> Any:
