@@ -78,6 +78,19 @@ def counted(count: int, one: str) -> str:
     return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
+def span_text(name: str, lower: str | None, upper: str | None) -> str:
+    """What stands between two ends, with a side left out where it is open; nothing where both are.
+
+    >>> span_text("t", "1", "2"), span_text("t", "1", "1"), span_text("t", None, "2")
+    ('1 ≤ t ≤ 2', 't = 1', 't ≤ 2')
+    """
+    if lower is not None and lower == upper:
+        return f"{name} = {lower}"
+    if lower is None:
+        return "" if upper is None else f"{name} ≤ {upper}"
+    return f"{name} ≥ {lower}" if upper is None else f"{lower} ≤ {name} ≤ {upper}"
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """The rows of a table as lines: the first column to the left, the others to the right.
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..arrays import Array, Mask
 from ..errors import FormatError, InputError
-from ..text import close_match, number_text, some_of
+from ..text import close_match, number_text, some_of, span_text
 from ..tree_checks import items, node, text, texts
 from .columns import is_text, require_columns, require_numbers, require_once
 
@@ -141,6 +141,11 @@ class Encoding:
         ends = np.cumsum([0, *(len(column.names) for column in self.columns)]).tolist()
         return tuple(slice(start, stop) for start, stop in pairwise(ends))
 
+    @property
+    def parts(self) -> tuple[tuple[Column, slice], ...]:
+        """Each column, and where its columns of numbers are."""
+        return tuple(zip(self.columns, self.places, strict=True))
+
     @classmethod
     def of(cls, frame: pd.DataFrame, name: str) -> Encoding | None:
         """How the columns of ``frame`` become numbers; None where all of them are."""
@@ -163,21 +168,20 @@ class Encoding:
 
     def decode(self, values: Array) -> pd.DataFrame:
         """The table again, from rows of numbers."""
-        parts = zip(self.columns, self.places, strict=True)
-        return pd.DataFrame({column.name: column.decode(values[:, place]) for column, place in parts})
+        return pd.DataFrame({column.name: column.decode(values[:, place]) for column, place in self.parts})
 
     def of_number(self, place: int) -> Column:
         """The column of the table that a column of numbers came from."""
-        return next(c for c, at in zip(self.columns, self.places, strict=True) if place < at.stop)
+        return next(c for c, at in self.parts if place < at.stop)
 
     def column(self, name: str) -> tuple[Column, slice] | None:
         """The column of the table with this name, and where its numbers are."""
-        return next(((c, at) for c, at in zip(self.columns, self.places, strict=True) if c.name == name), None)
+        return next(((c, at) for c, at in self.parts if c.name == name), None)
 
     def place_in_words(self, row: Array, digits: int = 6, finest: Finest = "us") -> list[str]:
         """One row for people: "date = 1985-01-01", "species = Adelie"."""
         said = []
-        for column, place in zip(self.columns, self.places, strict=True):
+        for column, place in self.parts:
             value = column.value_in_words(row[place], digits, finest)
             if value is not None:
                 said.append(f"{column.name} = {value}")
@@ -188,7 +192,7 @@ class Encoding:
     def ranges_in_words(self, lower: Array, upper: Array, asked: Mask | None = None) -> list[str]:
         """What rows between these ends have in each column that is ``asked`` for: "1958-03-29 ≤ date ≤ 2001-12-29"."""
         said = []
-        for column, place in zip(self.columns, self.places, strict=True):
+        for column, place in self.parts:
             low, high = lower[place], upper[place]
             if asked is not None and not asked[place].any():
                 continue
@@ -202,8 +206,7 @@ class Encoding:
                     column.date_in_words(float(v), "m") if column.kind == "date" else f"{v:.6g}"
                     for v in (low[0], high[0])
                 ]
-                same = texts[0] == texts[1]
-                said.append(f"{column.name} = {texts[0]}" if same else f"{texts[0]} ≤ {column.name} ≤ {texts[1]}")
+                said.append(span_text(column.name, *texts))
         return said
 
     @property
@@ -253,8 +256,7 @@ class Encoding:
         """Whether rows of numbers can be those of a table: a category has one level, or an average of several."""
         if values.shape[1] != len(self.names):
             return False
-        parts = zip(self.columns, self.places, strict=True)
-        shares = [values[:, place] for column, place in parts if column.kind == "category"]
+        shares = [values[:, place] for column, place in self.parts if column.kind == "category"]
         return all(np.all(one >= 0.0) and np.allclose(one.sum(axis=1), 1.0, rtol=1e-6) for one in shares)
 
 

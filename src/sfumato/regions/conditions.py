@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data import as_moment, end_of_day, moment_text
 from ..errors import InputError
-from ..text import number_text
+from ..text import number_text, span_text
 
 #: Words of the language of regions, which are levels only in quotes.
 KEYWORDS = frozenset({"and", "or", "not", "in"})
@@ -103,15 +103,6 @@ def as_meant(value: Any, what: str) -> Meant | None:
         first, last = sides
         return Dates(first, end_of_day(last) if last is not None and first == last else last)
     return Levels(tuple(dict.fromkeys(given))) if all(isinstance(one, str) for one in given) else None
-
-
-def span_text(name: str, lower: str | None, upper: str | None) -> str:
-    """ "1 ≤ t ≤ 2", with a side left out where it is open; nothing where both are."""
-    if lower is not None and lower == upper:
-        return f"{name} = {lower}"
-    if lower is None:
-        return "" if upper is None else f"{name} ≤ {upper}"
-    return f"{name} ≥ {lower}" if upper is None else f"{lower} ≤ {name} ≤ {upper}"
 
 
 def numbers_text(name: str, lower: float, upper: float) -> str:

@@ -14,7 +14,7 @@ from ..arrays import UNIT, Array, Mask
 from ..data import Column, Encoding, Inputs, default_names, from_moments
 from ..errors import InputError
 from ..linalg import fill_ball
-from ..text import close_match, number_text, some_of
+from ..text import close_match, number_text, some_of, span_text
 from .boxes import Boxes, distinct, within_data
 from .conditions import (
     Condition,
@@ -26,7 +26,6 @@ from .conditions import (
     is_empty,
     levels_text,
     numbers_text,
-    span_text,
 )
 from .region import (
     Region,
@@ -142,8 +141,7 @@ class Box(Region):
         lower, upper = np.full(inputs.dimension, -np.inf), np.full(inputs.dimension, np.inf)
         chosen: dict[str, tuple[slice, list[int]]] = {}
         if self.free == "ranges":  # between two levels there is nothing
-            parts = zip(encoding.columns, encoding.places, strict=True)
-            chosen = {c.name: (at, list(range(len(c.levels)))) for c, at in parts if c.kind == "category"}
+            chosen = {c.name: (at, list(range(len(c.levels)))) for c, at in encoding.parts if c.kind == "category"}
         for name, condition in self._conditions().items():
             found = encoding.column(name)
             if found is None:
@@ -415,7 +413,7 @@ def _said_of_table(box: Box) -> dict[str, str | Levels]:
     """What a box says of each column of the table that it bounds: the level of a category, or a text."""
     encoding, said = box._bound().encoding, dict[str, str | Levels]()
     lower, upper = box.bounding_box(len(box._bound().names))
-    for column, place in zip(encoding.columns, encoding.places, strict=True) if encoding is not None else ():
+    for column, place in encoding.parts if encoding is not None else ():
         low, high, name = lower[place], upper[place], name_text(column.name)
         if column.kind == "category" and np.array_equal(low, high) and np.sum(low) == np.max(low) == 1.0:
             said[column.name] = Levels((column.levels[int(low.argmax())],))

@@ -144,10 +144,8 @@ def name_axes(ax: Axes, across: str | None = None, up: str | None = None) -> Non
 
 def dates_of(encoding: Encoding | None, place: int) -> Column | None:
     """The column of dates whose numbers are in the column ``place``, if it is one."""
-    for column, own in () if encoding is None else zip(encoding.columns, encoding.places, strict=True):
-        if column.kind == "date" and own.start == place:
-            return column
-    return None
+    parts = () if encoding is None else encoding.parts
+    return next((column for column, own in parts if column.kind == "date" and own.start == place), None)
 
 
 def show_dates(axis: Axis, column: Column | None) -> None:
@@ -485,8 +483,7 @@ class View:
             kept = [number for number in range(len(self.names)) if number not in without]
             return ONE_OUTPUT.place_in_words([self.names[number] for number in kept], at[kept], digits=4)
         left_out = {*without}
-        pairs = zip(encoding.columns, encoding.places, strict=True)
-        parts = [(one, own) for one, own in pairs if left_out.isdisjoint(range(own.start, own.stop))]
+        parts = [(one, own) for one, own in encoding.parts if left_out.isdisjoint(range(own.start, own.stop))]
         values = np.concatenate([np.zeros(0), *(at[own] for _, own in parts)])
         return ", ".join(Encoding(tuple(one for one, _ in parts)).place_in_words(values, 4, "m"))
 
