@@ -10,6 +10,8 @@ import pytest
 
 import sfumato as sf
 from command_line import answer, done, refused, run
+from sfumato.cli.fitted import fitted_table
+from sfumato.cli.options import Fit, Reading, Sensitive
 
 T = np.linspace(0.0, 3.0, 31)
 HOW = ("--inputs", "t", "--output", "r", "--region", "1 <= t <= 2", "--lengthscale", 0.3, "--noise", 0.05)
@@ -47,6 +49,12 @@ def test_table_figure_and_csv(table: Path) -> None:
     prior = sf.fit_prior(frame[["t"]], frame["r"], lengthscale=0.3, noise=0.05, exclude=sf.Box({"t": (1, 2)}))
     found = sf.tradeoff(prior, frame[["t"]], sf.Box({"t": (1, 2)}), [0.3, 0.6], ways=["joint"], progress=False)
     np.testing.assert_allclose(written["loss"][1:3], [line.loss for line in found.rows], rtol=1e-6)
+
+
+def test_a_region_without_rows_is_not_said_to_have_been_fitted_to(table: Path) -> None:
+    where = Sensitive(inputs=["t"], output="r", region="1.01 <= t <= 1.09")
+    how = Fit(lengthscale=0.3, noise="0.05")
+    assert "31 rows outside the region" in fitted_table(table, where, how, Reading(), progress=False).fitted
 
 
 def test_json(table: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..text import counted
-from .options import Fit, Reading
+from .options import Fit, Reading, Sensitive
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,21 +15,32 @@ if TYPE_CHECKING:
     from ..regions import Region
 
 
-def fitted_table(
-    data: Path, columns: Sequence[str], output: str, region: str, fit: Fit, reading: Reading, progress: bool
-) -> tuple[pd.DataFrame, pd.Series, Region, Prior]:
-    """X, y, where they are sensitive, and the prior."""
+class FittedTable(NamedTuple):
+    """A table's rows, where they are sensitive, the prior, and to which rows it was ``fitted``, in words."""
+
+    X: pd.DataFrame
+    y: pd.Series
+    where: Region
+    prior: Prior
+    fitted: str
+
+
+def fitted_table(data: Path, sensitive: Sensitive, fit: Fit, reading: Reading, progress: bool) -> FittedTable:
+    """The table in ``data``; what is wrong with it, or with the region, is said before the fit."""
     from ..data import as_inputs
     from ..models import fit_prior
     from ..regions import parse_region
 
     fit.check()
+    columns, output = sensitive.columns, sensitive.output
     table = reading.table(data, columns, [output])
-    where = parse_region(region, columns, outputs=[output])
-    X, y = table[list(columns)], table[output]
-    where.bind(as_inputs(X))  # what is wrong with it is said before the fit
-    prior = fit_prior(X, y, exclude=fit.excluded(where, X), **fit.settings(), progress=progress)
-    return X, y, where, prior
+    where = parse_region(sensitive.region, columns, outputs=[output])
+    X, y = table[columns], table[output]
+    rows = as_inputs(X)
+    where.bind(rows)
+    exclude = fit.excluded(where, rows)
+    prior = fit_prior(X, y, exclude=exclude, **fit.settings(), progress=progress)
+    return FittedTable(X, y, where, prior, fit_in_words(prior, fit.fit_outside, exclude is not None))
 
 
 def fit_in_words(prior: Any, asked: bool, outside: bool) -> str:

@@ -20,6 +20,7 @@ from .printing import say_note
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..data import Inputs as InputRows
     from ..ledger import Ledger
     from ..regions import Region
 
@@ -41,8 +42,6 @@ Table = Annotated[
     Path, typer.Argument(metavar="DATA", help="Your table, .csv (also .gz) or .parquet, with the secret values.")
 ]
 Inputs = Annotated[list[str], option("COLUMN", "Input columns, comma separated or repeated; they are published.")]
-OneOutput = Annotated[str, option("COLUMN", "The output column.")]
-SensitiveWhere = Annotated[str, option("TEXT", 'Where it is sensitive, as in "1 <= t <= 2".')]
 Cover = Annotated[
     str,
     option(
@@ -71,19 +70,30 @@ def column_names(inputs: list[str]) -> list[str]:
     return columns
 
 
-def columns_beside(inputs: list[str], output: str) -> list[str]:
-    """The columns that ``--inputs`` names; ``--output`` must not be one of them."""
-    columns = column_names(inputs)
-    if output in columns:
-        raise InputError(f"--output {output!r} is also one of --inputs; inputs are published as they are.")
-    return columns
-
-
 def number_or_word(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
         return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitive:
+    """What may be protected, of one output."""
+
+    panel: ClassVar[str] = "What is sensitive"
+
+    inputs: Inputs
+    output: Annotated[str, option("COLUMN", "The output column.")]
+    region: Annotated[str, option("TEXT", 'Where it is sensitive, as in "1 <= t <= 2".')]
+
+    @cached_property
+    def columns(self) -> list[str]:
+        return column_names(self.inputs)
+
+    def check(self) -> None:
+        if self.output in self.columns:
+            raise InputError(f"--output {self.output!r} is also one of --inputs; inputs are published as they are.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,13 +190,12 @@ class Fit:
         rows = [] if self.fit_rows is None else ["--fit-rows", str(self.fit_rows)]
         return [*([] if self.fit_outside else ["--fit-all"]), *rows]
 
-    def excluded(self, where: Region | None, X: Any) -> Region | None:
+    def excluded(self, where: Region | None, rows: InputRows) -> Region | None:
         """Where rows have no part in the fit; None: nowhere, where that was asked for or too few are left."""
-        from ..data import as_inputs
+        from ..models import least_outside
 
         if where is None or not self.fit_outside:
             return None
-        rows = as_inputs(X)
         outside = int((~where.bind(rows).contains(rows.values)).sum())
         return where if outside >= least_outside(rows.features) else None
 
@@ -200,11 +209,6 @@ class Fit:
             "lengthscale": self.lengthscale,
             "rows": self.fit_rows,
         }
-
-
-def least_outside(features: int) -> int:
-    """How many rows there must be outside a region for a prior to be fitted to them alone."""
-    return 2 * (features + 3)
 
 
 # ----------------------------------------------------------------------------------------------- of protect

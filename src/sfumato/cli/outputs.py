@@ -17,6 +17,7 @@ from ..errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..data import Inputs
     from ..models import JointPrior, Prior, PriorFamily, Relation
     from ..regions import Region
 
@@ -254,7 +255,7 @@ def fitted_prior(
     inputs: Sequence[str],
     regions: Regions,
     own_noise: Mapping[str, float],
-    excluded: Callable[[Region | None, Any], Region | None],
+    excluded: Callable[[Region | None, Inputs], Region | None],
     **fit: Any,
 ) -> tuple[Prior | PriorFamily | JointPrior, bool]:
     """One prior for each block of bases, fitted to its own columns, and all of them together; and whether sensitive
@@ -262,13 +263,15 @@ def fitted_prior(
 
     ``noise`` is for the bases that ``own_noise`` leaves out; what follows from them has none if it is not said there.
     """
+    from ..data import as_inputs
     from ..models import JointPrior, Value, fit_correlated, fit_prior
 
     X = table[list(inputs)]
+    rows = as_inputs(X)
     parts, outside = [], True
     for block in outputs.blocks:
         sensitive, everywhere = _sensitive_rows(outputs, block, X, regions)
-        exclude = None if everywhere else excluded(sensitive, X)
+        exclude = None if everywhere else excluded(sensitive, rows)
         outside = outside and not everywhere and (exclude is not None or sensitive is None)
         noise = {base: own_noise.get(base, fit["noise"]) for base in block}
         if len(block) > 1:

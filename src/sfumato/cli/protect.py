@@ -32,7 +32,6 @@ from .options import (
     Written,
     check_new,
     check_written,
-    least_outside,
 )
 from .outputs import Regions, check_use, fitted_prior, read_regions
 from .printing import (
@@ -174,9 +173,10 @@ def _protect_table(
     table = reading.table(source, asked.columns, numbers, as_they_are=labels)
     regions = read_regions(asked.region, outputs.takes_input, asked.columns)
     check_use(outputs, regions, {level: asked.promise[level] for level in ("alpha", "floor")})
+    rows = as_inputs(table[asked.columns])
     for where in regions.values():
         if where is not None:
-            where.bind(as_inputs(table[asked.columns]))  # what is wrong with it is said before the fit
+            where.bind(rows)  # what is wrong with it is said before the fit
     prior, outside = _prior(table, asked, fit, regions, not files.json)
     tried = _rehearsed(prior, table, asked, regions, not files.json)
     mechanism = _design(prior, table, asked, outside, noise, account, regions, tried, not files.json)
@@ -475,6 +475,7 @@ def rows_to_fit(rows: StoredInputs, where: Region, count: int, outside: bool) ->
 
     from ..arrays import evenly
     from ..data import SAMPLE
+    from ..models import least_outside
 
     places = evenly(len(rows), max(SAMPLE, count))
     inside = where.bind(rows).contains(rows.select(places).values)

@@ -14,21 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from ..errors import InputError
 from ..text import counted
 from .command import exit_by
-from .fitted import fit_in_words, fitted_table
+from .fitted import fitted_table
 from .options import (
     FIGURES,
     Figure,
     Fit,
-    Inputs,
     Json,
-    OneOutput,
     Reading,
     Replace,
-    SensitiveWhere,
+    Sensitive,
     Table,
     Written,
     check_written,
-    columns_beside,
     option,
     save_figure,
 )
@@ -67,9 +64,7 @@ FEW_ROWS = 300
 
 def rehearse(
     data: Table,
-    inputs: Inputs,
-    output: OneOutput,
-    region: SensitiveWhere,
+    sensitive: Sensitive,
     fit: Fit,
     reading: Reading,
     alpha: Annotated[
@@ -84,7 +79,7 @@ def rehearse(
     json: Json = False,
 ) -> None:
     """Try a prior before you publish: regions like yours are hidden and predicted; exit code 1 if it fails."""
-    columns = columns_beside(inputs, output)
+    sensitive.check()
     if (alpha is None) == (floor is None):
         given = "neither" if alpha is None else "both"
         raise InputError(f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1.")
@@ -93,7 +88,7 @@ def rehearse(
     from ..evaluate import rehearse as try_out
     from ..show import plot_rehearsal
 
-    X, y, where, prior = fitted_table(data, columns, output, region, fit, reading, progress=not json)
+    X, y, where, prior, fitted = fitted_table(data, sensitive, fit, reading, progress=not json)
     found = try_out(prior, X, y, where, alpha, floor=floor, progress=not json)
     if figure is not None:
         if found.results:
@@ -101,13 +96,13 @@ def rehearse(
         else:
             say_note(f"--figure {figure} was not written: there is no look-alike to draw.")
     options = [*fit.options(), *reading.options()]
-    again = _protect_words(data, columns, output, region, alpha, floor, options, found)
+    again = _protect_words(data, sensitive, alpha, floor, options, found)
     if json:
         say_lines(OWNER_ONLY, err=True)
-        as_json({"data": data, "output": output, "figure": figure, **found.as_dict(), "command": again})
+        as_json({"data": data, "output": sensitive.output, "figure": figure, **found.as_dict(), "command": again})
     else:
-        fitted = fit_in_words(prior, fit.fit_outside, prior.fit_report.rows_excluded > 0)
-        _show_rehearsal(found, f"{output}, rehearsed where {where.in_words(tuple(columns))}", fitted, again)
+        title = f"{sensitive.output}, rehearsed where {where.in_words(tuple(sensitive.columns))}"
+        _show_rehearsal(found, title, fitted, again)
         say_written(figure if found.results else None)
     exit_by(found.verdict)
 
@@ -145,9 +140,7 @@ def _in_words(found: Rehearsal) -> str:
 
 def _protect_words(
     data: Path,
-    columns: Sequence[str],
-    output: str,
-    region: str,
+    asked: Sensitive,
     alpha: float | None,
     floor: float | None,
     options: Sequence[str],
@@ -157,7 +150,8 @@ def _protect_words(
     if found.advised is None:
         return None
     level = ["--alpha", f"{alpha:g}"] if alpha is not None else ["--floor", f"{found.advised.lower or floor:g}"]
-    words = ["sfumato", "protect", str(data), "--inputs", ",".join(columns), "--output", output, "--region", region]
+    words = ["sfumato", "protect", str(data), "--inputs", ",".join(asked.columns)]
+    words += ["--output", asked.output, "--region", asked.region]
     prior = ["--kernel", found.advised.kernel, "--mean", found.advised.mean]
     name = Path(data.stem).stem if data.suffix.lower() == ".gz" else data.stem
     rest = [*level, *prior, *options, "--out", f"{name}.sfumato"]

@@ -5,21 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from .fitted import fit_in_words, fitted_table
+from .fitted import fitted_table
 from .options import (
     FIGURES,
     Figure,
     Fit,
-    Inputs,
     Json,
-    OneOutput,
     Reading,
     Replace,
-    SensitiveWhere,
+    Sensitive,
     Table,
     Written,
     check_written,
-    columns_beside,
     option,
     save_figure,
 )
@@ -34,9 +31,7 @@ SUGGEST_EXAMPLES = (
 
 def suggest(
     data: Table,
-    inputs: Inputs,
-    output: OneOutput,
-    region: SensitiveWhere,
+    sensitive: Sensitive,
     fit: Fit,
     reading: Reading,
     max_loss: Annotated[
@@ -59,7 +54,7 @@ def suggest(
     json: Json = False,
 ) -> None:
     """Suggest a promise: the strongest floor for what it may cost, when each is right, and the call to copy."""
-    columns = columns_beside(inputs, output)
+    sensitive.check()
     check_written(Written("--figure", figure, FIGURES), read=[data, serve], replace=replace)
     from ..evaluate import check_suggestion
     from ..evaluate import suggest as look
@@ -67,9 +62,9 @@ def suggest(
 
     asked = {"max_loss": max_loss, "max_error": max_error, "max_noise": max_noise, "alpha": alpha, "floor": floor}
     check_suggestion(**asked)
-    served = None if serve is None else reading.table(serve, columns)
-    X, _, where, prior = fitted_table(data, columns, output, region, fit, reading, progress=not json)
-    found = look(prior, X, where, **asked, serve=served, output=output, progress=not json)
+    served = None if serve is None else reading.table(serve, sensitive.columns)
+    X, _, where, prior, fitted = fitted_table(data, sensitive, fit, reading, progress=not json)
+    found = look(prior, X, where, **asked, serve=served, output=sensitive.output, progress=not json)
     if figure is not None:
         save_figure(plot_suggestion(found).figure, figure)
     if json:
@@ -78,5 +73,5 @@ def suggest(
     say_lines(*str(found).split("\n"))
     if found.best is not None:
         say_lines("or", f"  sfumato protect … {found.best.options}")
-    say(fit_in_words(prior, fit.fit_outside, prior.fit_report.rows_excluded > 0))
+    say(fitted)
     say_written(figure)

@@ -6,23 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
-from .fitted import fit_in_words, fitted_table
+from .fitted import fitted_table
 from .options import (
     FIGURES,
     TABLES,
     Cover,
     Figure,
     Fit,
-    Inputs,
     Json,
-    OneOutput,
     Reading,
     Replace,
-    SensitiveWhere,
+    Sensitive,
     Table,
     Written,
     check_written,
-    columns_beside,
     flag,
     option,
     save_figure,
@@ -43,9 +40,7 @@ TRADEOFF_EXAMPLES = (
 
 def tradeoff(
     data: Table,
-    inputs: Inputs,
-    output: OneOutput,
-    region: SensitiveWhere,
+    sensitive: Sensitive,
     fit: Fit,
     reading: Reading,
     alphas: Annotated[
@@ -75,16 +70,17 @@ def tradeoff(
     json: Json = False,
 ) -> None:
     """Compare levels of protection: what readers would lose outside the region at each, by several ways."""
-    columns, levels = columns_beside(inputs, output), _levels(alphas, floors)
+    sensitive.check()
+    levels = _levels(alphas, floors)
     check_written(Written("--figure", figure, FIGURES), Written("--csv", csv, TABLES), read=[data], replace=replace)
     from ..data import write_table
     from ..evaluate import tradeoff as compare
     from ..show import plot_tradeoff
 
-    X, y, where, prior = fitted_table(data, columns, output, region, fit, reading, progress=not json)
+    X, y, where, prior, fitted = fitted_table(data, sensitive, fit, reading, progress=not json)
     chosen = None if ways is None else [way.strip() for way in ways.split(",") if way.strip()]
     told: dict[str, Any] = {"ways": chosen, "y": y if measured else None, "cover": cover, "progress": not json}
-    found = compare(prior, X, where, **levels, **told, output=output)
+    found = compare(prior, X, where, **levels, **told, output=sensitive.output)
     if figure is not None:
         save_figure(plot_tradeoff(found).figure, figure)
     if csv is not None:
@@ -93,7 +89,7 @@ def tradeoff(
         as_json({"data": data, "figure": figure, "csv": csv, **found.as_dict()})
         return
     _show(found, measured)
-    say(fit_in_words(prior, fit.fit_outside, prior.fit_report.rows_excluded > 0))
+    say(fitted)
     say_written(figure, csv)
 
 

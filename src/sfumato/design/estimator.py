@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from ..arrays import Array, Mask
 from ..data import Encoding, Inputs, as_inputs, in_row_order
 from ..errors import GuaranteeWarning, InputError
-from ..models import ColumnMap, Prior, fit_prior
+from ..models import ColumnMap, Prior, fit_prior, least_outside
 from ..noise import SecretKey
 from ..proof import learnt_inside
 from ..regions import Everywhere, Region, parse_region
@@ -315,7 +315,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
 
     def _rows_outside(self, rows: Inputs, inside: Mask) -> Mask | None:
         """The rows that the prior is fitted to, those outside the region; None where all of them are."""
-        enough = int(np.sum(~inside)) >= 2 * (rows.dimension + 3)
+        enough = int(np.sum(~inside)) >= least_outside(rows.dimension)
         return ~inside if self.fit_outside and enough else None
 
     def __sklearn_tags__(self) -> Any:

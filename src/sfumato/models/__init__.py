@@ -6,6 +6,7 @@ that those libraries can work with.
 
 from .fit import fit_prior
 from .fit_correlated import fit_correlated
+from .fit_rows import least_outside
 from .functionals import Average, Derivative, Integral, Value
 from .joint_prior import JointPrior
 from .kernel_terms import RADIAL, ProductTerm, kernel_terms, proportion, scale_between

@@ -11,6 +11,11 @@ from ..arrays import Array, Index
 from ..data import Inputs, StoredColumn, sample_places
 
 
+def least_outside(features: int) -> int:
+    """How many rows there must be outside a region for a prior to be fitted to them alone."""
+    return 2 * (features + 3)
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """Inputs and outputs of some rows, the noise that is given, and the column that noise is learnt by."""
