@@ -157,13 +157,18 @@ class Comparison:
         # the most that one value can change: from one end of the data to the other, or four prior deviations
         wide = 4.0 * float(np.sqrt(np.max(prior_variance)))
         self.sensitivity = (wide if y is None else float(np.ptp(y))) or wide
-        self._bare: Design | None = None
+        self._first: Design | None = None
+
+    @property
+    def _bare(self) -> Design:
+        """All data without noise; readers of large data are computed as those of the first design are."""
+        first = self._first
+        return plain_design(self.prior, self.inputs, self.region) if first is None else everything(first)
 
     @cached_property
     def unprotected(self) -> Line:
-        """What readers of all data without noise know; readers of large data are computed as those of a design are."""
-        bare = plain_design(self.prior, self.inputs, self.region) if self._bare is None else self._bare
-        return replace(self._line("everything", bare), loss=0.0 if len(self.places.outside) else math.nan)
+        """What readers of all data without noise know."""
+        return replace(self._line("everything", self._bare), loss=0.0 if len(self.places.outside) else math.nan)
 
     @cached_property
     def shared(self) -> SharedWork | None:
@@ -200,8 +205,7 @@ class Comparison:
             raise InputError(self.left_out[-1][2])
         step.stage("comparing what readers know")
         if "dropout" in ways:
-            bare = plain_design(self.prior, self.inputs, self.region) if self._bare is None else self._bare
-            rows.append(self._with_loss(self._line("dropout", without_rows(bare, ~self.private))))
+            rows.append(self._with_loss(self._line("dropout", without_rows(self._bare, ~self.private))))
         if "cloaking" in ways:
             rows.extend(map(self._with_loss, self._cloaking_lines(levels)))
         return sorted(rows, key=lambda line: list(ways).index(line.way))
@@ -216,8 +220,8 @@ class Comparison:
         except InputError as error:
             self._leave_out(way, level, str(error))
             return None
-        if self._bare is None:
-            self._bare = everything(design)
+        if self._first is None:
+            self._first = design
         if design.noise.compressed:
             blurred = design.noise.variance_at(design.representatives.values)
             inside = design.region.contains(design.representatives.values)

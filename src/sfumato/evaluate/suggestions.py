@@ -185,8 +185,9 @@ class Suggestion:
         """
         if option.why:
             return f"{option.protects} cannot be promised: {option.why}"
-        line, unit = _line(option), self.unit
-        costs = f"{errors_outside(self.unprotected, line, unit)}; noise {short(option.noise)}{unit} a row"
+        unit = self.unit
+        costs = errors_outside(self.unprotected, option.error, option.loss, unit)
+        costs += f"; noise {short(option.noise)}{unit} a row"
         costs += " (searched, not proved)" * (option.evidence == "searched")
         alpha = "" if math.isnan(option.alpha) else f" (α = {option.alpha:g})"
         level = f"±{number(option.floor)}{unit}{alpha}"
@@ -266,23 +267,6 @@ def _cells(option: Option) -> tuple[str, ...]:
     return (option.protects, level, number(option.floor), share(option.loss), *map(short, values))
 
 
-def _line(option: Option) -> Line:
-    """What ``errors_outside`` needs of an option."""
-    return Line(
-        WAYS[option.protects],
-        option.alpha,
-        option.floor,
-        True,
-        math.nan,
-        option.function_std,
-        math.nan,
-        option.error,
-        option.loss,
-        option.noise,
-        math.nan,
-    )
-
-
 def suggest(
     prior: Prior,
     X: Any,
@@ -358,7 +342,7 @@ def check_suggestion(max_loss: Any, max_error: Any, max_noise: Any, alpha: Any, 
     ((word, value),) = given.items()
     real = isinstance(value, (int, float)) and not isinstance(value, bool)
     if word in ("alpha", "floor"):
-        asked_levels([value] if word == "alpha" else None, [value] if word == "floor" else None)
+        _level(word, value)
     elif word == "max_loss" and not (real and 0.0 < value < 1.0):
         raise InputError(f"max_loss is {value!r}; give a share between 0 and 1, such as 0.1.")
     elif word in ("max_error", "max_noise") and not (real and 0.0 < value < math.inf):
@@ -379,8 +363,7 @@ class _Search:
         word, value = self.asked
         self.step.stage(f"what it costs to protect {self.protects}")
         if word in ("alpha", "floor"):
-            (level,) = asked_levels([value] if word == "alpha" else None, [value] if word == "floor" else None)
-            made = self._made(level)
+            made = self._made(_level(word, value))
             if made is None or not made.holds:
                 return self._cannot()
             option = self._found(made, self._first(), True, by_floor=word == "floor")
@@ -394,14 +377,14 @@ class _Search:
             return self._cannot()
         alpha = self._strongest(curve)
         for _ in range(MENDED):
-            made = self._made(_level(alpha))
+            made = self._made(_level("alpha", alpha))
             if made is not None and self._is_cheap(made):
                 return self._found(made, curve, True)
             if alpha >= FIRST[-1]:
                 break
             # a proof takes a little more than a look
             alpha = _rounded_up(min(FIRST[-1], 1.0 / (1.0 + (1.0 / alpha - 1.0) * (1.0 - 2.0 * CLOSE))))
-        weakest = made if made is not None and alpha >= FIRST[-1] else self._made(_level(FIRST[-1]))
+        weakest = made if made is not None and alpha >= FIRST[-1] else self._made(_level("alpha", FIRST[-1]))
         return self._cannot() if weakest is None else self._found(weakest, curve, False)
 
     def _first(self) -> list[Line]:
@@ -435,7 +418,7 @@ class _Search:
         return _rounded_up(high.alpha)
 
     def _looked_at(self, alpha: float) -> Line | None:
-        return self.comparison.line(WAYS[self.protects], _level(alpha), self.step)
+        return self.comparison.line(WAYS[self.protects], _level("alpha", alpha), self.step)
 
     def _made(self, level: Level) -> Line | None:
         """As ``protect`` makes it."""
@@ -471,8 +454,8 @@ class _Search:
         return Option(self.protects, math.nan, why=own[-1] if own else "no noise was found that keeps it.")
 
 
-def _level(alpha: float) -> Level:
-    (level,) = asked_levels([alpha], None)
+def _level(word: Asked, value: float) -> Level:
+    (level,) = asked_levels([value] if word == "alpha" else None, [value] if word == "floor" else None)
     return level
 
 

@@ -195,18 +195,18 @@ def sentence_of(found: Tradeoff, line: Line) -> str:
     if math.isnan(line.loss):
         return f"{start}; there is no elsewhere to compare."
     end = "" if line.holds is not False else " THE PROMISE DOES NOT HOLD."
-    return f"{start}: {errors_outside(found.everything.rmse_outside, line, found.unit)}.{end}"
+    costs = errors_outside(found.everything.rmse_outside, line.rmse_outside, line.loss, found.unit)
+    return f"{start}: {costs}.{end}"
 
 
-def errors_outside(before: float, line: Line, unit: str) -> str:
+def errors_outside(before: float, after: float, loss: float, unit: str) -> str:
     """What readers outside lose, in units and as a share.
 
-    >>> line = Line("joint", 0.3, 20.0, True, 0.3, 20.0, 20.0, 74.2, 0.121, 5.0, 0.0)
-    >>> errors_outside(67.04, line, " g")
+    >>> errors_outside(67.04, 74.2, 0.121, " g")
     'error outside 67 → 74 g, 12 % of the accuracy there is lost'
     """
-    errors = f"error outside {short(before)} → {short(line.rmse_outside)}{unit}"
-    return f"{errors}, {share(line.loss)} of the accuracy there is lost"
+    errors = f"error outside {short(before)} → {short(after)}{unit}"
+    return f"{errors}, {share(loss)} of the accuracy there is lost"
 
 
 def cells(line: Line) -> tuple[str, ...]:

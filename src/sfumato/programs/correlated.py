@@ -13,7 +13,6 @@ witness that comes with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -236,7 +235,7 @@ def correlated_noise(
     turned = {key: weighting.both(covariance) for key, covariance in covariances.items()}
     plain = [Demand(turned[id(d.covariance)], weighting.forward(d.root), d.joint) for d in demands]
     search = _Search(plain)
-    with one_thread() if search.rows <= ROWS_FOR_ONE_THREAD else nullcontext():
+    with one_thread(when=search.rows <= ROWS_FOR_ONE_THREAD):
         search.run(accuracy, None if start is None else weighting.forward(start), say)
     return CorrelatedSolution(
         factor=_checked(demands, weighting, search),

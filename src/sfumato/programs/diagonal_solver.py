@@ -14,7 +14,6 @@ makes long steps possible. Moving d by δ changes it by ``Vᵀ Diag(δ) V``; a m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
 
@@ -340,7 +339,7 @@ def interior_point(demands: Sequence[Demand], accuracy: float, say: Callable[[st
 
     Its d meets the demands to first order; what that lacks costs at most ``accuracy / 10`` of the objective to mend.
     """
-    with one_thread() if len(demands[0].covariance) <= ROWS_FOR_ONE_THREAD else nullcontext():
+    with one_thread(when=len(demands[0].covariance) <= ROWS_FOR_ONE_THREAD):
         return _interior_point(demands, accuracy, say)
 
 

@@ -226,7 +226,7 @@ class Release(WithDesign):
             own = rows.rows_about(name) if rows.outputs.numbered else slice(None)
             one = whole.iloc[own].reset_index(drop=True)
             one[released_name(name, names)] = np.asarray(self.outputs)[own]
-            frame = one if frame is None else _side_by_side(frame, one, names)
+            frame = one if frame is None else _joined(frame, one, names)
         assert frame is not None
         if index is None:
             return frame
@@ -466,7 +466,7 @@ def digest_outputs(outputs: Array) -> str:
     return hashlib.sha256(b"sfumato outputs 1\x00" + values.tobytes()).hexdigest()
 
 
-def _side_by_side(frame: pd.DataFrame, other: pd.DataFrame, inputs: list[str]) -> pd.DataFrame:
+def _joined(frame: pd.DataFrame, other: pd.DataFrame, inputs: list[str]) -> pd.DataFrame:
     """Two tables as one with the columns of both; the first row at an input goes with the first there, and so on."""
     if frame[inputs].equals(other[inputs]):
         return frame.join(other.drop(columns=inputs))
