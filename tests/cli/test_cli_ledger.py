@@ -115,7 +115,7 @@ def test_verify_says_the_head_and_finds_lines_that_were_taken_away(protect: Run,
     done(protect("2.sfumato"))
     head = sf.Ledger(book).head
     result = done(run("ledger", "verify", book))
-    assert "2 releases, every line as it was written." in result.stdout
+    assert "2 releases, every entry as it was written." in result.stdout
     assert f"head  {head}" in result.stdout
     assert "TORN" not in result.stdout
     assert "nothing that was before it was taken away" in done(run("ledger", "verify", book, "--head", head)).stdout
@@ -134,7 +134,7 @@ def test_a_torn_line_is_said_loudly_and_is_no_error(protect: Run, book: Path) ->
     made = answer(run("ledger", "verify", book, "--json"))
     assert made["torn"]["bytes"] == 100
     assert made["releases"] == 1
-    done(protect("2.sfumato"))
+    assert "TORN: 100 bytes" in done(protect("2.sfumato")).stderr
     made = answer(run("ledger", "verify", book, "--json"))
     assert (made["torn"], made["interrupted_before"], made["releases"]) == (None, 1, 2)
 

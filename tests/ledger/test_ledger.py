@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -155,6 +156,38 @@ def test_nothing_is_left_when_everything_was_used(ledger):
     assert ledger.remaining(REGION).left < 0.02
     with pytest.raises(sf.BudgetError, match=r"too little is left|nothing is left"):
         use_up(ledger, prior)
+
+
+@pytest.mark.parametrize("ending", [b"", b"\x0b", b" (torn)\n"])
+def test_a_ledger_whose_last_line_ends_strangely_gives_no_second_full_share(ledger, ending):
+    prior = sf.Prior(rbf(0.4), noise=0.05)
+    first = ledger.protect(prior, GRID, REGION, alpha=0.5, share=1.0).release(outputs(GRID))
+    used, raw = ledger.remaining(REGION).used, Path(ledger.path).read_bytes()
+    Path(ledger.path).write_bytes(raw[:-1] + ending)
+    again = sf.Ledger(ledger.path)
+    assert (len(again), again.head, again.remaining(REGION).used) == (1, ledger.head, used)
+    assert len(again.verify(ledger.head).remarks) == 1
+    with pytest.warns(sf.GuaranteeWarning, match="the ledger .* counts?"), pytest.raises(sf.BudgetError):
+        again.protect(prior, GRID, REGION, alpha=0.5, share=1.0)
+    with pytest.warns(sf.GuaranteeWarning, match="the ledger"):
+        assert again.record(first).holds  # it is there already
+    assert len(again) == 1
+
+
+def test_what_is_torn_is_told_by_protect_and_record(ledger):
+    prior = sf.Prior(rbf(0.4), noise=0.05)
+    ledger.protect(prior, GRID, REGION, alpha=0.5, share=0.3).release(outputs(GRID))
+    with open(ledger.path, "ab") as file:
+        file.write(b'{"body":{"rec')
+    with pytest.warns(sf.GuaranteeWarning, match="TORN: 13 bytes"):
+        mechanism = ledger.protect(prior, GRID, REGION, alpha=0.5, share=0.3)
+    release = sf.protect(prior, GRID + 0.01, REGION, alpha=0.1).release(outputs(GRID))
+    with pytest.warns(sf.GuaranteeWarning) as told:
+        ledger.record(release)
+    assert "TORN: 13 bytes" in str(told[0].message)
+    assert not ledger.torn
+    with pytest.raises(sf.BudgetError, match="other releases"):
+        mechanism.release(outputs(GRID))
 
 
 def use_up(ledger, prior):

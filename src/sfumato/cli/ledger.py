@@ -66,6 +66,7 @@ def show(
                 "ledger": file,
                 "head": chain.head,
                 "torn": chain.torn is not None,
+                "remarks": list(chain.remarks),
                 "releases": releases,
                 "remaining": None if left is None else left.as_dict(),
                 "figure": figure,
@@ -92,17 +93,20 @@ def verify(
                 "releases": len(chain.entries),
                 "head": chain.head,
                 "torn": None if chain.torn is None else chain.torn.to_tree(),
+                "remarks": list(chain.remarks),
                 "interrupted_before": len(chain.repaired),
                 "has_head": None if head is None else True,
             }
         )
         return
-    say_lines(f"{file}: {counted(len(chain.entries), 'release')}, every line as it was written.", f"head  {chain.head}")
+    say_lines(
+        f"{file}: {counted(len(chain.entries), 'release')}, every entry as it was written.", f"head  {chain.head}"
+    )
     if head is None:
         say("Keep the head elsewhere: without one nobody can tell whether lines at the end were taken away.")
     else:
         say_lines("The head that you kept is there: nothing that was before it was taken away.")
-    _say_torn(chain)
+    _say_remarks(chain)
 
 
 add_command(ledger_app, show, SHOW_EXAMPLES)
@@ -182,12 +186,9 @@ def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remain
         say_lines("Nothing was published yet.")
     else:
         say_what_is_left(left)
-    _say_torn(chain)
+    _say_remarks(chain)
 
 
-def _say_torn(chain: Chain) -> None:
-    if chain.torn is not None:
-        say(
-            f"TORN: {chain.torn.size} bytes of an interrupted write are at the end. They count for nothing: that "
-            "release was never given out by sfumato. The next one that is written marks them."
-        )
+def _say_remarks(chain: Chain) -> None:
+    for remark in chain.remarks:
+        say(remark)

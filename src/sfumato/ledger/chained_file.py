@@ -1,10 +1,12 @@
 """The file of a ledger: JSON lines that only grow in number, each with a hash over the one before.
 
-A line counts as soon as all of it is there. The newline is written when the line itself is on the disk, so a line that
-ends well is whole. What a kill leaves of a line is torn, and stays: the next line to be written first marks it, and
-names its bytes in its own hash, so that an interrupted write can be told from a change. The hashes find damage; they
-are no signature, for whoever can write the file can write all of it anew. Nor can the file know that lines at its end
-were taken away: keep ``head`` elsewhere, and give it to ``verify``.
+A line counts as soon as all of it is there, however it ends: its hash says that it is whole. The newline is written
+when the line itself is on the disk. Other programs may lose it, flip it or write others (editors, a file system after a
+crash); blanks at the ends of lines change nothing. What a kill leaves of a line is torn, and stays, as does anything
+else that is no entry: the next line to be written first marks it, and names its bytes in its own hash, so that an
+interrupted write can be told from a change. ``Chain.remarks`` says what was found. The hashes find damage; they are no
+signature, for whoever can write the file can write all of it anew. Nor can the file know that lines at its end were
+taken away: keep ``head`` elsewhere, and give it to ``verify``.
 
 Why not SQLite: its file is whole only together with its journal. Killed at any of 13 of the 24 writes that add an entry
 of 50 kB, it leaves a file that cannot be read at all without the journal, as after a move, a copy or a backup; in WAL
@@ -40,8 +42,12 @@ LONGEST_LINE = 1 << 30
 
 _HEADER = {"format": FORMAT, "version": VERSION}
 _START = f'{{"body":{{"format":"{FORMAT}"'.encode()
+#: Every entry begins like this. Where it stands anywhere else, an entry may be hidden, and is not passed over.
+_BODY = b'{"body":'
 #: Ends what an interrupted write left: no entry ends like this.
 _MARK = b" (torn)"
+#: What editors put at the ends of lines, or take away.
+_BLANKS = b" \t\r\n"
 _ROOM_FOR_MARKS = 1 << 16
 
 
@@ -56,7 +62,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Torn:
-    """What interrupted writes left after line ``after`` (−1: before the header): so many bytes, with this hash."""
+    """What is no entry after line ``after`` (−1: before the header): so many bytes, with this hash."""
 
     after: int
     size: int
@@ -68,16 +74,42 @@ class Torn:
 
 @dataclass(frozen=True)
 class Chain:
-    """What the file says: its ``lines``, a header and then entries, and what interrupted writes have left.
+    """What the file says: its ``lines``, a header and then entries, and what else is in it.
 
     ``torn`` is at the end and still unnamed; ``repaired`` lies between lines, named by the next of them. ``unfinished``
-    is what has to be written before the next line, piece by piece.
+    is what has to be written before the next line, piece by piece. ``respaced``: another program changed blanks at the
+    ends of lines. ``disowned`` are entries that an older version took for torn, and that count all the same.
     """
 
     lines: tuple[Entry, ...] = ()
     torn: Torn | None = None
     repaired: tuple[Torn, ...] = ()
     unfinished: tuple[bytes, ...] = ()
+    respaced: bool = False
+    disowned: tuple[Entry, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the owner should know about how the file ends and how it was treated; nothing where all is usual."""
+        said = []
+        if self.torn is not None and self.torn.size > 0:
+            said.append(
+                f"TORN: {self.torn.size} bytes at the end are no entry; an interrupted write, or damage, left them. They "
+                "count for nothing, and the next line marks them. A write that was interrupted gave no release out; if "
+                "one is out that the ledger does not list, restore a backup, or record it."
+            )
+        elif self.torn is not None or self.unfinished:
+            said.append(
+                "The last line has lost its newline to an interrupted write or an editor; it is whole, and counts."
+            )
+        if self.respaced:
+            said.append("Another program has changed blanks at the ends of lines; all entries are whole, and count.")
+        for entry in self.disowned:
+            said.append(
+                f"Entry {entry.number} ({entry.hash[:16]}…) is whole and counts, but an older version took it for "
+                "torn: later releases were designed without it."
+            )
+        return tuple(said)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -206,6 +238,34 @@ class ChainedFile:
             return _Scan(str(self.path)).over(file)
 
 
+@dataclass(frozen=True)
+class _Tip:
+    """A line that the next one may follow (None: it is the first), and what lies after it that is no entry."""
+
+    last: Entry | None = None
+    left: bytes = b""
+
+    @property
+    def number(self) -> int:
+        return -1 if self.last is None else self.last.number
+
+    @property
+    def head(self) -> str:
+        return ROOT if self.last is None else self.last.hash
+
+    @property
+    def torn(self) -> Torn | None:
+        left = self.left.removesuffix(_MARK + b"\n")
+        return Torn(self.number, len(left), hashlib.sha256(left).hexdigest()) if self.left else None
+
+    def names(self, tree: dict[str, Any]) -> bool:
+        """Whether the line ``tree`` names what lies before it."""
+        return bool(tree["torn"] == (None if self.torn is None else self.torn.to_tree()))
+
+    def then(self, left: bytes) -> _Tip:
+        return _Tip(self.last, self.left + left)
+
+
 class _Scan:
     """One pass over the lines of a file, in order."""
 
@@ -213,12 +273,14 @@ class _Scan:
         self.path, self.place = path, 0
         self.lines: list[Entry] = []
         self.repaired: list[Torn] = []
-        # What interrupted writes left after the last line that counts, with the marks and newlines that end it.
-        self.left = b""
+        self.disowned: list[Entry] = []
+        self.respaced = False
+        # Two where the last line is whole and marked as torn: older versions went on as if it were not there.
+        self.tips = [_Tip()]
 
     def over(self, file: BinaryIO) -> Chain:
         limit = LONGEST_LINE + _ROOM_FOR_MARKS
-        unfinished: tuple[bytes, ...] = ()
+        ended = True
         while line := file.readline(limit):
             self.place += 1
             if self.place == 1 and not _starts_well(line):
@@ -227,58 +289,60 @@ class _Scan:
                 )
             if len(line) == limit:
                 raise self.error(f"is longer than {LONGEST_LINE >> 20} MiB")
-            if line.endswith(_MARK + b"\n"):
-                self.left += line
-            elif line.endswith(b"\n"):
-                self.take(line[:-1])
-            elif self.is_whole(line):
-                self.take(line)
-                unfinished = (b"\n",)
-            else:
-                self.left += line
-                unfinished = (_MARK, b"\n")
-        return Chain(tuple(self.lines), self.torn(), tuple(self.repaired), unfinished)
+            ended = line.endswith(b"\n")
+            self.add(line, ended)
+        tip = self.tips[0]
+        marked = tip.left.endswith(_MARK + b"\n")
+        unfinished = (_MARK, b"\n") if tip.left and not marked else () if ended else (b"\n",)
+        found = tuple(self.lines), tip.torn, tuple(self.repaired), unfinished, self.respaced, tuple(self.disowned)
+        return Chain(*found)
 
-    def torn(self) -> Torn | None:
-        left = self.left.removesuffix(_MARK + b"\n")
-        return Torn(len(self.lines) - 1, len(left), hashlib.sha256(left).hexdigest()) if self.left else None
-
-    def is_whole(self, line: bytes) -> bool:
-        """Whether ``line``, the last one, lacks nothing but its newline: a kill, or an editor, took that alone."""
+    def add(self, line: bytes, ended: bool) -> None:
+        """The next line, with all that ends it: an entry, blanks, or what is torn."""
+        start = len(line) - len(line.lstrip(_BLANKS))
+        kept = line.rstrip(_BLANKS) + b"\n" if ended else line
+        self.respaced |= kept != line
         try:
-            _, end = json.JSONDecoder().raw_decode(text := line.decode("latin-1"))
+            tree, end = json.JSONDecoder().raw_decode(line.decode("latin-1"), start)
         except (ValueError, RecursionError):
-            return False
-        rest = text[end:].encode("latin-1")
-        # older versions marked such lines as torn; one that was killed meanwhile left the beginning of a mark
-        if len(rest) > 1 and _MARK.startswith(rest.replace(_MARK, b"")):
-            return False
-        if rest:
-            raise self.error("has something else than a newline at its end")
-        return True
+            end = 0
+        if end > 0:
+            self.respaced |= start > 0
+            self.take(self.checked(tree, line[start:end]), kept, kept[end:])
+        elif start == len(line) and (ended or not self.tips[0].left):
+            self.respaced = True
+        elif not ended or kept.endswith(_MARK + b"\n"):
+            if _BODY in line and not line.startswith(_BODY):
+                raise self.error("has something before an entry")
+            self.tips = [tip.then(kept) for tip in self.tips]
+        else:
+            raise self.error("is not an entry")
 
-    def take(self, line: bytes) -> None:
-        """A line with a proper end: it must be the next entry."""
-        tree, torn, number = self.parsed(line), self.torn(), len(self.lines)
-        if tree["number"] != number:
-            why = "lines are missing, twice there or in another order"
-            raise self.error(f"has the number {tree['number']!r:.40} where {number} is next: {why}")
-        if tree["previous"] != (self.lines[-1].hash if self.lines else ROOT):
+    def take(self, tree: dict[str, Any], line: bytes, rest: bytes) -> None:
+        """An entry, and the ``rest`` of its ``line``; it must follow from what was there before."""
+        following = [tip for tip in self.tips if tree["previous"] == tip.head and tree["number"] == tip.number + 1]
+        if not following:
+            if tree["number"] != (number := self.tips[0].number + 1):
+                why = "lines are missing, twice there or in another order"
+                raise self.error(f"has the number {tree['number']!r:.40} where {number} is next: {why}")
             raise self.error("does not follow from the line before it")
-        if tree["torn"] != (None if torn is None else torn.to_tree()):
+        tip = next((tip for tip in following if tip.names(tree)), None)
+        if tip is None:
             raise self.error("does not name what lies between it and the entry before")
-        self.repaired += [] if torn is None else [torn]
-        self.lines.append(Entry(number, tree["body"], tree["hash"]))
-        self.left = b""
+        if _BODY in rest:
+            raise self.error("has another entry at its end")
+        self.disowned += self.lines[-1:] if tip is not self.tips[0] else []
+        self.repaired += [] if tip.torn is None else [tip.torn]
+        entry = Entry(tree["number"], tree["body"], tree["hash"])
+        self.lines.append(entry)
+        left = rest if rest.strip(_BLANKS) else b""
+        self.respaced |= not left and rest not in (b"", b"\n")
+        self.tips = [_Tip(entry, left), *([tip.then(line)] if _MARK in rest else [])]
 
-    def parsed(self, line: bytes) -> dict[str, Any]:
-        """The parts of a line that is written as we write them and matches its hash."""
-        try:
-            tree = json.loads(line)
-            if not isinstance(tree, dict) or not isinstance(tree.get("body"), dict) or _text(tree) != line:
-                raise ValueError("it is not written as we write lines")
-        except (ValueError, RecursionError):
-            raise self.error("is not an entry") from None
+    def checked(self, tree: Any, text: bytes) -> dict[str, Any]:
+        """The parts of a line: written as we write them, and with the hash that it states."""
+        if not isinstance(tree, dict) or not isinstance(tree.get("body"), dict) or not _is_text_of(tree, text):
+            raise self.error("is not an entry")
         stated = tree.pop("hash", None)
         if tree.keys() != {"body", "number", "previous", "torn"} or stated != _hash(tree):
             raise self.error("does not match its hash")
@@ -310,6 +374,14 @@ def _text(tree: dict[str, Any]) -> bytes:
     return json.dumps(tree, sort_keys=True, allow_nan=False, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
+def _is_text_of(tree: dict[str, Any], text: bytes) -> bool:
+    """Whether ``text`` is the one way to write ``tree``."""
+    try:
+        return _text(tree) == text
+    except (ValueError, RecursionError):
+        return False
+
+
 def _hash(tree: dict[str, Any]) -> str:
     return hashlib.sha256(_text(tree)).hexdigest()
 
@@ -332,7 +404,7 @@ def _check_body(body: dict[str, Any]) -> None:
 def _pieces(chain: Chain, body: dict[str, Any]) -> tuple[list[bytes], Entry]:
     """What to write, each piece once the one before is on the disk, and the entry that it becomes."""
     pieces, torn, head = list(chain.unfinished), chain.torn, chain.head
-    number = len(chain.lines)
+    number = chain.lines[-1].number + 1 if chain.lines else 0
     for content in [_HEADER, body] if number == 0 else [body]:
         tree = {"body": content, "number": number, "previous": head, "torn": None if torn is None else torn.to_tree()}
         entry = Entry(number, content, _hash(tree))

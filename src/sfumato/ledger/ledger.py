@@ -59,8 +59,8 @@ class Ledger:
     Guarantee: for every promise that was ever made in this ledger, all releases that it has recorded keep it together,
     exactly (no loose bound), as long as every release of the secret goes through it. A release is in the file, on
     the disk, before ``release(y)`` gives it back: one that was interrupted counts as published, never as free. The file
-    holds no y, no published value and no key. Its lines are chained by hashes; what an interrupted write left at the
-    end is reported (``torn``) and never read as truth.
+    holds no y, no published value and no key. Its lines are chained by hashes. A whole last line counts however it
+    ends; what else is at the end counts for nothing and is told (``torn``; ``protect`` and ``record`` warn).
 
     A promise that was made stays: a later release with a larger alpha does not loosen it.
 
@@ -102,7 +102,7 @@ class Ledger:
 
     @property
     def torn(self) -> bool:
-        """Whether a write was interrupted: what it left is no release, and the next line to be written marks it."""
+        """Whether something at the end is no release, as an interrupted write leaves it; the next line marks it."""
         return self.chain().torn is not None
 
     @property
@@ -161,6 +161,7 @@ class Ledger:
         if not asked.inputs.outputs.numbered and (not isinstance(output_name, str) or not output_name):
             raise InputError(f"output_name is {output_name!r}; give the name of what is released.")
         chain = self.chain()
+        self._tell(chain)
         revealed = self._records.revealed(chain)
         with show_progress(progress) as step:
             step.stage("what is left")
@@ -225,6 +226,7 @@ class Ledger:
             design = replace(design, noise=no_noise(len(design.inputs)), structure="full", weights=None, witness=None)
         made = Revealed(design, release.output_name, bool(remeasured))
         keys = {one.key for one in promises_of(made, 0)}  # refuses what cannot be composed, before it is written down
+        self._tell(self.chain())
         self._commit(release, made, None)
         certificate = self._worst([promise for promise in self.promises() if promise.key in keys])
         releases = self.releases
@@ -238,6 +240,11 @@ class Ledger:
                     stacklevel=2,
                 )
         return certificate
+
+    def _tell(self, chain: Chain) -> None:
+        """Warn of what is unusual about the file, on behalf of the method that calls."""
+        for remark in chain.remarks:
+            warnings.warn(f"the ledger {str(self.path)!r}: {remark}", GuaranteeWarning, stacklevel=3)
 
     def promises(self, region: Any = None) -> list[Promise]:
         """Every promise that was made, once; with ``region``, those about it."""
@@ -299,9 +306,7 @@ class Ledger:
                 f"{noise_in_words(one.design)} a row; {promises_of(one, 0)[0].region_in_words}: "
                 f"{one.design.tolerance.in_words(one.design.inputs.outputs.names)} (protects {one.design.protects})"
             )
-        if chain.torn is not None:
-            lines.append(f"  TORN: {chain.torn.size} bytes of an interrupted write at the end, which count for nothing")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {remark}" for remark in chain.remarks)])
 
 
 def _check_arguments(share: Any, how: dict[str, Any]) -> None:

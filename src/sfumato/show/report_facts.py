@@ -131,7 +131,7 @@ class Account:
     head: str
     releases: int
     recorded: bool
-    torn: bool
+    remarks: tuple[str, ...]
     remaining: Remaining
 
     @classmethod
@@ -149,7 +149,7 @@ class Account:
         digest = digest_outputs(np.asarray(release.outputs))
         recorded = any(entry.body["record"]["outputs_digest"] == digest for entry in chain.entries)
         name = os.path.basename(os.fspath(book.path))
-        return cls(name, chain.head, len(chain.entries), recorded, chain.torn is not None, book.remaining())
+        return cls(name, chain.head, len(chain.entries), recorded, chain.remarks, book.remaining())
 
     @property
     def kept(self) -> bool:
