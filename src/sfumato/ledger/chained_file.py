@@ -94,7 +94,7 @@ class Chain:
         said = []
         if self.torn is not None and self.torn.size > 0:
             said.append(
-                f"TORN: {self.torn.size} bytes at the end are no entry; an interrupted write, or damage, left them. They "
+                f"TORN: {self.torn.size} bytes at the end are no entry; an interrupted write or damage left them. They "
                 "count for nothing, and the next line marks them. A write that was interrupted gave no release out; if "
                 "one is out that the ledger does not list, restore a backup, or record it."
             )
