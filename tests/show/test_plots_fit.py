@@ -136,7 +136,7 @@ def test_dates_are_dates_on_every_axis_and_in_every_word() -> None:
     check(ax.figure)
     for panel, some in ((ax, "1984"), (ax.figure.axes[1], "Apr")):
         assert some in [tick.get_text() for tick in panel.get_xticklabels()]
-    assert ax.get_xlabel() == "date\n(site = north)"
+    assert ax.get_xlabel() == "date (site = north)"
     assert "region: 1985-01-01 ≤ date ≤ 1985-07-01 and site = north" in " ".join(legend_of(ax)).replace("\n", " ")
     assert [one.get_xlabel() for one in plots.plot_slices(release)] == ["date"]
     assert [tick.get_text() for tick in plots.plot_covariance(release).get_yticklabels()][1] == "1982-01-01"

@@ -135,14 +135,14 @@ def test_floor_along_a_column_through_the_worst_input(release: sf.Release) -> No
     assert np.all(reader[inside, 1] >= floor[inside, 1] * (1 - 1e-6))
     np.testing.assert_allclose(floor[inside, 1], 10 * np.sqrt(0.6))
     assert line_of(ax, "worst input")[0, 0] == worst[0]
-    assert ax.get_xlabel() == f"age\n(place = {worst[1]:.4g})"
+    assert ax.get_xlabel() == f"age (place = {worst[1]:.4g})"
     assert ax.get_ylabel() == "std of income"
 
 
 @pytest.mark.parametrize("at", [[70.0, 1.0], {"place": 1.0, "age": 70.0}, pd.Series({"place": 1.0, "age": 70.0})])
 def test_floor_along_a_column_through_any_input(release: sf.Release, at: object) -> None:
     ax = plot_floor_along(release, 1, at=at)
-    assert ax.get_xlabel() == "place\n(age = 70)"
+    assert ax.get_xlabel() == "place (age = 70)"
     assert not [text for text in legend_of(ax) if text.startswith("worst input")]
 
 

@@ -280,8 +280,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         except InputError as error:
             if self.preprocess is not None:
                 raise
-            # several lines where a text cannot be read
-            raise InputError(*error.args, _HINT) from None
+            lines = (*error.args, _HINT)  # several where a text cannot be read
+            raise InputError(*(lines if len(lines) > 2 else [" ".join(lines)])) from None
         if self.preprocess is None and not isinstance(bound, Everywhere) and _is_standardised(rows.values):
             warnings.warn(
                 f"every column of X has mean 0 and standard deviation 1, so the region ({bound.in_words(rows.names)}) "

@@ -38,6 +38,7 @@ from .view import (
     name_axes,
     new_axes,
     show_dates,
+    shows_names,
     title_over,
     value_axes,
 )
@@ -66,6 +67,7 @@ _SENSITIVE: dict[str, Any] = {"marker": "X", "markersize": 6.0, "color": PUBLISH
 _SENSITIVE |= {"markeredgecolor": "black", "markeredgewidth": 0.5}
 
 
+@shows_names
 def plot_cells(
     source: Mechanism | Release,
     columns: Sequence[str | int] | None = None,

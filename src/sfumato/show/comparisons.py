@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentFormatter
 
 from ..evaluate import OWNER_ONLY, Audit, Outcome, number, share, short
-from ..text import name_and_unit
+from ..text import name_and_unit, shown
 from .view import (
     FLOOR,
     LETTER,
@@ -29,6 +29,7 @@ from .view import (
     name_axes,
     new_axes,
     plain_axes,
+    shows_names,
     wrapped,
 )
 
@@ -82,6 +83,7 @@ _LEAST = 0.01
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
+@shows_names
 def plot_history(remaining: Remaining, ax: Axes | None = None) -> Axes:
     """The share of each promise that was used after each release; above 100 % it is broken."""
     ax = new_axes(ax, 6.4, 3.8)
@@ -109,6 +111,7 @@ def plot_history(remaining: Remaining, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@shows_names
 def plot_tradeoff(found: Tradeoff, ax: Axes | None = None) -> Axes:
     """The loss of accuracy outside against the level, a curve for each way; leaving rows out is a single cross.
 
@@ -168,10 +171,11 @@ def _errors_beside(ax: Axes, found: Tradeoff) -> None:
     beside = ax.secondary_yaxis("right", functions=(error, loss))
     beside.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     beside.tick_params(labelsize=SMALL)
-    beside.set_ylabel(f"error outside{f' ({found.unit.strip()})' if found.unit else ''}", fontsize=SMALL)
+    beside.set_ylabel(f"error outside{f' ({shown(found.unit.strip())})' if found.unit else ''}", fontsize=SMALL)
     beside.spines["right"].set_visible(False)
 
 
+@shows_names
 def plot_suggestion(found: Suggestion, ax: Axes | None = None) -> Axes:
     """What each promise costs against its floor, a curve each; stars mark what is suggested, a line what is allowed.
 
@@ -180,7 +184,7 @@ def plot_suggestion(found: Suggestion, ax: Axes | None = None) -> Axes:
     """
     ax = new_axes(ax, 7.2, 4.2)
     word, value = found.asked
-    name, unit = name_and_unit(found.output)
+    name, unit = name_and_unit(shown(found.output))
     cost = {"max_noise": "noise", "max_error": "rmse_outside"}.get(word, "loss")
     costs, places = [], []
     for option in found.options:
@@ -210,10 +214,10 @@ def plot_suggestion(found: Suggestion, ax: Axes | None = None) -> Axes:
         ax.annotate(allowed, (0.0, value), (4, 2), ax.get_yaxis_transform(), "offset points", **how)
         # what costs many times more is of no interest
         most = min(max([*costs, value]) * 1.05, 4.0 * value)
-        shown = [place for place, one in zip(places, costs, strict=True) if one <= most]
+        seen = [place for place, one in zip(places, costs, strict=True) if one <= most]
         ax.set_ylim(0.0, most)
-        if len(shown) < len(places) and shown:
-            ax.set_xlim(0.0, 1.05 * max(shown))
+        if len(seen) < len(places) and seen:
+            ax.set_xlim(0.0, 1.05 * max(seen))
     of = f" ({unit.strip()})" if unit else ""
     said = {"noise": f"noise a row{of}", "rmse_outside": f"error outside{of}", "loss": "loss of accuracy outside"}[cost]
     told = (lambda at, _: f"{100 * at:g} %") if cost == "loss" else (lambda at, _: number(at))
@@ -242,6 +246,7 @@ def _floors_above(ax: Axes, found: Tradeoff) -> None:
         above.spines["top"].set_visible(False)
 
 
+@shows_names
 def plot_audit(audit: Audit, ax: Axes | None = None) -> Figure:
     """One line for each adversary, those that the promise covers above; left of the line at 1 is below the floor.
 
@@ -308,7 +313,7 @@ def _scale_audit(ax: Axes, lines: dict[float, Outcome]) -> None:
     ax.axvline(1.0, color=FLOOR, linewidth=2.0, zorder=1)
     for place, text, side in ((0.985, "below the floor ", "right"), (1.015, " promised", "left")):
         ax.text(place, -1.38, text, color="#00664B", fontsize=SMALL, ha=side, va="bottom")
-    ax.set_yticks(list(lines), [outcome.name for outcome in lines.values()])
+    ax.set_yticks(list(lines), [shown(outcome.name) for outcome in lines.values()])
     for label, outcome in zip(ax.get_yticklabels(), lines.values(), strict=True):
         label.set_fontweight("bold" if outcome.below else "normal")
     ax.tick_params(axis="y", length=0)

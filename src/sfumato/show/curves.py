@@ -52,6 +52,7 @@ from .view import (
     plain_axes,
     shade_region,
     show_dates,
+    shows_names,
     title_over,
     value_axes,
 )
@@ -60,6 +61,7 @@ from .view import (
 MOST_ROWS, PARTIAL_STEPS = 200, 41
 
 
+@shows_names
 def plot_release(
     release: Release,
     truth: tuple[Any, Any] | None = None,
@@ -132,6 +134,7 @@ def _enlarged(name: str) -> str:
     return f"{name}, enlarged"
 
 
+@shows_names
 def plot_floor(
     release: Release,
     ax: Axes | None = None,
@@ -174,6 +177,7 @@ def _draw_floor_along(
     return ax
 
 
+@shows_names
 def plot_both(
     release: Release,
     truth: tuple[Any, Any] | None = None,
@@ -203,6 +207,7 @@ def plot_both(
     return figure
 
 
+@shows_names
 def plot_floor_along(
     release: Release,
     column: str | int,
@@ -223,13 +228,14 @@ def plot_floor_along(
     through = view.place(at, release.certificate.worst_input)
     name = view.names[place]
     if len(view.names) > 1:
-        name = f"{name}\n({view.in_words(through, [place])})"
+        name = f"{name} ({view.in_words(through, [place])})"
     ax = _draw_floor_along(ax, release, view, view.along(place, through), place, name, at is None)
     name_axes(ax, None, label or f"std of {view.name}")
     legend_above(ax)
     return ax
 
 
+@shows_names
 def plot_slices(
     release: Release,
     columns: Sequence[str | int] | None = None,
@@ -275,6 +281,7 @@ def plot_slices(
     return panels
 
 
+@shows_names
 def plot_partial(
     release: Release, column: str | int, ax: Axes | None = None, of: str | None = None, label: str | None = None
 ) -> Axes:
@@ -371,6 +378,7 @@ PATH_STEPS, ELLIPSES, ROUND = 601, 37, 49
 PLANE = float(np.sqrt(-2.0 * np.log(0.05)))
 
 
+@shows_names
 def plot_trajectory(
     release: Release | Sequence[Release],
     x: str | None = None,

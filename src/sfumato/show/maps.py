@@ -13,9 +13,9 @@ from ..data import Column, Outputs, sample_places
 from ..design import Mechanism
 from ..errors import InputError
 from ..release import Release
+from ..text import shown
 from .view import (
     DIVERGING,
-    LETTER,
     NAME_LETTER,
     PUBLISHED,
     SEQUENTIAL,
@@ -30,6 +30,7 @@ from .view import (
     new_axes,
     runs,
     show_dates,
+    shows_names,
     wrapped,
 )
 
@@ -58,6 +59,7 @@ LONGEST_TICK = 16
 _EDGE = 0.022
 
 
+@shows_names
 def plot_std_map(
     release: Release,
     ax: Axes | None = None,
@@ -94,6 +96,7 @@ def plot_std_map(
     return _finish_map(ax, view, "0.55")
 
 
+@shows_names
 def plot_noise_map(
     source: Mechanism | Release, ax: Axes | None = None, of: str | None = None, label: str | None = None
 ) -> Axes:
@@ -122,6 +125,7 @@ def plot_noise_map(
     return _finish_map(ax, view, "0.7")
 
 
+@shows_names
 def plot_covariance(
     source: Mechanism | Release, ax: Axes | None = None, by: str | int = 0, label: str | None = None
 ) -> Axes:
@@ -164,8 +168,8 @@ def plot_covariance(
         draw(beside, *window, ", enlarged")
     colour_bar(ax, draw(ax, 0, rows - 1, ""), label or f"covariance of the noise{about}")
     # labels of rows may take a part of the width
-    words = wrapped(f"region: {design.region.in_words(design.inputs.names)}", 0.7 * inches(ax)[0] / LETTER)
-    legend_above(ax, handles=[_handle(words, PUBLISHED, linewidth=4)])
+    words = f"region: {design.region.in_words(design.inputs.names)}"
+    legend_above(ax, room=0.7, handles=[_handle(words, PUBLISHED, linewidth=4)])
     return ax
 
 
@@ -179,6 +183,7 @@ def _rows_to_enlarge(inside: Mask) -> tuple[int, int] | None:
 
 
 def _label_rows(ax: Axes, ticks: list[float], texts: list[str]) -> None:
+    texts = [shown(text) for text in texts]
     crowded = sum(map(len, texts)) * NAME_LETTER > 0.9 * inches(ax)[0]
     texts = [wrapped(text, LONGEST_TICK, lines=2) for text in texts] if crowded else texts
     ax.set_xticks(ticks, texts, rotation=90 if crowded else 0)

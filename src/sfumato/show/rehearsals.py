@@ -29,6 +29,7 @@ from .view import (
     new_axes,
     plain_axes,
     show_dates,
+    shows_names,
     value_axes,
 )
 
@@ -42,6 +43,7 @@ _LEAST = 1e-3
 _MOST = 12
 
 
+@shows_names
 def plot_rehearsal(rehearsal: Rehearsal, ax: Axes | None = None) -> Axes:
     """The look-alikes on the data, with the band that the prior claims and what the nearest rival predicted.
 

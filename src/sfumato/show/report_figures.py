@@ -35,12 +35,6 @@ MOST_OUTPUTS, MOST_COLUMNS, MOST_POINTS = 6, 3, 1500
 #: Longer texts are cut in pictures; the page has them in full.
 LONGEST_TEXT, LONGEST_REGION = 90, 32
 
-#: Characters that are not to be seen but change what is: controls, and marks that turn the direction of writing.
-_UNSEEN = dict.fromkeys(
-    [*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)],
-    "\ufffd",
-)
-
 _SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "sfumato",
@@ -49,11 +43,6 @@ _SETTINGS: Any = {
     "font.size": 10.0,
 }
 _DROPPED = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<defs>\s*</defs>|<!--.*?-->", re.DOTALL)
-
-
-def clean(text: str) -> str:
-    """``text`` without characters that nobody can see, and none that a file cannot hold."""
-    return text.translate(_UNSEEN).encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True)
@@ -93,8 +82,8 @@ def _for_page(svg: str, name: str) -> tuple[Markup, str]:
     rest = re.sub(r'href="#([^"]*)"', rf'href="#{name}-\1"', rest)
     rest = re.sub(r"url\(#([^)]*)\)", rf"url(#{name}-\1)", rest)
     rest = re.sub(r"[ \t]*\n\s*", "\n", rest)
-    # Matplotlib has escaped the texts in it
-    return Markup(clean(rest.strip().removesuffix("</svg>"))), box.group(1)
+    # Matplotlib has escaped the texts in it, and the picture shows what cannot be seen
+    return Markup(rest.strip().removesuffix("</svg>")), box.group(1)
 
 
 def public_pictures(facts: Facts) -> list[Picture]:

@@ -27,10 +27,10 @@ from ..progress import progress as show_progress
 from ..promise import Finding
 from ..proof import Certificate
 from ..release import Release, digest_outputs, load
-from ..text import counted, listed
+from ..text import counted, listed, shown
 from ..version import __version__
 from .report_facts import Account, Facts, multiple, number, plus_minus, share
-from .report_figures import Picture, account_picture, audit_picture, clean, public_pictures, truth_pictures
+from .report_figures import Picture, account_picture, audit_picture, public_pictures, truth_pictures
 from .report_records import RecordFacts
 
 ENDINGS = (".html", ".htm")
@@ -261,7 +261,7 @@ def _readable(value: Any) -> Any:
     """A value as it is to be read, whatever is in it: nothing unseen, and numbers keep their signs on their line."""
     if isinstance(value, Markup):
         return value
-    return clean(str(value)).replace("± ", "±\u00a0").replace(" %", "\u00a0%").replace(" × 10", "\u00a0×\u00a010")
+    return shown(value).replace("± ", "±\u00a0").replace(" %", "\u00a0%").replace(" × 10", "\u00a0×\u00a010")
 
 
 def check_page(path: Any, *sources: str | os.PathLike[str] | None, argument: str = "path") -> Path:

@@ -5,15 +5,16 @@ A ``View`` is what pictures ask of a design, with any number of inputs: rows, re
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, num2date
@@ -28,6 +29,12 @@ from ..models import OutputsKernel
 from ..promise import Design
 from ..regions import OutputRegion
 from ..release import Release
+from ..text import shown, shown_lines
+
+P = ParamSpec("P")
+
+#: What a picture gives back: axes, several of them, or a figure.
+Drawn = TypeVar("Drawn", bound=Axes | Figure | list[Axes])
 
 # Okabe and Ito's palette: told apart with any colour vision, and in grey by lightness and line style.
 TRUTH = "#000000"
@@ -95,7 +102,7 @@ _PIECE = re.compile(r"\s*(?:[^\s_/-]|(?<=\d)-(?=\d))*[_/-]?")
 
 
 def wrapped(text: str, letters: float, lines: int = MOST_LINES) -> str:
-    r"""``text`` in lines of at most so many letters, broken at spaces and after ``_``, ``/`` and ``-`` if it can be.
+    r"""``text`` as it may be shown, in lines of at most so many letters, broken at spaces and after ``_/-`` if it may.
 
     Of more than ``lines`` lines the rest is left out, which "…" says.
 
@@ -107,15 +114,13 @@ def wrapped(text: str, letters: float, lines: int = MOST_LINES) -> str:
     'in\n2013-01-05\n≤ t'
     """
     most, found = max(int(letters), 6), []
-    for paragraph in text.split("\n"):
-        pieces = [piece for word in re.findall(_PIECE, paragraph) for piece in _cut(word, most)]
-        line = ""
-        for piece in pieces:
-            if line and len(line) + len(piece) > most:
-                found.append(line.strip())
-                line = ""
-            line += piece
-        found.append(line.strip())
+    line = ""
+    for piece in (piece for word in re.findall(_PIECE, shown(text)) for piece in _cut(word, most)):
+        if line and len(line) + len(piece) > most:
+            found.append(line.strip())
+            line = ""
+        line += piece
+    found.append(line.strip())
     if len(found) <= lines:
         return "\n".join(found)
     last = found[lines - 1]
@@ -185,14 +190,16 @@ class _DateFormatter(Formatter):
         return str(self.words.get_offset())
 
 
-def legend_above(ax: Axes, columns: int = 3, **how: Any) -> None:
-    """The legend above the axes, where it hides nothing, in at most ``columns`` columns that are no wider than they."""
+def legend_above(ax: Axes, columns: int = 3, room: float = 1.0, **how: Any) -> None:
+    """The legend above the axes, where it hides nothing, in at most ``columns`` columns.
+
+    It takes no more than the ``room`` that it has, as a share of the width of the axes.
+    """
     handles = how.get("handles") or ax.get_legend_handles_labels()[0]
-    columns, texts = in_columns([str(handle.get_label()) for handle in handles], columns, inches(ax)[0])
+    columns, texts = in_columns([str(handle.get_label()) for handle in handles], columns, room * inches(ax)[0])
     options: dict[str, Any] = {"handlelength": 2.2, "borderaxespad": 0.2, "columnspacing": 1.4, "fontsize": SMALL}
     options |= {"bbox_to_anchor": (0.0, 1.0), "loc": "lower left", "frameon": False, "ncol": columns}
     ax.legend(**(options | how | {"handles": handles, "labels": texts}))
-    names_are_texts(ax)
 
 
 #: How the title of a legend is written.
@@ -204,11 +211,21 @@ def title_over(ax: Axes, *parts: str) -> str:
     return "\n".join(wrapped(part, inches(ax)[0] / LETTER) for part in parts if part)
 
 
-def names_are_texts(artist: Artist) -> None:
-    """Let dollar signs in names be dollar signs, not formulas."""
-    for text in artist.findobj(Text):
-        assert isinstance(text, Text)
-        text.set_parse_math(False)
+def shows_names(draw: Callable[P, Drawn]) -> Callable[P, Drawn]:
+    """``draw``, in whose picture names are texts: a dollar sign begins no formula, and what cannot be seen is told."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Drawn:
+        # axes that are made here, such as enlarged ones beside others
+        with matplotlib.rc_context({"text.parse_math": False}):
+            made = draw(*args, **kwargs)
+        for artist in made if isinstance(made, list) else [made]:
+            for text in artist.findobj(Text):
+                text.set_parse_math(False)
+                text.set_text(shown_lines(text.get_text().split("\n")))
+        return made
+
+    return drawn
 
 
 def legend_entries(panels: list[Axes]) -> dict[str, Any]:
@@ -226,12 +243,12 @@ def legend_of_figure(figure: Figure, panels: list[Axes], place: str, columns: in
     options: dict[str, Any] = {"loc": f"outside {place}", "ncol": columns, "frameon": False, "fontsize": SMALL}
     options["columnspacing"] = 1.4
     figure.legend(list(entries.values()), texts, **(options | how))
-    names_are_texts(figure)
     return -(-sum(len(text.splitlines()) for text in texts) // columns)
 
 
 def in_columns(labels: list[str], most: int, width: float) -> tuple[int, list[str]]:
     """In how many columns a small legend is at most ``width`` inches wide, and its labels, wrapped if they must be."""
+    labels = [shown(label) for label in labels]
     for columns in range(most, 1, -1):
         widest = [max(column.tolist(), default=0) for column in np.array_split([len(one) for one in labels], columns)]
         if sum(widest) * LETTER + columns * HANDLE <= width + HANDLE / 2:
