@@ -39,5 +39,22 @@ def _less(noise: Noise) -> Noise:
     return replace(noise, factor=root * noise.factor, shift=0.99 * noise.shift)
 
 
+def break_ledger() -> None:
+    """Every line of a ledger is dropped again after the release that it is about was acknowledged."""
+    from sfumato.ledger.chained_file import ChainedFile
+
+    whole = ChainedFile.update
+
+    def update(self: ChainedFile, make: Callable[[Any], dict[str, Any]]) -> Any:
+        entry = whole(self, make)
+        if entry.number > 1:
+            with open(self.path, "r+b") as file:
+                kept = file.read().splitlines(keepends=True)[:-1]
+                file.truncate(sum(map(len, kept)))
+        return entry
+
+    ChainedFile.update = update  # type: ignore[method-assign]
+
+
 #: What ``--break`` takes.
-BREAKS: dict[str, Callable[[], None]] = {"noise": break_noise}
+BREAKS: dict[str, Callable[[], None]] = {"noise": break_noise, "ledger": break_ledger}

@@ -47,6 +47,7 @@ KINDS = {
     one.name: one
     for one in [
         Kind("problems", share=100, seconds=120.0),
+        Kind("kills", share=2, seconds=60.0),
     ]
 }
 

@@ -1,0 +1,38 @@
+"""The soak's kills: nothing is broken by them, and a ledger that loses a line is found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sfumato.ledger.chained_file import ChainedFile
+from soak import kills
+from soak.broken import BREAKS
+
+pytestmark = pytest.mark.processes
+
+
+def outcomes(trial, folder, count):
+    found = []
+    for number in range(count):
+        (folder / str(number)).mkdir(parents=True)
+        found.append(trial(np.random.default_rng(number), folder / str(number)))
+    return found
+
+
+def test_a_line_that_a_ledger_drops_is_found_and_none_is_without(tmp_path, monkeypatch):
+    monkeypatch.setattr(kills, "LEDGERS", 3)
+    whole = outcomes(kills.releasing, tmp_path / "whole", 8)
+    assert not [outcome.broken for outcome in whole if outcome.broken]
+    assert sum(outcome.counts["kills"] for outcome in whole) >= 5
+    monkeypatch.setattr(ChainedFile, "update", ChainedFile.update)  # put back afterwards
+    BREAKS["ledger"]()
+    less = outcomes(kills.trial, tmp_path / "less", 5)
+    assert any("not in the ledger" in (outcome.broken or "") for outcome in less)
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_break_nothing(tmp_path):
+    found = outcomes(kills.trial, tmp_path, 160)
+    assert not [outcome.broken for outcome in found if outcome.broken]
+    assert sum(outcome.counts.get("kills", 0) for outcome in found) >= 200
