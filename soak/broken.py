@@ -47,10 +47,9 @@ def break_ledger() -> None:
 
     def update(self: ChainedFile, make: Callable[[Any], dict[str, Any]]) -> Any:
         entry = whole(self, make)
-        if entry.number > 1:
-            with open(self.path, "r+b") as file:
-                kept = file.read().splitlines(keepends=True)[:-1]
-                file.truncate(sum(map(len, kept)))
+        with open(self.path, "r+b") as file:
+            kept = file.read().splitlines(keepends=True)[:-1]
+            file.truncate(sum(map(len, kept)))
         return entry
 
     ChainedFile.update = update  # type: ignore[method-assign]
