@@ -35,6 +35,10 @@ class FormatError(SfumatoError):
     """A file is damaged, truncated, of another version, or not a sfumato file."""
 
 
+class ResourceError(SfumatoError, OSError):
+    """A disk or a cluster gave out. Nothing is wrong with what was asked, and what was there before stays."""
+
+
 class FitWarning(_Said, UserWarning):
     """A fit ended on a bound or did not converge; its result may be poor."""
 

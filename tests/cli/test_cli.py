@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -368,6 +369,8 @@ def test_demo_writes_all_its_files_and_its_commands_work(tmp_path: Path) -> None
     names += ["truth.csv"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "orbit.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    private = {path.name for path in folder.iterdir() if stat.S_IMODE(path.stat().st_mode) == 0o600}
+    assert private == {"coasting.csv", "orbit.png", "truth.csv"}  # the truth is in them
     assert len(pd.read_csv(folder / "orbit.csv")) == 61
     assert f"sfumato certify {folder}/orbit.sfumato" in result.stdout
     done(run("certify", folder / "orbit.sfumato"))

@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 import sfumato as sf
 from drawn import legends_are_whole
 from kernels import matern, rbf
-from sfumato.evaluate.audits import AUDIT_HEADER, OWNER_ONLY, Audit, called, findings_on
+from sfumato.evaluate.audits import AUDIT_HEADER, Audit, called, findings_on
 from sfumato.evaluate.predictors import rivals
 from sfumato.evaluate.statistical_attacks import fits_a_model, models_to_try
 from sfumato.evaluate.target import CHANCE, chances, target_for
+from sfumato.files import OWNER_ONLY
 from sfumato.noise.noise import no_noise
 from sfumato.show.comparisons import plot_audit
 

@@ -21,6 +21,7 @@ from command_line import run
 from sfumato.evaluate.audits import Audit
 from sfumato.evaluate.rehearsal import Rehearsal, Result
 from sfumato.evaluate.target import Outcome
+from sfumato.files import OWNER_ONLY
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.release import digest_outputs
 from sfumato.show import report_figures, report_page
@@ -176,7 +177,7 @@ def test_the_report_of_the_owner_says_so_in_red(release: sf.Release, tmp_path: P
     page = Page(text_of(release, tmp_path, truth=VALUES, audit=found))
     banner = next(attributes for attributes in page.named("p") if attributes.get("class") == "owner")
     assert banner["role"] == "alert"
-    assert "OWNER ONLY: this report contains the truth. Do not publish it." in page.said
+    assert OWNER_ONLY in page.said
     assert "What adversaries achieve (owner only)" in page.said
     assert found.sentence in page.said
     assert found.certificate.verdict_in_words in page.said

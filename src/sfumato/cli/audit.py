@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..files import OWNER_ONLY
 from .command import exit_by
 from .options import (
     FIGURES,
@@ -55,7 +56,6 @@ def audit(
 ) -> None:
     """Attack a release with all that is known and compare with the truth; exit code 1 if it must not be published."""
     check_written(Written("--figure", figure, FIGURES), read=[release_file, truth], replace=replace)
-    from ..evaluate import OWNER_ONLY
     from ..evaluate import audit as attack
     from ..show import plot_audit
 
@@ -64,10 +64,10 @@ def audit(
     more = [open_release(path) for path in others or []]
     found = attack(release, y, draws=draws, grid=grid, others=more, accept=accept or (), progress=not json)
     if figure is not None:
-        save_figure(plot_audit(found), figure)
+        save_figure(plot_audit(found), figure, private=True)
     if json:
         say_lines(OWNER_ONLY, err=True)
-        as_json({"release": release_file, "truth": truth, **found.as_dict()})
+        as_json({"owner_only": True, "release": release_file, "truth": truth, **found.as_dict()})
     else:
         _show_audit(found, f"{release_file}, attacked: errors in multiples of the floor")
         say_written(figure)
@@ -75,7 +75,7 @@ def audit(
 
 
 def _show_audit(found: Audit, title: str) -> None:
-    from ..evaluate import AUDIT_HEADER, OWNER_ONLY
+    from ..evaluate import AUDIT_HEADER
 
     table = new_table(title)
     say(OWNER_ONLY, "bold red")

@@ -40,10 +40,10 @@ FILES = {
     "truth.csv": "the owner's data, secret",
     "orbit.sfumato": "the release: all that readers need",
     "orbit.csv": "published data",
-    "orbit.png": "the picture",
+    "orbit.png": "the picture, with the truth in it: the owner's",
     "new.csv": "new times",
     "report.html": "the report, to be read and signed",
-    "coasting.csv": "a satellite that does not steer",
+    "coasting.csv": "a satellite that does not steer, secret",
     "coasting.sfumato": "its release under the paper's prior, which hides nothing",
 }
 
@@ -155,11 +155,11 @@ def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told], dict[
         for words, one in zip(alone, others, strict=True):
             told.append(_told("coasts", words, one, coasting, COASTING_FLOOR, spoiler))
         step.stage("drawing the picture")
-        write_table(truth, folder / "truth.csv")
+        write_table(truth, folder / "truth.csv", private=True)
         release.save(folder / "orbit.sfumato")
         write_table(release.to_frame(), folder / "orbit.csv")
         write_table(pd.DataFrame({"t": np.arange(1, 12) / 4 + 0.025}), folder / "new.csv")
-        write_table(coasting, folder / "coasting.csv")
+        write_table(coasting, folder / "coasting.csv", private=True)
         unhidden.save(folder / "coasting.sfumato")
         fine = np.linspace(0.0, 3.0, 601)
         steered = simulate(fine, push=push)
@@ -167,7 +167,7 @@ def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told], dict[
             "A satellite that steers hides its second orbit": (release, reader, steered["r"].to_numpy()),
             "One that coasts, under the paper's prior, does not": (unhidden, spoiler, simulate(fine)["r"].to_numpy()),
         }
-        save_figure(_picture(shown, fine), folder / "orbit.png")
+        save_figure(_picture(shown, fine), folder / "orbit.png", private=True)
         step.stage("writing the report")
         title = "The radius of a satellite, hidden during its second orbit"
         report(release, folder / "report.html", title=title, file=folder / "orbit.sfumato", progress=False)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 
 from ..errors import InputError
+from ..files import OWNER_ONLY, replacing
 from .outputs import AskedOutputs, asked_outputs, numbers
 from .printing import say_note
 
@@ -549,5 +550,14 @@ def check_folder_name(out: Path) -> None:
         raise InputError(f"--out {out} is a file; give the name of a folder.")
 
 
-def save_figure(figure: Any, path: Path) -> None:
-    figure.savefig(path, dpi=DOTS_AN_INCH)
+def save_figure(figure: Any, path: Path, private: bool = False) -> None:
+    """Write ``figure`` in one move. A ``private`` one is for its owner alone, and says so on top and in its title."""
+    how: dict[str, Any] = {}
+    if private:
+        from matplotlib.text import Text
+
+        how = {"metadata": {"Title": OWNER_ONLY}, "bbox_inches": "tight"}
+        if not any(OWNER_ONLY in text.get_text() for text in figure.findobj(Text)):
+            figure.text(0.01, 1.0, OWNER_ONLY, color="#b00020", fontweight="bold", va="bottom")
+    with replacing(path, private=private) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=DOTS_AN_INCH, **how)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from ..errors import InputError
+from ..files import OWNER_ONLY
 from ..text import counted
 from .command import exit_by
 from .fitted import fitted_table
@@ -84,7 +85,6 @@ def rehearse(
         given = "neither" if alpha is None else "both"
         raise InputError(f"--alpha and --floor: {given} given; choose one, for example --alpha 0.1.")
     check_written(Written("--figure", figure, FIGURES), read=[data], replace=replace)
-    from ..evaluate import OWNER_ONLY
     from ..evaluate import rehearse as try_out
     from ..show import plot_rehearsal
 
@@ -92,14 +92,15 @@ def rehearse(
     found = try_out(prior, X, y, where, alpha, floor=floor, progress=not json)
     if figure is not None:
         if found.results:
-            save_figure(plot_rehearsal(found).figure, figure)
+            save_figure(plot_rehearsal(found).figure, figure, private=True)
         else:
             say_note(f"--figure {figure} was not written: there is no look-alike to draw.")
     options = [*fit.options(), *reading.options()]
     again = _protect_words(data, sensitive, alpha, floor, options, found)
     if json:
         say_lines(OWNER_ONLY, err=True)
-        as_json({"data": data, "output": sensitive.output, "figure": figure, **found.as_dict(), "command": again})
+        about = {"owner_only": True, "data": data, "output": sensitive.output, "figure": figure}
+        as_json({**about, **found.as_dict(), "command": again})
     else:
         title = f"{sensitive.output}, rehearsed where {where.in_words(tuple(sensitive.columns))}"
         _show_rehearsal(found, title, fitted, again)
@@ -108,7 +109,7 @@ def rehearse(
 
 
 def _show_rehearsal(found: Rehearsal, title: str, fitted: str, again: str | None) -> None:
-    from ..evaluate import OWNER_ONLY, REHEARSAL_HEADER
+    from ..evaluate import REHEARSAL_HEADER
 
     say(OWNER_ONLY, "bold red")
     if found.results:

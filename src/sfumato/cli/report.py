@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..errors import InputError
+from ..files import OWNER_ONLY
 from .command import exit_by
 from .options import Accept, Json, LedgerFile, Reading, ReleaseFile, Replace, TruthColumn, check_new, flag, option
 from .printing import as_json, say, say_lines
@@ -53,15 +54,15 @@ def report(
     verdict = facts.certificate.verdict
     if json:
         said = {
+            "owner_only": truth is not None,
             "publish": verdict != "do not publish",
             "verdict": verdict,
             "why": facts.why,
-            "owner_only": truth is not None,
         }
-        as_json({"release": release_file, "report": out, **said})
+        as_json({**said, "release": release_file, "report": out})
     else:
         say_lines(f"Written: {out}")
         if truth is not None:
-            say_lines("OWNER ONLY: it contains the truth; do not publish it.")
+            say_lines(OWNER_ONLY)
         say(f"{facts.verdict_in_words}. {facts.why}".strip())
     exit_by(verdict)

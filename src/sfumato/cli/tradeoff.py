@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
+from ..files import OWNER_ONLY
 from .fitted import fitted_table
 from .options import (
     FIGURES,
@@ -84,9 +85,10 @@ def tradeoff(
     if figure is not None:
         save_figure(plot_tradeoff(found).figure, figure)
     if csv is not None:
-        write_table(found.table(), csv)
+        write_table(found.table(), csv, private=measured)
     if json:
-        as_json({"data": data, "figure": figure, "csv": csv, **found.as_dict()})
+        about = {"owner_only": True} if measured else {}
+        as_json({**about, "data": data, "figure": figure, "csv": csv, **found.as_dict()})
         return
     _show(found, measured)
     say(fitted)
@@ -115,7 +117,7 @@ def _show(found: Tradeoff, measured: bool) -> None:
     from ..evaluate import TRADEOFF_HEADER, WIDE_ONLY, cells, notes, number, title_of
 
     if measured:
-        say("OWNER ONLY: the measured errors use the secret values; do not publish them.", "bold red")
+        say(OWNER_ONLY, "bold red")
     table = new_table(title_of(found))
     shown = [place for place, name in enumerate(TRADEOFF_HEADER) if console().width >= WIDE or name not in WIDE_ONLY]
     for place in shown:

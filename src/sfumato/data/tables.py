@@ -147,10 +147,16 @@ def select_columns(
     return kept
 
 
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write ``table`` beside ``path`` first and move it into place, so that nobody ever sees half a file."""
+def write_table(table: pd.DataFrame, path: Path, *, private: bool = False) -> None:
+    """Write ``table`` beside ``path`` first and move it into place, so that nobody ever sees half a file.
+
+    A ``private`` one is for its owner alone (``replacing``). Its first column is called owner_only: a line above the
+    header would keep other programs from reading the table, and rows that are copied elsewhere take the column along.
+    """
     parquet = _is_parquet(path)
-    with replacing(path) as file:
+    if private:
+        table = table.assign(owner_only="yes")[["owner_only", *table.columns]]
+    with replacing(path, private=private) as file:
         if parquet:
             table.to_parquet(file, index=False)
         else:

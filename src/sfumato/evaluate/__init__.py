@@ -4,7 +4,7 @@ It takes a release and the truth, which only its owner has; or a prior, inputs a
 published. It gives errors of adversaries in multiples of the floor, and tables of what each level costs.
 """
 
-from .audits import AUDIT_HEADER, OWNER_ONLY, Audit, audit
+from .audits import AUDIT_HEADER, Audit, audit
 from .predictors import Rival, rivals
 from .promises_compared import compare_promises
 from .rehearsal import REHEARSAL_HEADER, Rehearsal, Stage, rehearse

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
+from ..files import OWNER_ONLY
 from ..linalg import few_threads
 from ..models import Prior
 from ..progress import progress as show_progress
@@ -69,8 +70,6 @@ ROWS_HELD = (1, 2, 5)
 
 #: Up to so many rows attacks work on one thread: fits take many small matrices, and threads wait for each other.
 ONE_THREAD = 1000
-
-OWNER_ONLY = "OWNER ONLY: this uses the truth; do not publish this output."
 
 
 @dataclass(frozen=True)

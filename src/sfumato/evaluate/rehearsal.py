@@ -134,6 +134,7 @@ class Rehearsal:
         """All of it in plain Python types, without any row."""
         found: dict[str, Any] = plain(
             {
+                "owner_only": True,
                 "region": self.region,
                 "alpha": self.alpha,
                 "floor": self.floor,

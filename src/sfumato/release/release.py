@@ -246,10 +246,7 @@ class Release(WithDesign):
         target = Path(path)
         if target.suffix.lower() not in endings:
             raise InputError(f"path is {str(target)!r}; give a name that ends in {' or '.join(endings)}.")
-        try:
-            write_table(self.to_frame(), target)
-        except OSError as error:
-            raise InputError(f"path is {str(target)!r}, which cannot be written: {error.strerror or error}.") from error
+        write_table(self.to_frame(), target)
 
     def to_gpytorch(self) -> Any:
         """What a reader knows as a ``gpytorch.models.ExactGP``; with BoTorch installed also a model for it.

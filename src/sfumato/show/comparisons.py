@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentFormatter
 
-from ..evaluate import OWNER_ONLY, Audit, Outcome, number, share, short
+from ..evaluate import Audit, Outcome, number, share, short
+from ..files import OWNER_ONLY
 from ..text import name_and_unit, shown
 from .view import (
     FLOOR,

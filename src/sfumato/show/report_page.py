@@ -22,7 +22,7 @@ from ..arrays import Array
 from ..data import stacked_outputs, without_labels
 from ..errors import FormatError, InputError
 from ..evaluate import AUDIT_HEADER, REHEARSAL_HEADER, Audit, Rehearsal
-from ..files import replacing
+from ..files import OWNER_ONLY, replacing
 from ..progress import progress as show_progress
 from ..promise import Finding
 from ..proof import Certificate
@@ -119,7 +119,7 @@ def write_report(
         facts = public if owner is None else public.for_owner(owner.findings, accept)
         step.stage("drawing the report")
         text = _page(facts, account, title, named, owner, expected)
-    return write_page(text, page), facts
+    return write_page(text, page, private=owner is not None), facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +213,7 @@ def _page(
         facts=facts,
         records=RecordFacts(facts),
         owner=owner,
+        owner_only=OWNER_ONLY,
         account=account,
         account_picture=None if account is None else account_picture(account),
         pictures=public_pictures(facts),
@@ -292,7 +293,7 @@ def _is_page(page: Path) -> bool:
     return not start or start.lower() == _START
 
 
-def write_page(text: str, path: Path) -> Path:
+def write_page(text: str, path: Path, *, private: bool = False) -> Path:
     """Guarantee: written under another name, read back and moved into place; a failure leaves the old page."""
     content = text.encode("utf-8")
 
@@ -300,7 +301,7 @@ def write_page(text: str, path: Path) -> Path:
         if Path(written).read_bytes() != content:
             raise FormatError("what was written to the disk is not what was to be written.")
 
-    with replacing(path, check) as file:
+    with replacing(path, check, private=private) as file:
         file.write(content)
     return path
 
