@@ -56,8 +56,8 @@ def some_of(words: Sequence[Any], most: int) -> str:
     >>> some_of(["a", "b", "c"], 2)
     'a, b, … (3 in all)'
     """
-    shown = ", ".join(str(word) for word in words[:most])
-    return shown if len(words) <= most else f"{shown}, … ({len(words)} in all)"
+    first = ", ".join(str(word) for word in words[:most])
+    return first if len(words) <= most else f"{first}, … ({len(words)} in all)"
 
 
 def listed(words: Sequence[str], most: int = 12, between: str = ", ") -> str:
@@ -111,7 +111,7 @@ def wrapped(text: str, width: int = 80) -> list[str]:
     >>> wrapped("one two 3 %", 9)
     ['one two', '3 %']
     """
-    lines = textwrap.wrap(text.replace(" %", "\0%"), width, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(shown(text).replace(" %", "\0%"), width, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\0", " ") for line in lines] or [""]
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
 from ..progress import Progress
-from ..text import one_line
+from ..text import one_line, shown
 from .columns import asked_columns, require_columns
 from .encoding import Column, Encoding, from_moments
 from .inputs import Inputs, MemoryInputs, Outputs, sample_places
@@ -60,7 +60,7 @@ class StoredColumn(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*read, **options)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} stored values of {self.name}>"
+        return shown(f"<{len(self)} stored values of {self.name}>")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,7 +120,7 @@ class StoredInputs(Inputs):
         return {"stored": self.stored, "sample": self.sample}
 
     def __repr__(self) -> str:
-        return f"<{len(self)} stored rows of {', '.join(self.names)} in {len(self.stored)} parts>"
+        return shown(f"<{len(self)} stored rows of {', '.join(self.names)} in {len(self.stored)} parts>")
 
 
 def scanned(

@@ -20,6 +20,7 @@ from ..arrays import Array
 from ..errors import FitWarning, InputError
 from ..models import Prior, fit_prior
 from ..progress import Progress
+from ..text import shown_lines
 from .claims import Claims, HiddenRows
 from .predictors import periods
 
@@ -99,7 +100,7 @@ class Advice:
         head = "Use instead, which passes:" if self.passes else "Nearer to the data, though it does not pass either:"
         start, rest = self.call.split("X, y, ")
         lines = [head, f"  {start}", f"      X, y, {rest[:-1]}", "  )", f"or {self.options}"]
-        return "\n".join([*lines, *textwrap.wrap(self.promises, 80)])
+        return shown_lines([*lines, *textwrap.wrap(self.promises, 80)])
 
 
 def advice(rows: HiddenRows, noise: Any, judged: Callable[[Prior], Judgement], step: Progress) -> Advice | None:

@@ -17,7 +17,7 @@ from ..progress import progress as show_progress
 from ..promise import Finding, Verdict, accepting, asked_acceptance, check_accepted
 from ..proof import Certificate
 from ..release import Release, digest_outputs
-from ..text import listed, plain
+from ..text import listed, plain, shown_lines
 from ..views import boxed_table
 from .insiders import worst_group, worst_rows
 from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins, knows_grid, low_bits
@@ -152,7 +152,7 @@ class Audit:
         skipped = [f"not tried: {entry.name} ({entry.why})" for entry in self.skipped]
         told = () if self.records is None else self.records.words
         said = [self.sentence, f"{self.certificate.verdict_in_words}."]
-        return "\n".join([OWNER_ONLY, self._title, *(line.rstrip() for line in lines), *skipped, *told, *said])
+        return shown_lines([OWNER_ONLY, self._title, *(line.rstrip() for line in lines), *skipped, *told, *said])
 
     @property
     def _title(self) -> str:

@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..linalg import Whitening
 from ..programs import joint_noise_factor
 from ..promise import Design, FloorTolerance, FractionTolerance, Protects, Reader, RecordTolerance, Tolerance
-from ..text import name_and_unit
+from ..text import name_and_unit, shown
 from .tradeoffs import short
 
 #: Comparing takes a few factorisations of matrices of this size at most: about a second.
@@ -47,7 +47,7 @@ class PromisesCompared:
             f"{' (as here)' * (protects == self.protects)}"
             for protects, error in errors.items()
         ]
-        return (
+        return shown(
             f"Readers' error at rows outside: {short(self.nothing)}{self.unit} without protection, {', '.join(told)}."
         )
 

@@ -23,7 +23,7 @@ from ..progress import Progress
 from ..progress import progress as show_progress
 from ..promise import ALARMING, Finding, Verdict, verdict
 from ..regions import Region
-from ..text import aligned, counted, plain, wrapped
+from ..text import aligned, counted, plain, shown_lines, wrapped
 from ..views import boxed_table, pictures
 from .advice import Advice, advice
 from .claims import Claims, HiddenRows, Unexpected, unexpected_period
@@ -160,7 +160,7 @@ class Rehearsal:
     def __str__(self) -> str:
         head = f"Rehearsal of {self.region}"
         if not self.results:
-            return "\n".join([head, *_wrapped(self.findings, True), *self.notes])
+            return shown_lines([head, *_wrapped(self.findings, True), *self.notes])
         sizes = [len(one.hidden) for one in self.look_alikes]
         rows = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}"
         head += f": {counted(len(sizes), 'look-alike')} of {rows} rows"
@@ -169,7 +169,8 @@ class Rehearsal:
         said = f"The prior claims that nobody can be nearer than {claimed}; the floor is {floor}."
         good = ["No rival came nearer than the prior claims, beyond chance."]
         end = _wrapped(self.findings, not self.advice) if self.findings else good
-        return "\n".join([head, *aligned(table), said, *self.notes, "", *end, *([self.advice] if self.advice else [])])
+        advised = self.advice.split("\n") if self.advice else []
+        return shown_lines([head, *aligned(table), said, *self.notes, "", *end, *advised])
 
     def _repr_html_(self) -> str:
         said = [*map(str, self.findings), *([f"Use instead: {self.advised.call}"] if self.advised is not None else [])]

@@ -21,7 +21,7 @@ from ..progress import Progress
 from ..progress import progress as show_progress
 from ..promise import Protects
 from ..regions import Region
-from ..text import aligned, name_and_unit, plain, wrapped
+from ..text import aligned, name_and_unit, plain, shown_lines, wrapped
 from ..views import boxed_table, pictures
 from .comparison import Comparison, Level, Line, asked_levels, checked_problem
 from .tradeoff_readers import Places, places_to_look
@@ -207,7 +207,7 @@ class Suggestion:
         lines = [*wrapped(self._title), *aligned([_HEADER, *self._rows()]), ""]
         for text in (_LEGEND, *self._sentences()):
             lines += wrapped(text)
-        return "\n".join([*lines, "", f"{self._start}\n  {self.call}" if self.call else self._none])
+        return shown_lines([*lines, "", *([self._start, f"  {self.call}"] if self.call else [self._none])])
 
     def _repr_html_(self) -> str:
         end = f"{self._start}  {self.call}" if self.call else self._none

@@ -20,7 +20,7 @@ from ..errors import FindingWarning, GuaranteeWarning, InputError
 from ..models import Prior
 from ..progress import progress as show_progress
 from ..regions import Region
-from ..text import aligned, listed, name_and_unit, plain, wrapped
+from ..text import aligned, listed, name_and_unit, plain, shown_lines, wrapped
 from ..views import boxed_table, pictures
 from .comparison import Comparison, Line, asked_levels, called, checked_problem
 from .tradeoff_readers import DELTA, places_to_look
@@ -226,7 +226,7 @@ def table_in_words(found: Tradeoff) -> str:
     whole = [TRADEOFF_HEADER, *(cells(line) for line in (found.everything, *found.rows))]
     rows = [[line[place] for place in shown] for line in whole]
     lines = [line for note in notes(found) for line in wrapped(note)]
-    return "\n".join([*wrapped(title_of(found)), *aligned(rows), "", *lines])
+    return shown_lines([*wrapped(title_of(found)), *aligned(rows), "", *lines])
 
 
 def title_of(found: Tradeoff) -> str:

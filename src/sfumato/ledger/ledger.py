@@ -34,7 +34,7 @@ from ..promise import Finding, Revealed, interpretations, warn_of
 from ..proof import Certificate, Effort, one_by_one
 from ..regions import Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
-from ..text import counted
+from ..text import counted, shown, shown_lines
 from ..views import pictures
 from .chained_file import Chain, ChainedFile
 from .past import LEAST_LEFT, Published, most_used
@@ -306,7 +306,7 @@ class Ledger:
                 f"{noise_in_words(one.design)} a row; {promises_of(one, 0)[0].region_in_words}: "
                 f"{one.design.tolerance.in_words(one.design.inputs.outputs.names)} (protects {one.design.protects})"
             )
-        return "\n".join([*lines, *(f"  {remark}" for remark in chain.remarks)])
+        return shown_lines([*lines, *(f"  {remark}" for remark in chain.remarks)])
 
 
 def _check_arguments(share: Any, how: dict[str, Any]) -> None:
@@ -350,7 +350,7 @@ class PromiseBudget:
         what, of_records = "the record" if certificate.protects == "records" else "f", ""
         if certificate.protects == "both" and np.isfinite(certificate.record_ratio):
             of_records = f" Of the best-known record they keep {certificate.record_ratio:.4g} times its floor."
-        return (
+        return shown(
             f"{state} after {counted(len(self.history), 'release')}: {certificate.promise}. Readers are closest to "
             f"their floor at {certificate.worst_place}, where they know {what} to within ±{certificate.worst_std:.6g} "
             f"and the floor is ±{certificate.worst_floor:.6g}.{of_records} What that rests on: "

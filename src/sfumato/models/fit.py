@@ -19,7 +19,7 @@ from ..errors import FitWarning, InputError
 from ..linalg import Whitening
 from ..machine import require_memory
 from ..progress import progress as progress_bar
-from ..text import listed
+from ..text import listed, shown_lines
 from .fit_many import fitted_to_many, why_not_bounded
 from .fit_rows import FitRows
 from .fit_search import MOST_STARTS, Adam, Fitted, Question, Search
@@ -67,7 +67,7 @@ class FitReport:
         starts = f", {self.restarts} starts" if self.restarts > 1 else ""
         least = "at least " if self.is_bound else ""
         head = f"fitted by {self.method} to {rows}{starts}: {state}, log likelihood {least}{self.log_likelihood:.6g}"
-        return "\n".join([head, *(f"  - {message}" for message in self.messages)])
+        return shown_lines([head, *(f"  - {message}" for message in self.messages)])
 
 
 @overload

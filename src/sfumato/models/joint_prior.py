@@ -20,6 +20,7 @@ from ..arrays import Array
 from ..data import Encoding
 from ..errors import InputError
 from ..regions import MOST_OUTPUTS
+from ..text import shown
 from ..views import boxed_table
 from .functionals import Functional, Value
 from .kernel_terms import kernel_in_words, mixing_in_words
@@ -254,7 +255,7 @@ class JointPrior:
     def __str__(self) -> str:
         outputs, functions = self._parts()
         listed = [f"{name}: {words}" for name, words in outputs]
-        return f"{'; '.join(listed)}; where {' and '.join(f'{title} is {words}' for title, words in functions)}"
+        return shown(f"{'; '.join(listed)}; where {' and '.join(f'{title} is {words}' for title, words in functions)}")
 
     def _repr_html_(self) -> str:
         outputs, functions = self._parts()

@@ -25,6 +25,7 @@ from ..data import ONE_OUTPUT, Encoding, Inputs, Outputs, as_inputs, as_outputs,
 from ..errors import InputError
 from ..linalg import Whitening
 from ..machine import require_memory
+from ..text import shown
 from ..views import boxed_table
 from .below import MEMBERS_TRIED, can_be_covered, cells_for, has_lengthscales, kernels_below, stretched
 from .kernel_terms import kernel_in_words
@@ -237,7 +238,7 @@ class Prior(GaussianProcess):
         return self.encoding
 
     def __str__(self) -> str:
-        return self.in_words(self._columns)
+        return shown(self.in_words(self._columns))
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -364,7 +365,7 @@ class PriorFamily:
         )
 
     def __str__(self) -> str:
-        return self.in_words(getattr(self.fit_report, "columns", ()))
+        return shown(self.in_words(getattr(self.fit_report, "columns", ())))
 
     def in_words(self, names: Sequence[str], outputs: Outputs = ONE_OUTPUT) -> str:
         """This family for people, over columns with these ``names``."""

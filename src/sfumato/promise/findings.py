@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from ..errors import FindingWarning, InputError
-from ..text import listed
+from ..text import listed, shown
 
 Severity: TypeAlias = Literal["high", "medium", "low", "note"]
 Verdict: TypeAlias = Literal["publish", "publish with care", "do not publish"]
@@ -113,7 +113,7 @@ class Finding:
         return self.code.replace("-", " ").capitalize()
 
     def __str__(self) -> str:
-        return f"{self.text} {self.remedy}".strip()
+        return shown(f"{self.text} {self.remedy}".strip())
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

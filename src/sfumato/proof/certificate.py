@@ -23,7 +23,7 @@ from ..promise import (
     verdict,
     verdict_in_words,
 )
-from ..text import counted, plain
+from ..text import counted, plain, shown_lines
 from ..views import boxed_table
 from .privacy_loss import PrivacyLoss, gaussian_epsilon
 from .promise_words import share_in_words
@@ -274,4 +274,4 @@ class Certificate:
     def __str__(self) -> str:
         rows = self.rows()
         width = max(len(label) for label, _ in rows)
-        return "\n".join(f"{label:<{width}}  {value}" for label, value in rows)
+        return shown_lines(f"{label:<{width}}  {value}" for label, value in rows)

@@ -36,6 +36,7 @@ from ..noise import SecretKey, check_resolution, default_resolution, finest_reso
 from ..progress import progress as show_progress
 from ..promise import Design, Finding, WithDesign, how_to_accept, worse_than_found
 from ..proof import Certificate, Effort, certify
+from ..text import shown, shown_lines
 from .design_tree import LONGEST_NAME
 from .file import Contents, read_release, released_name, write_release
 from .predictions import CompressedPosterior, Prediction, predict_with
@@ -300,7 +301,7 @@ class Release(WithDesign):
     def __repr__(self) -> str:
         state = f"holds, {self.certificate.evidence}" if self.certificate.holds else "FAILS"
         marks = ", unsafe seed" if self.unsafe else ""
-        return (
+        return shown(
             f"<Release of {self.output_name!r}: {len(self.outputs)} rows, "
             f"inputs {self._inputs_in_words}, certificate {state}{marks}>"
         )
@@ -322,7 +323,7 @@ class Release(WithDesign):
         ]
         if self.unsafe:
             lines.append("  UNSAFE       the noise came from a known seed: for experiments, it protects no one")
-        return "\n".join(lines)
+        return shown_lines(lines)
 
 
 def make_release(
