@@ -5,10 +5,14 @@ PyTorch and pandas are imported inside the commands, so that ``sfumato --help`` 
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from ..text import shown
 from ..version import __version__
 from .audit import AUDIT_EXAMPLES, audit
 from .certify import CERTIFY_EXAMPLES, certify
@@ -22,8 +26,32 @@ from .report import REPORT_EXAMPLES, report
 from .suggest import SUGGEST_EXAMPLES, suggest
 from .tradeoff import TRADEOFF_EXAMPLES, tradeoff
 
+
+class _Commands(TyperGroup):
+    """The commands; what was typed wrong is shown as text, whatever it is."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _shown_mistakes():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _shown_mistakes():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _shown_mistakes() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if isinstance(getattr(error, "message", None), str):  # Typer's own; which class it has is Typer's affair
+            error.message = shown(error.message)  # type: ignore[attr-defined]
+        raise
+
+
 app = typer.Typer(
     name="sfumato",
+    cls=_Commands,
     help="Publish data with exactly the noise that a privacy promise needs, and a proof that it is kept.",
     epilog="Try first:  sfumato demo\n\n"
     "Exit codes: 0 done; 1 do not publish, or nothing is left of a promise; 2 wrong use.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
+from ..text import shown
 from .options import TABLES, Json, Reading, ReleaseFile, Replace, Written, check_written, option
 from .printing import as_json, console, new_table, say_lines, say_note
 from .releases import open_release
@@ -45,7 +46,7 @@ def predict(
     check_written(Written("--out", out, TABLES), read=[release_file, new], replace=replace)
     import pandas as pd
 
-    from ..data import write_table
+    from ..data import for_spreadsheets, write_table
 
     release = open_release(release_file)
     X = _new_inputs(release, of, new, reading)
@@ -70,7 +71,17 @@ def predict(
     elif console().is_terminal:
         _show(table, output)
     else:  # for other programs
-        typer.echo(table.to_csv(index=False, float_format="%.10g"), nl=False)
+        _say_csv(for_spreadsheets(table, "predictions"))
+
+
+def _say_csv(table: pd.DataFrame) -> None:
+    """A table on stdout, which may be a screen after all: what cannot be seen is told."""
+    from ..data import with_texts
+
+    seen = with_texts(table, shown).rename(columns=shown)
+    if not seen.equals(table):
+        say_note("characters that cannot be seen are written as in \\x1b; --out FILE keeps them.")
+    say_lines(*seen.to_csv(index=False, float_format="%.10g", lineterminator="\n").rstrip("\n").split("\n"))
 
 
 def _show(predicted: pd.DataFrame, output: str) -> None:

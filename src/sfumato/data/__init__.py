@@ -23,6 +23,7 @@ from .inputs import (
 from .on_dask import as_engine, is_dask_frame, rows_of_dask
 from .orbit import LENGTHSCALE, ORBIT_RADIUS, SENSITIVE, STATES, simulate, training_grid
 from .parts import LARGEST_NUMBER, ROWS, Done, Engine, Here, Part, TablePart, Totals
+from .spreadsheets import for_spreadsheets, with_texts
 from .stored import StoredColumn, StoredInputs, fingerprint, parquet_files, rows_of_parquet, scanned
 from .tables import (
     CSV,

@@ -24,6 +24,7 @@ import pandas as pd
 from ..errors import InputError
 from ..text import one_line
 from .columns import is_text, require_once
+from .spreadsheets import unquoted, with_texts
 
 #: Endings of text tables; any of them may have .gz behind it.
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat")
@@ -330,10 +331,10 @@ def _parsed(raw: bytes, form: Form, skipped: int, path: Path, dtype: Any = None)
         )
     except (ValueError, OSError, UnicodeError) as error:
         raise InputError(f"{path} cannot be read as a table: {one_line(error)}") from error
-    require_once(path, [str(name).strip() for name in header if not pd.isna(name)])
+    require_once(path, [unquoted(str(name).strip()) for name in header if not pd.isna(name)])
     if not isinstance(table.index, pd.RangeIndex):
         raise InputError(f"{path} has rows with more fields than the header; give each column a name.")
-    return table.rename(columns=lambda name: str(name).strip())
+    return with_texts(table, unquoted).rename(columns=lambda name: unquoted(str(name).strip()))
 
 
 # ------------------------------------------------------------------------------------------ the columns

@@ -16,6 +16,7 @@ from ..files import replacing
 from ..text import one_line, some_of
 from .columns import require_columns
 from .csv_files import TEXT, TableAsRead, is_text_table, read_text_table
+from .spreadsheets import for_spreadsheets
 
 CSV = (".csv",)
 PARQUET = (".parquet", ".pq")
@@ -156,6 +157,7 @@ def write_table(table: pd.DataFrame, path: Path, *, private: bool = False) -> No
     parquet = _is_parquet(path)
     if private:
         table = table.assign(owner_only="yes")[["owner_only", *table.columns]]
+    table = table if parquet else for_spreadsheets(table, path)
     with replacing(path, private=private) as file:
         if parquet:
             table.to_parquet(file, index=False)
