@@ -63,6 +63,7 @@ def say(text: str, style: str = "") -> None:
     """
     screen = console()
     for number, line in enumerate(Text(shown(in_options(text)), style).wrap(screen, max(screen.width - 2, 1))):
+        line.rstrip()
         screen.print(Text("  ") + line if number else line, soft_wrap=True)
 
 

@@ -58,7 +58,7 @@ def with_texts(table: pd.DataFrame, instead: Callable[[str], str]) -> pd.DataFra
     """``table`` with other texts in the cells that hold text."""
     table = table.copy(deep=False)
     for name in table:
-        if is_text(table[name].dtype):
+        if is_text(table[name].dtype) or isinstance(table[name].dtype, pd.CategoricalDtype):
             texts = {text: instead(text) for text in table[name].unique() if isinstance(text, str)}
             if any(new != old for old, new in texts.items()):
                 table[name] = [texts.get(cell, cell) for cell in table[name]]
