@@ -161,23 +161,25 @@ def releasing(random: np.random.Generator, folder: Path) -> Outcome:
             say(digest_outputs(release.outputs))
             release.save(folder / f"{os.getpid()}-{number}.sfumato")
 
-    lives, broken, left, torn = [], None, 0, 0
-    for _ in range(int(random.choice([1, 1, 2, 3]))):
+    lives, broken, used_up, torn = [], None, 0, 0
+    for left in reversed(range(int(random.choice([1, 1, 2, 3])) + 1)):
         size = problem.path.stat().st_size if problem.path.exists() else 0
         sizes = (size, size + problem.line + 2)
         death = drawn_death(random, sizes, flushes=8 * rounds, calls=40 * rounds, seconds=0.05 * rounds)
+        # the last one lives
+        death = death if left else Death("not", 0)
         lives.append((death, lived(publish, death)))
         if lives[-1][1].failed is not None and lives[-1][1].failed.startswith("BudgetError"):
             # what was killed before it could be published counts all the same
             lives[-1] = death, Life(False, lives[-1][1].said, None)
-            left += 1
+            used_up += 1
         torn += sf.Ledger(problem.path).torn
         broken = broken or _what_ledger_lost(problem, [life for _, life in lives], folder)
     if broken is None and random.uniform() < 0.3:
         broken = _goes_on(problem, folder)
     if broken is not None and problem.path.exists():
         shutil.copy(problem.path, folder / "ledger")
-    return _outcome("ledgers", lives, broken, torn=torn, used_up=left)
+    return _outcome("ledgers", lives, broken, torn=torn, used_up=used_up)
 
 
 def _published(problem: LedgerProblem, folder: Path) -> list[sf.Release]:

@@ -23,13 +23,13 @@ def outcomes(folder, numbers):
 @pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 def test_a_line_that_a_ledger_drops_is_found_and_none_is_without(tmp_path, monkeypatch):
     monkeypatch.setattr(kills, "LEDGERS", 2)
-    of_ledgers = [number for number in range(20) if np.random.default_rng(number).uniform() < 0.5][:6]
+    of_ledgers = [number for number in range(20) if np.random.default_rng(number).uniform() < 0.5][:4]
     whole = outcomes(tmp_path / "whole", of_ledgers)
     assert not [outcome.broken for outcome in whole if outcome.broken]
-    assert sum(outcome.counts["kills"] for outcome in whole) >= 4
+    assert sum(outcome.counts["kills"] for outcome in whole) >= 3
     monkeypatch.setattr(ChainedFile, "update", ChainedFile.update)  # put back afterwards
     BREAKS["ledger"]()
-    less = outcomes(tmp_path / "less", of_ledgers[:3])
+    less = outcomes(tmp_path / "less", of_ledgers[:2])
     assert any("not in the ledger" in (outcome.broken or "") for outcome in less)
 
 
