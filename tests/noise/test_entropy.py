@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError
-from sfumato.noise.entropy import SecretKey, default_resolution, round_outputs
+from sfumato.noise.entropy import SecretKey, default_resolution, finest_resolution, round_outputs
 
 KEY = SecretKey.from_unsafe_seed(1)
 # Each statistical check would reject a perfect generator with at most this probability, were the key fresh.
@@ -162,14 +162,15 @@ def test_a_resolution_is_a_positive_finite_number(resolution: object) -> None:
 @given(st.floats(-30, 30), st.floats(-30, 30), st.floats(-30, 30))
 def test_the_default_resolution_lies_between_last_bits_and_noise(noise: float, std: float, mean: float) -> None:
     blur, deviation, scale = 10.0**noise, 10.0**std, 10.0**mean
-    resolution = default_resolution(blur, deviation, scale)
-    finest = 2.0**-44 * (deviation + scale)
-    assert resolution >= finest
+    finest = finest_resolution(deviation, scale, 100 * blur)
+    resolution = default_resolution(blur, deviation, finest)
+    # values up to 4096 standard deviations away and 10σ of the noisiest row are at most 2⁴² steps
+    assert 2.0**-52 * (scale + 4096 * deviation + 1000 * blur) <= 2.0**-10 * resolution * 1.001
     assert 1e-7 * blur * 0.999 <= resolution <= max(1e-6 * blur * 1.001, 10 * finest)
     assert float(f"{resolution:.0e}") == resolution
 
 
 def test_without_noise_the_default_resolution_follows_the_prior() -> None:
-    assert default_resolution(0.0, 1.0, 0.0) == 1e-9
-    assert default_resolution(0.0, 1.0, 1e9) == 1e-4
+    for std, mean, expected in ((1.0, 0.0, 1e-9), (1.0, 1e9, 1e-4)):
+        assert default_resolution(0.0, std, finest_resolution(std, mean)) == expected
     assert default_resolution(0.0, 0.0, 0.0) > 0

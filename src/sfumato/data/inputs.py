@@ -20,7 +20,7 @@ from ..arrays import Array, Index, Mask, frozen
 from ..errors import InputError
 from .columns import require_columns, require_numbers, require_once
 from .encoding import Encoding, Finest
-from .parts import ArrayPart, Part
+from .parts import LARGEST_NUMBER, ArrayPart, Part
 from .tables import in_row_order
 
 #: Of more rows than this a sample stands for the others wherever one looks for inputs of a region.
@@ -369,6 +369,11 @@ def as_outputs(y: Any, rows: int | Inputs, name: str = "y") -> Array:
         raise InputError(f"{name} has shape {values.shape}; give one number for each row of X.")
     if values.shape[0] != rows:
         raise InputError(f"{name} has {values.shape[0]} values, but X has {rows} rows; give one output a row.")
+    large = np.flatnonzero(np.abs(values) >= LARGEST_NUMBER)
+    if large.size:
+        raise InputError(
+            f"{name} is {values[large[0]]:g} in row {large[0]}, too large for its square; give {name} in larger units."
+        )
     return frozen(values)
 
 

@@ -23,7 +23,7 @@ from ..progress import progress as show_progress
 from ..promise import Design, Finding, Guarantee, Protects, Structure, Tolerance, WithDesign, warn_of
 from ..proof import Certificate, Effort, Examination, Pieces, examine, look_alike
 from ..regions import Region
-from ..release import FolderWriter, Release, has_release, load, make_release, refusal, release_digest
+from ..release import FolderWriter, Release, has_release, has_run, load, make_release, refusal, release_digest
 from .acceptance import Acceptance
 from .arguments import asked_problem, asked_work, check_choice
 from .compression import Compression, check_compressible
@@ -34,7 +34,7 @@ from .plan import Method, Plan, decide
 from .problem import Problem
 from .record_privacy import asked_privacy, with_record_privacy
 from .sensitive import AskedCover
-from .spread import floor_above_spread
+from .spread import far_from_prior, floor_above_spread
 from .units import dense_rows
 
 
@@ -122,7 +122,8 @@ class Mechanism(WithDesign):
         """What the values themselves show, and only their owner may know: it is never part of a release."""
         values = stacked_outputs(self.design.inputs, y)
         found = look_alike(self.design.inputs, values, self.design.prior)
-        return self._acceptance.accepts((*found, *floor_above_spread(self.design, values)))
+        own = (*floor_above_spread(self.design, values), *far_from_prior(self.design, values))
+        return self._acceptance.accepts((*found, *own))
 
     def release_to(
         self,
@@ -166,7 +167,12 @@ class Mechanism(WithDesign):
             self.plan.device or "cpu",
             progress,
         )
-        writer.write(lambda: (self.design, self.certificate), task)
+        try:
+            writer.write(lambda: (self.design, self.certificate), task)
+        except InputError:
+            if not has_run(Path(folder)):  # nothing was drawn: another folder or output may be tried
+                published.folder = None
+            raise
         return load(folder)
 
     def __copy__(self) -> Mechanism:

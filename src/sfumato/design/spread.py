@@ -1,4 +1,4 @@
-"""Whether the promised floor is larger than the data's own spread, which their owner can see and readers cannot."""
+"""Whether the data's own spread is that of the prior, which their owner can see and readers cannot."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..promise import Design, Finding
+from ..release import FAR, far_in_words, farthest, place_of
 
 
 def floor_above_spread(design: Design, y: Array) -> Iterator[Finding]:
@@ -38,3 +39,15 @@ def floor_above_spread(design: Design, y: Array) -> Iterator[Finding]:
                 "average is nearer than the promise says anybody can be.",
                 "Promise less (a smaller floor, a larger alpha), or give the prior the variance that the data have.",
             )
+
+
+def far_from_prior(design: Design, y: Array) -> Iterator[Finding]:
+    """A finding if some value is far from what the prior expects of it."""
+    distance, row = farthest(design, y)
+    if distance > FAR:
+        yield Finding(
+            "values-far-from-prior",
+            "low",
+            far_in_words(distance, place_of(design.inputs, row)),
+            "Look at that row; fit the prior to data like these, or transform them (logarithms, other units).",
+        )

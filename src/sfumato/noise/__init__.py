@@ -4,7 +4,14 @@ It takes factors of Σ and entropy of the operating system. It gives draws of th
 repeat.
 """
 
-from .entropy import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
+from .entropy import (
+    LARGEST_IN_STEPS,
+    SecretKey,
+    check_resolution,
+    default_resolution,
+    finest_resolution,
+    round_outputs,
+)
 from .noise import (
     CorrelatedNoise,
     ErrorCovariance,

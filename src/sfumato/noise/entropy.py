@@ -26,8 +26,13 @@ _SEED_DOMAIN = b"sfumato derived seed 1\x00"
 #: Normals are made this many at a time, which bounds the memory for their bytes (512 KiB).
 _CHUNK = 1 << 16
 _KEY_BYTES = 32
-#: Published values keep at least 8 of the 52 bits of a double to spare.
-_FINEST = 2.0**-44
+#: Published values have at most so many steps: doubles there are at most 2⁻¹⁰ of a step apart (docs/roundoff.md).
+LARGEST_IN_STEPS = 2.0**42
+#: The finest step leaves room for values that are so many standard deviations away from the prior's mean, and for noise
+#: that is so many of its own.
+_VALUES_REACH, _NOISE_REACH = 2.0**12, 10.0
+#: Where there is no noise at all, values keep at least 8 of the 52 bits of a double to spare.
+_FINEST_WITHOUT_NOISE = 2.0**-44
 
 
 @final
@@ -116,20 +121,22 @@ def round_outputs(values: Array, resolution: float) -> Array:
     array([ 0.1, -0.3])
     """
     check_resolution(resolution)
-    multiples = np.rint(np.asarray(values, dtype=np.float64) / resolution)
+    values = np.asarray(values, dtype=np.float64)
     _, digits, exponent = Decimal(repr(float(resolution))).normalize().as_tuple()
     assert isinstance(exponent, int)
-    units = multiples * float(int("".join(map(str, digits))))
-    if not np.all(np.abs(units) < 2.0**53):
-        # Beyond 2⁵³ units the doubles are no longer dense enough for exact decimals.
-        rounded = multiples * resolution
-    elif 0 <= exponent <= 22:
-        rounded = units * 10.0**exponent
+    with np.errstate(over="ignore"):
+        multiples = np.rint(values / resolution)
+        units = multiples * float(int("".join(map(str, digits))))
+    exact, stepped = np.abs(units) < 2.0**53, np.abs(multiples) < 2.0**53
+    # Beyond 2⁵³ units the doubles are no longer dense enough for exact decimals, and beyond 2⁵³ steps for any steps.
+    rounded = np.where(stepped, np.where(stepped, multiples, 0.0) * resolution, values)
+    if 0 <= exponent <= 22:
+        rounded[exact] = units[exact] * 10.0**exponent
     elif -22 <= exponent < 0:
-        rounded = units / 10.0**-exponent
+        rounded[exact] = units[exact] / 10.0**-exponent
     else:
         # 10²³ is not a double, so only the parser's correct rounding finds the closest one.
-        rounded = np.array([float(f"{int(unit)}e{exponent}") for unit in units.ravel()]).reshape(units.shape)
+        rounded[exact] = [float(f"{int(unit)}e{exponent}") for unit in units[exact]]
     return np.asarray(rounded + 0.0, dtype=np.float64)  # + 0.0: no negative zeros
 
 
@@ -142,21 +149,22 @@ def check_resolution(resolution: Any) -> None:
         )
 
 
-def finest_resolution(prior_std: float, prior_mean_scale: float) -> float:
-    """The finest step at which double precision still has a few bits to spare for values of this size."""
-    return _FINEST * (abs(prior_mean_scale) + abs(prior_std))
+def finest_resolution(prior_std: float, prior_mean_scale: float, noise: float = 0.0) -> float:
+    """The finest step that is far enough above the last bits of values of this size and of such noise."""
+    if noise == 0:
+        return _FINEST_WITHOUT_NOISE * (abs(prior_mean_scale) + abs(prior_std))
+    return (abs(prior_mean_scale) + _VALUES_REACH * abs(prior_std) + _NOISE_REACH * noise) / LARGEST_IN_STEPS
 
 
-def default_resolution(blur: float, prior_std: float, prior_mean_scale: float) -> float:
+def default_resolution(blur: float, prior_std: float, finest: float) -> float:
     """A power of ten far below the noise and far above the last bits of a double.
 
     About 10⁻⁶ of ``blur``, the root mean square of the noise on a row (where there is none, 10⁻⁹ of the prior's
-    standard deviation), and at least 2⁻⁴⁴ of the typical size of an output.
+    standard deviation), and at least ``finest``.
 
     Guarantee: it follows from public things only, never from y.
     """
     wanted = 1e-6 * blur if blur > 0 else 1e-9 * abs(prior_std)
-    finest = finest_resolution(prior_std, prior_mean_scale)
     if max(wanted, finest) <= 0:
         return 1e-9
     power = math.floor(math.log10(wanted)) if wanted > 0 else -400

@@ -17,7 +17,7 @@ from .design_tree import (
     describe_prior,
     describe_tolerance,
 )
-from .folder import FolderWriter, check_folder, has_release
+from .folder import FolderWriter, check_folder, has_release, has_run
 from .predictions import CompressedPosterior, Prediction
 from .release import (
     UNSAFE_MESSAGE,
@@ -28,7 +28,6 @@ from .release import (
     noise_in_words,
     refusal,
     release_digest,
-    rounded,
-    steps_of,
     why_not,
 )
+from .rounding import FAR, far_in_words, farthest, place_of, rounded, steps_of

@@ -22,17 +22,18 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..data import Engine, Part, StoredColumn, StoredInputs
 from ..errors import GuaranteeError, InputError
 from ..files import TEMPORARY_NAME, create_private, replacing, sync_folder
-from ..noise import RandomFunction, RecordNoise, SecretKey, round_outputs
+from ..models import Prior
+from ..noise import FunctionalNoise, RandomFunction, RecordNoise, SecretKey, round_outputs
 from ..progress import progress as show_progress
 from ..promise import Design
 from ..proof import Certificate
@@ -49,7 +50,8 @@ from .file import (
     write_release,
     write_rows,
 )
-from .release import resolution_for, why_not
+from .release import why_not
+from .rounding import FAR, Expected, check_rows, far_in_words, resolution_for, typical_std
 
 #: Is told what a person should know.
 Note = Callable[[str], None]
@@ -72,6 +74,11 @@ _IN_RUN = re.compile(rf"{KEY}|{TASK}|{STAMP}|{WRITTEN}|{ROW_FOLDER}|.*\.sfumato|
 def has_release(folder: Path) -> bool:
     """Whether there is a complete release in ``folder``."""
     return (folder / MANIFEST).is_file()
+
+
+def has_run(folder: Path) -> bool:
+    """Whether there is something of a run in ``folder`` that can be taken up, or of a release."""
+    return has_release(folder) or (folder / RUN).exists()
 
 
 def check_folder(folder: Path) -> None:
@@ -146,16 +153,15 @@ class FolderWriter:
         those of the task, and is asked before anything is published.
 
         Guarantee: a release appears in the folder complete or not at all, and replaces an older one only then. Nothing
-        is written under a certificate that fails, or that says "do not publish". The noise is a function of a new key
+        is written under a certificate that fails, or that says "do not publish", nor of values that noise cannot hide
+        (``check_rows``). The noise is a function of a new key
         and of (design, rows, y); the key is in ``.run``, where only its owner can read it, until the release is
         complete or the run fails.
         """
         prepare_folder(self.folder)
         with locked(self.folder):
-            run, message = self._begin(design, task)
-            if not run.complete:
-                # always from the file: what was written down is what a run that is taken up will find
-                contents = read_release(run.place / DESIGN, self.rows)
+            run, contents, message = self._begin(design, task)
+            if contents is not None:
                 files = self._write_rows(run, contents, message)
                 if not unchanged():
                     abandon(self.folder)
@@ -165,11 +171,14 @@ class FolderWriter:
             publish(self.folder)
         return contents
 
-    def _begin(self, design: Callable[[], tuple[Design, Certificate]], task: dict[str, Any]) -> tuple[FolderRun, bytes]:
-        """A run, new or taken up, with its design written down, and the message that its noise is made for."""
+    def _begin(
+        self, design: Callable[[], tuple[Design, Certificate]], task: dict[str, Any]
+    ) -> tuple[FolderRun, Contents | None, bytes]:
+        """A run, new or taken up, with its design as written down, and the message that its noise is made for; None
+        where only the last step is left."""
         run = open_run(self.folder, task, self.note)
         if run.complete:
-            return run, b""
+            return run, None, b""
         # a design that was computed again could differ in its last bits, and with them the noise
         written = run.place / DESIGN
         if not written.is_file():
@@ -180,9 +189,11 @@ class FolderWriter:
             except BaseException:
                 abandon(self.folder)
                 raise
-        message = self._message(written.read_bytes())
+        # always from the file: what was written down is what a run that is taken up will find
+        contents = read_release(written, self.rows)
+        message = self._message(written.read_bytes(), contents)
         if run.agrees(message):
-            return run, message
+            return run, contents, message
         start_over(self.folder, "the values are not the same any more", self.note)
         return self._begin(design, task)
 
@@ -193,23 +204,33 @@ class FolderWriter:
         step = resolution_for(design, self.resolution)
         return Contents(design, certificate, cast(Array, self.y), step, False, self.output_name)
 
-    def _message(self, design: bytes) -> bytes:
-        """What the noise depends on besides the key: the design and the values."""
+    def _message(self, design: bytes, contents: Contents) -> bytes:
+        """What the noise depends on besides the key: the design and the values, which are looked at here."""
         state = hashlib.sha256(b"sfumato folder release 1\x00" + hashlib.sha256(design).digest())
+        assert isinstance(contents.resolution, float)
+        work, found = Reading.of(contents.design, contents.resolution), list[Read]()
         with show_progress(self.progress) as step:
             step.stage("reading the outputs")
-            for digest in self.engine.each(_digest, self._parts(), step.counter(len(self.rows))):
-                state.update(digest)
+            for read in self.engine.each(work, self._parts(contents.design), step.counter(len(self.rows))):
+                if read.refused is not None:
+                    abandon(self.folder)
+                    raise InputError(f"{read.refused} Nothing was released.")
+                state.update(read.digest)
+                found.append(read)
+        furthest = max(found, key=lambda read: read.distance)
+        if furthest.distance > FAR:
+            self.note(far_in_words(furthest.distance, f"row {furthest.row} (counted from 0)"))
         return state.digest()
 
-    def _parts(self) -> Sequence[Part]:
-        return self.rows.parts({_OUTPUTS: self.y})
+    def _parts(self, design: Design | None = None) -> Sequence[Part]:
+        """The rows with what is released; with V too where it differs from row to row."""
+        errors = 0.0 if design is None else design.prior.noise
+        return self.rows.parts({_OUTPUTS: self.y} | ({} if isinstance(errors, float) else {_ERRORS: errors}))
 
     def _write_rows(self, run: FolderRun, contents: Contents, message: bytes) -> list[RowFile]:
         """Write the row files that are not there yet."""
         noise, errors = contents.design.noise.as_function(), contents.design.prior.noise
-        known = {} if isinstance(errors, float) else {_ERRORS: errors}
-        parts = self.rows.parts({_OUTPUTS: self.y} | known)
+        parts = self._parts(contents.design)
         written = run.written(parts)
         if written:
             self.note(f"continuing an interrupted run: {len(written)} of {len(parts)} parts are written already.")
@@ -237,11 +258,54 @@ class FolderWriter:
         return [written[number] for number in range(len(parts))]
 
 
-def _digest(part: Part) -> bytes:
-    """The work on a part: a fingerprint of its inputs and outputs."""
-    # + 0.0 turns −0 into 0: equal data must get equal noise
-    inputs, outputs = (np.ascontiguousarray(own + 0.0, "<f8") for own in (part.inputs(), part.column(_OUTPUTS)))
-    return hashlib.sha256(inputs.tobytes() + outputs.tobytes()).digest()
+class Read(NamedTuple):
+    """What was found in a part: a fingerprint of its inputs and outputs; how far the value furthest from the prior is,
+    in standard deviations, and in which row; and why these values cannot be released, if they cannot."""
+
+    digest: bytes
+    distance: float
+    row: int
+    refused: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The work on a part before anything is written: its values are looked at; ``errors`` as for ``Blur``."""
+
+    prior: Prior
+    noise: FunctionalNoise
+    resolution: float
+    typical: float
+    errors: float | None
+
+    @classmethod
+    def of(cls, design: Design, resolution: float) -> Reading:
+        noise, errors = design.noise.as_function(), design.prior.noise
+        without_rows = replace(noise, inputs=design.representatives)
+        known = errors if isinstance(errors, float) else None
+        return cls(design.prior, without_rows, resolution, float(typical_std(design)[0]), known)
+
+    def __call__(self, part: Part) -> Read:
+        # + 0.0 turns −0 into 0: equal data must get equal noise
+        X, y = (np.ascontiguousarray(own + 0.0, "<f8") for own in (part.inputs(), part.column(_OUTPUTS)))
+        errors = np.full(len(y), self.errors) if self.errors is not None else part.column(_ERRORS)
+        std = np.maximum(np.sqrt(self.prior.variance(X) + errors), self.typical)
+        about, refused = Expected(self.prior.mean_at(X), std), None
+
+        def noise_of(few: Index) -> Array:
+            return np.sqrt(self.noise.function_variance_at(X[few]) + self.noise.independent_at(X[few], errors[few]))
+
+        def place(row: int) -> str:
+            return f"row {part.start + row} (counted from 0)"
+
+        try:
+            check_rows(y, about, np.full(len(y), self.resolution), noise_of, place)
+        except InputError as error:
+            refused = str(error)
+        distance = about.distance(y)
+        row = int(np.argmax(distance))
+        digest = hashlib.sha256(X.tobytes() + y.tobytes()).digest()
+        return Read(digest, float(distance[row]), part.start + row, refused)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,6 @@ from ..data import (
     CSV,
     PARQUET,
     Here,
-    Inputs,
     StoredColumn,
     as_engine,
     as_outputs,
@@ -32,7 +31,7 @@ from ..data import (
 )
 from ..errors import FormatError, GuaranteeError, InputError
 from ..models import OutputsKernel, Posterior, require_memory_for
-from ..noise import SecretKey, check_resolution, default_resolution, finest_resolution, round_outputs
+from ..noise import SecretKey, check_resolution
 from ..progress import progress as show_progress
 from ..promise import Design, Finding, WithDesign, how_to_accept, worse_than_found
 from ..proof import Certificate, Effort, certify
@@ -40,20 +39,10 @@ from ..text import shown, shown_lines
 from .design_tree import LONGEST_NAME
 from .file import Contents, read_release, released_name, write_release
 from .predictions import CompressedPosterior, Prediction, predict_with
+from .rounding import Resolution, check_values, resolution_for, rounded, steps_of
 
 #: What the noise of a release with a known seed depends on, besides the seed.
 UNSAFE_MESSAGE = b"sfumato unsafe release 1"
-
-#: The step of published outputs: one, or one for each of several outputs.
-Resolution: TypeAlias = float | tuple[float, ...]
-
-
-def steps_of(resolution: Resolution, design: Design) -> Array:
-    """The resolution of each row."""
-    if isinstance(resolution, float):
-        return np.full(len(design.inputs), resolution)
-    return np.array(resolution)[design.inputs.outputs.numbers(design.inputs.values)]
-
 
 _KNOWN_SEED = Finding(
     "unsafe-seed",
@@ -342,7 +331,8 @@ def make_release(
     Guarantee: nothing comes back under a certificate that fails, or that says "do not publish" (experiments with
     ``unsafe_seed`` are never to be published, and are marked). With one key, the same design and the same y always
     get the same noise, whatever the output is called and however it is rounded, so that asking again can never be
-    averaged; another y gets unrelated noise. With ``unsafe_seed`` the noise depends on the seed alone and the
+    averaged; another y gets unrelated noise. Values that the prior cannot believe, or that are so large that rounding
+    would swallow the noise, are an ``InputError``. With ``unsafe_seed`` the noise depends on the seed alone and the
     release is marked.
     """
     if not certificate.holds or (certificate.verdict == "do not publish" and unsafe_seed is None):
@@ -350,6 +340,7 @@ def make_release(
     values = _values(design, y)
     check_name(output_name)
     step = resolution_for(design, resolution)
+    check_values(design, values, step)
     if unsafe_seed is None:
         message = release_digest(design, values)
     else:
@@ -388,50 +379,6 @@ def refusal(stopping: Iterable[Finding]) -> str:
     """That nothing is released because of these findings, with a way out where there is one."""
     found = tuple(stopping)
     return f"nothing was released. {' '.join(map(str, found))} {how_to_accept(found)}"
-
-
-def resolution_for(design: Design, asked: Any) -> Resolution:
-    """The step to round to, from public things only; ``asked`` may be a dict with one for each of several outputs."""
-    outputs = design.inputs.outputs
-    if not outputs.numbered:  # one number, as files have it; the noise may be a function of the inputs
-        return _resolution_of(
-            design, asked, design.representatives, design.noise.rms, float(np.mean(design.prior.noise))
-        )
-    given = asked if isinstance(asked, Mapping) else dict.fromkeys(outputs, asked)
-    for name in given:
-        outputs.number(name, "resolution")
-    steps, variances, errors = [], design.noise.variance(), design.prior.noise_variance(len(design.inputs))
-    for name in outputs:
-        own = design.inputs.rows_about(name)
-        rows = design.inputs.select(own) if own.size else design.inputs
-        blur = float(np.sqrt(np.mean(variances[own] if own.size else variances)))
-        error = float(np.mean(errors[own])) if own.size else 0.0
-        steps.append(_resolution_of(design, given.get(name), rows, blur, error))
-    return tuple(steps)
-
-
-def _resolution_of(design: Design, asked: Any, rows: Inputs, blur: float, error: float) -> float:
-    prior = design.prior
-    std = float(np.sqrt(np.mean(prior.variance(rows)) + error))
-    scale = float(np.mean(np.abs(prior.mean_at(rows))))
-    if asked is None:
-        return default_resolution(blur, std, scale)
-    check_resolution(asked)
-    finest = finest_resolution(std, scale)
-    if asked < finest:
-        raise InputError(
-            f"resolution is {asked:g}, finer than doubles can hold for outputs of this size; give at least "
-            f"{finest:.2g}, or leave it out."
-        )
-    return float(asked)
-
-
-def rounded(values: Array, resolution: Resolution, design: Design) -> Array:
-    """``values`` to multiples of the resolution of their output."""
-    steps, result = steps_of(resolution, design), np.empty(len(values))
-    for step in np.unique(steps):
-        result[steps == step] = round_outputs(values[steps == step], float(step))
-    return result
 
 
 def load(path: str | os.PathLike[str]) -> Release:
