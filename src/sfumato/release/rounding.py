@@ -60,8 +60,14 @@ def resolution_for(design: Design, asked: Any) -> Resolution:
 def _resolution_of(design: Design, asked: Any, rows: Inputs, blur: float, trace: float, error: float) -> float:
     prior = design.prior
     std = float(np.sqrt(np.mean(prior.variance(rows)) + error))
+    size = float(np.max(np.abs(prior.mean_at(rows))))
+    if not np.all(np.isfinite([std, size, trace])):
+        raise InputError(
+            f"the prior expects {size:g} ± {std:g}, and the noise adds up to a variance of {trace:g}: too large for "
+            "float64. Give y in larger units."
+        )
     # no row has more noise than all of them together
-    finest = finest_resolution(std, float(np.max(np.abs(prior.mean_at(rows)))), float(np.sqrt(max(trace, 0.0))))
+    finest = finest_resolution(std, size, float(np.sqrt(max(trace, 0.0))))
     if asked is None:
         return default_resolution(blur, std, finest)
     check_resolution(asked)
@@ -170,18 +176,17 @@ def check_rows(
     if not few.size:
         return
     noise, size = noise_of(few), np.abs(values[few])
-    shares = {
-        "the noise there": np.where(noise > SPOKEN_OF * about.std[few], apart[few] / (OF_NOISE * noise), 0.0),
-        "the resolution": np.where(noise > 0, size / (LARGEST_IN_STEPS * steps[few]), 0.0),
-    }
-    for what, share in shares.items():
-        one = int(np.argmax(share))
-        if share[one] > 1.0:
-            row, limit = int(few[one]), noise[one] if what == "the noise there" else steps[few[one]]
-            coarser = f"Give a resolution of at least {1.01 * size[one] / LARGEST_IN_STEPS:.2g}, or take"
-            raise InputError(
-                f"y is {values[row]:g} in {place(row)}, where doubles are {apart[row]:.2g} apart: not far enough below "
-                f"{what}, {limit:.2g}, so that y would show through. "
-                f"{coarser if what == 'the resolution' else 'Take'} a number that all may know off y, and off the "
-                "prior's mean, before it is protected."
-            )
+    least = np.where(noise > SPOKEN_OF * about.std[few], OF_NOISE * noise, np.inf)
+    swallowed, shown = apart[few] > least, (noise > 0) & (size > LARGEST_IN_STEPS * steps[few])
+    if not np.any(swallowed | shown):
+        return
+    one = int(np.argmax(np.where(swallowed if np.any(swallowed) else shown, size, 0.0)))
+    row = int(few[one])
+    below = f"the noise there, {noise[one]:.2g}, so that rounding would swallow it. Take"
+    if not swallowed[one]:
+        coarser = 1.01 * size[one] / LARGEST_IN_STEPS
+        below = f"the resolution, {steps[row]:g}. Give a resolution of at least {coarser:.2g}, or take"
+    raise InputError(
+        f"y is {values[row]:g} in {place(row)}, where doubles are {apart[row]:.2g} apart: not far enough below {below} a "
+        "number that all may know off y, and off the prior's mean, before it is protected."
+    )
