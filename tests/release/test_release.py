@@ -17,6 +17,7 @@ import pytest
 import scipy.linalg
 import torch
 
+from claims import claim
 from sfumato.data.inputs import as_inputs
 from sfumato.errors import FormatError, GuaranteeError, InputError
 from sfumato.models.prior import Prior
@@ -24,7 +25,6 @@ from sfumato.noise.entropy import SecretKey
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.promise.design import Design
 from sfumato.promise.tolerance import FractionTolerance
-from sfumato.proof.certificate import Certificate
 from sfumato.proof.examination import certify
 from sfumato.regions import Box
 from sfumato.release.predictions import Prediction
@@ -49,20 +49,6 @@ def design_for(X: Any = T, alpha: float = 0.3, region: Any = None, scale: float 
     values, vectors = np.linalg.eigh((B + B.T) / 2)
     factor = vectors[:, values > 0] * np.sqrt(values[values > 0]) * scale
     return Design(prior, inputs, bound, tolerance, "rows", S, CorrelatedNoise(factor, 1e-6))
-
-
-def claim(design: Design, holds: bool = True) -> Certificate:
-    return Certificate(
-        promise="a promise", prior="a prior", guarantee="joint", structure="full", cover=design.cover, holds=holds,
-        evidence="searched", proved_share=0.5, joint_ratio=0.9 if holds else 1.7, floor_ratio=1.1,
-        promised_ratio=1.1 if holds else 0.8, worst_input=design.inputs.values[0], worst_std=1.0, worst_floor=1.1,
-        trace=design.noise.trace, trace_lower=0.0, gap=0.0, spill=0.0, protects="function",
-        records=0, raw_records=0, record_noise=np.nan, record_ratio=np.nan, record_learnt=np.nan,
-        record_sensitivity=np.nan, insider_ratio=np.nan, insider_group=-1, compression=0.0,
-        sensitive=len(design.sensitive),
-        checked=7,
-        allowance=0.0, columns=design.inputs.names, outputs=(), findings=(),
-    )  # fmt: skip
 
 
 DESIGN = design_for()

@@ -20,13 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
+from claims import claim
 from command_line import run
 from sfumato.data.inputs import as_inputs
 from sfumato.errors import FindingWarning
 from sfumato.noise import CorrelatedNoise, IndependentNoise, Noise, SecretKey, round_outputs
 from sfumato.promise import Design, FractionTolerance
 from sfumato.release.release import make_release, release_digest
-from test_release import claim
 
 KEY = SecretKey.from_unsafe_seed(18)
 
@@ -229,7 +229,7 @@ class TestEveryWay:
 
     def test_a_mean_far_from_0_has_to_be_taken_off(self) -> None:
         design = design_with(IndependentNoise(np.ones(9)), mean=1e14)
-        with pytest.raises(sf.InputError, match=r"doubles are 0.022 apart: not far enough below the noise there, 1, .*"):
+        with pytest.raises(sf.InputError, match=r"doubles are 0.022 apart: not far enough below the noise there, 1,"):
             released(design, np.full(9, 1e14))
         quiet = design_with(IndependentNoise(np.zeros(9)), mean=1e14)
         np.testing.assert_array_equal(released(quiet, np.full(9, 1e14)).outputs, 1e14)  # nothing is hidden there

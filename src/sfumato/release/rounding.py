@@ -187,6 +187,6 @@ def check_rows(
         coarser = 1.01 * size[one] / LARGEST_IN_STEPS
         below = f"the resolution, {steps[row]:g}. Give a resolution of at least {coarser:.2g}, or take"
     raise InputError(
-        f"y is {values[row]:g} in {place(row)}, where doubles are {apart[row]:.2g} apart: not far enough below {below} a "
-        "number that all may know off y, and off the prior's mean, before it is protected."
+        f"y is {values[row]:g} in {place(row)}, where doubles are {apart[row]:.2g} apart: not far enough below {below} "
+        "a number that all may know off y, and off the prior's mean, before it is protected."
     )
