@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.errors import FormatError, InputError
+from sfumato.errors import FormatError, InputError, ResourceError
 from sfumato.files import create_private, replacing
 
 
@@ -72,7 +72,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypa
             write(path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full_disk)
-        with pytest.raises(OSError, match="no space left"):
+        with pytest.raises(ResourceError, match=r"the disk is full .* Make room"):
             write(path)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gpytorch
@@ -216,6 +217,30 @@ class TestWhereTheClusterIs:
             next(ends)
             assert list(starts) == [part.start for part in parts[1:]]
             assert list(ends) == [part.start + part.rows for part in parts[1:]]
+
+
+class TestAClusterThatGivesOut:
+    @pytest.mark.parametrize("closes", ["cluster", "client"])
+    def test_is_told_with_what_to_do(self, closes: str) -> None:
+        here = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+        with distributed.LocalCluster(**here) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+            results = OnDask(client).each(gram, rows_in_parts(100), ignored)
+            next(results)
+            (cluster if closes == "cluster" else client).close()
+            with pytest.raises(sf.ResourceError, match=r"the Dask cluster went away .*; start it again, and repeat"):
+                list(results)
+            with pytest.raises(sf.ResourceError, match="went away"):
+                OnDask(client).total(gram, rows_in_parts(), ignored)
+
+    def test_is_known_by_what_dask_raises_and_errors_of_the_work_are_left_alone(self, client: Any) -> None:
+        killed = distributed.KilledWorker("a part", SimpleNamespace(address="tcp://x"), 3)
+        gone = [distributed.client.FutureCancelledError("a part", "because"), distributed.comm.CommClosedError("gone")]
+        for error, words in ((killed, "more memory"), *((one, "start it again") for one in gone)):
+            with pytest.raises(sf.ResourceError, match=words), on_dask._told_of_the_cluster(client):
+                raise error
+        for own in (sf.InputError("x"), FileNotFoundError("of a partition"), TimeoutError("of a partition")):
+            with pytest.raises(type(own)), on_dask._told_of_the_cluster(client):
+                raise own
 
 
 def test_nothing_of_the_work_is_in_the_logs_or_names(client: Any) -> None:

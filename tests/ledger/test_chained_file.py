@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -19,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato
-from sfumato.errors import FormatError, InputError
+from sfumato.errors import FormatError, InputError, ResourceError
 from sfumato.ledger import chained_file
 from sfumato.ledger.chained_file import ROOT, Chain, ChainedFile, Entry
 
@@ -383,6 +384,32 @@ def test_what_is_not_found_again_is_not_acknowledged(path: Path, monkeypatch: py
     with pytest.raises(FormatError, match="just written"):
         append(path, {"n": 4})
     assert path.read_bytes().startswith(raw)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("kind", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
+def test_a_full_disk_is_told_and_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch, kind: int) -> None:
+    raw, file, write = written(path), ChainedFile(path), os.write
+    append(path, {"n": 4})
+    size = path.stat().st_size - len(raw)
+    for room in (0, 1, 50, size - 2, size - 1):
+        path.write_bytes(raw)
+        left = [room]
+
+        def write_some(handle: int, data: Any, left: list[int] = left) -> int:
+            if left[0] == 0:
+                raise OSError(kind, os.strerror(kind))
+            count = write(handle, bytes(data)[: left[0]])
+            left[0] -= count
+            return count
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", write_some)
+            with pytest.raises(ResourceError, match=r"cannot be written: .* Make room.* not given out"):
+                append(path, {"n": 4})
+        assert bodies(file.read())[:3] == BODIES
+        append(path, {"n": 5})
+        assert bodies(file.verify())[-1] == {"n": 5}
 
 
 # ---------------------------------------------------------------- changes

@@ -6,11 +6,12 @@ and a ``panel``, the title that the help shows above them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
 from inspect import Parameter, Signature, signature
@@ -29,6 +30,8 @@ P = ParamSpec("P")
 
 #: Exit codes beside 0, done: do not publish, or nothing is left of a promise; wrong use; a bug in sfumato.
 DO_NOT_PUBLISH, WRONG_USE, OUR_FAULT = 1, 2, 3
+#: As of programs that end by the signals SIGINT and SIGPIPE.
+INTERRUPTED, NOBODY_READS = 130, 141
 
 
 #: What PyTorch says, as a plain error, when there is no memory left, here or on a GPU.
@@ -90,18 +93,21 @@ def _with_exit_codes(run: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(run)
     def safe(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            with show_warnings_as_notes():
+            with show_warnings_as_notes(), _all_printed():
                 run(*args, **kwargs)
+        except KeyboardInterrupt:
+            say_lines("interrupted; no file was left half written.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
         except (BudgetError, GuaranteeError) as error:
             _fail(DO_NOT_PUBLISH, *error.args)
         except SfumatoError as error:
             _fail(WRONG_USE, *error.args)
         except BrokenPipeError:
-            # The reader of our pipe has gone, as in `sfumato predict … | head`; that is no error.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
+            # The reader of our pipe has gone, as in `sfumato predict … | head`; what it would have been told is open.
+            raise typer.Exit(NOBODY_READS) from None
         except OSError as error:
-            _fail(WRONG_USE, f"{error.filename or 'a file'}: {error.strerror or error}")
+            what = error.filename or "what is printed, or a file"
+            _fail(WRONG_USE, f"{what}: {error.strerror or error}. See that it can be read or written, and try again.")
         except MemoryError as error:
             _fail(WRONG_USE, _short_of_memory(error))
         except (typer.Exit, typer.Abort):
@@ -115,6 +121,23 @@ def _with_exit_codes(run: Callable[P, None]) -> Callable[P, None]:
             _fail(OUR_FAULT, bug)
 
     return safe
+
+
+@contextlib.contextmanager
+def _all_printed() -> Iterator[None]:
+    """All that is printed in the block has gone out at its end; what cannot go out (a full disk) is an OSError."""
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:  # as after `>&-`
+                sys.stdout.flush()
+    except OSError as error:
+        if error.filename is None and not isinstance(error, SfumatoError):
+            # else Python would try again at its end, and fail in its own words
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 def _short_of_memory(error: Exception) -> str:

@@ -12,6 +12,7 @@ import traceback
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Array
-from ..errors import InputError
+from ..errors import InputError, ResourceError, SfumatoError
 from ..linalg import thread_share
 from ..progress import Progress
 from ..text import one_line
@@ -113,6 +114,10 @@ class OnDask(Engine):
         self.client = client
 
     def total(self, work: Callable[[Part], Totals], parts: Sequence[Part], done: Done) -> Totals:
+        with _told_of_the_cluster(self.client):
+            return self._total(work, parts, done)
+
+    def _total(self, work: Callable[[Part], Totals], parts: Sequence[Part], done: Done) -> Totals:
         tasks = _Pass(self.client, "total", work)
         # of 1, 2, 4, … parts, one for each digit 1 of their number in binary
         sums: list[Future] = []
@@ -134,10 +139,11 @@ class OnDask(Engine):
             del sums, tasks
 
     def each(self, work: Callable[[Part], Result], parts: Sequence[Part], done: Done) -> Iterator[Result]:
-        for part, future in _Pass(self.client, "each", work).in_order(parts):
-            result: Result = _result(future)
-            done(part.rows)
-            yield result
+        with _told_of_the_cluster(self.client):
+            for part, future in _Pass(self.client, "each", work).in_order(parts):
+                result: Result = _result(future)
+                done(part.rows)
+                yield result
 
 
 def as_engine(engine: Any, device: str | None = None) -> Engine:
@@ -222,6 +228,30 @@ class _Pass:
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Future:
         with _large_graphs():
             return self._client.submit(function, *arguments, key=next(self._names), pure=False, **options)
+
+
+@contextlib.contextmanager
+def _told_of_the_cluster(client: Client) -> Iterator[None]:
+    """What Dask raises when the cluster itself gives out, in words; errors of the work on a part are left alone.
+
+    A cluster that goes away shows in errors of a dozen kinds, and in a client that no longer runs.
+    """
+    try:
+        yield
+    except Exception as error:
+        from distributed import KilledWorker
+        from distributed.comm import CommClosedError
+
+        ours = isinstance(error, SfumatoError) or isinstance(error.__cause__, WorkerError)
+        gone = client.status != "running" or isinstance(error, (CancelledError, CommClosedError))
+        if ours or not (gone or isinstance(error, KilledWorker)):
+            raise
+        why = "went away" if gone else "lost worker after worker"
+        remedy = "start it again" if gone else "give its workers more memory, or the rows in smaller parts"
+        raise ResourceError(
+            f"the Dask cluster {why} in the middle of the work ({type(error).__name__}: {one_line(error)[:200]}); "
+            f"{remedy}, and repeat the call. Nothing was given out; a folder that was begun goes on where it was."
+        ) from error
 
 
 def _large_graphs() -> Any:
