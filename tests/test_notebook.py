@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
+from sfumato.show import plot_audit
 
-HOSTILE = "<script>alert(1)</script>"
+HOSTILE = "<script>alert(1)</script>\x1b[2J\nThe promise holds.\n\u202e[/b]$\\frac{$"
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
@@ -56,7 +57,14 @@ def test_every_value_that_is_worked_with_has_a_view_and_its_names_stay_text() ->
     joint = sf.JointPrior.independent({HOSTILE: prior})
     shown = {value: value._repr_html_() for value in (prior, prior.family(noise=(0.5, 1.0)), joint)}
     shown |= {value: value._repr_html_() for value in (tradeoff, audit, rehearsal, suggestion)}
+    for value in (*shown, release, release.certificate, *release.certificate.findings):
+        for line in f"{value!r}\n{value}".split("\n"):
+            assert line.isprintable(), line
+            assert not line.startswith("The promise holds.\\n"), line
+    for figure in (tradeoff.plot().figure, rehearsal.plot().figure, suggestion.plot().figure, plot_audit(audit)):
+        figure.draw_without_rendering()
     for value, html in shown.items():
+        assert html.isprintable()
         assert "<script" not in html, value
         assert "&lt;script&gt;" in html, value
         # colours are set in pairs, or are those of the notebook: text is never dark on dark

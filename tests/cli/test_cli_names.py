@@ -128,6 +128,13 @@ def check(said: str) -> None:
     assert not any(line.startswith(shown(f"{FORGED}\n")) for line in starts)
 
 
+def test_nothing_but_one_file_writes_to_the_screen() -> None:
+    source = Path(sf.__file__).parent
+    for path in [*source.glob("cli/*.py"), *source.glob("paper/*.py")]:
+        text = path.read_text(encoding="utf-8").replace("console().print(table)", "")
+        assert path.name == "printing.py" or not re.search(r"\becho\(|\bprint\(|std(?:out|err)\.write", text), path
+
+
 def test_there_is_a_case_for_every_command() -> None:
     assert sorted(leaves(typer.main.get_command(app))) == COMMANDS
 

@@ -30,7 +30,7 @@ from sfumato.show.report_page import fingerprint
 
 TIMES = np.linspace(0.0, 3.0, 25)
 VALUES = 7123.456789 + np.sin(2 * TIMES) + 0.0123456789 * TIMES**2
-HOSTILE = "<script>alert(1)</script> \"a\" 'b' & $\\frac{ \u202e日本"
+HOSTILE = "<script>alert(1)</script> \"a\" 'b' & $\\frac{ \u202e日本\x1b[2J\x9b\n\u200b"
 
 
 def prior(noise: float = 0.01) -> sf.Prior:
@@ -285,7 +285,8 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert page.named("script", "img", "b") == []
     assert not any(key.startswith("on") for _, attributes in page.elements for key in attributes)
     assert "<script" not in text
-    assert "\u202e" not in text
+    assert {letter for letter in text if not letter.isprintable()} == {"\n", "\u00a0"}
+    assert "日本\\x1b[2J\\x9b\\n\\u200b" in page.said
     assert "日本" in text
     assert "<script>alert(1)</script>" in page.said
     assert all("viewbox" in attributes for attributes in page.named("svg"))

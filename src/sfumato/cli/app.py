@@ -20,6 +20,7 @@ from .command import add_command
 from .demo import DEMO_EXAMPLES, demo
 from .ledger import ledger_app
 from .predict import PREDICT_EXAMPLES, predict
+from .printing import say_lines
 from .protect import PROTECT_EXAMPLES, protect
 from .rehearse import REHEARSE_EXAMPLES, rehearse
 from .report import REPORT_EXAMPLES, report
@@ -65,7 +66,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"sfumato {__version__}")
+        say_lines(f"sfumato {__version__}")
         raise typer.Exit
 
 

@@ -75,7 +75,8 @@ def _sliver(stage: Stage) -> tuple[float, float] | None:
         return None
     middle = (x.min() + x.max()) / 2.0
     hidden = x[min(stage.rows.hidden, key=lambda own: abs(float(np.mean(x[own])) - middle))]
-    return float(hidden.min() - np.ptp(hidden)), float(hidden.max() + np.ptp(hidden))
+    width = float(np.ptp(hidden))
+    return (float(hidden.min()) - width, float(hidden.max()) + width) if width > 0.0 else None
 
 
 def _show_only(ax: Axes, stage: Stage, low: float, high: float) -> None:
