@@ -5,8 +5,10 @@ Only the soak's own workers are broken so, by ``--break NAME``; nothing in the p
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import sfumato
@@ -55,5 +57,16 @@ def break_ledger() -> None:
     ChainedFile.update = update  # type: ignore[method-assign]
 
 
+def break_name() -> None:
+    """Names are shown as they are."""
+    import_module("sfumato.__main__")  # so that all modules are there that show anything
+    from sfumato import text
+
+    whole = text.shown
+    for module in list(sys.modules.values()):
+        if getattr(module, "shown", None) is whole:
+            module.shown = str  # type: ignore[attr-defined]
+
+
 #: What ``--break`` takes.
-BREAKS: dict[str, Callable[[], None]] = {"noise": break_noise, "ledger": break_ledger}
+BREAKS: dict[str, Callable[[], None]] = {"noise": break_noise, "ledger": break_ledger, "name": break_name}
