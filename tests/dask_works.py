@@ -47,6 +47,24 @@ class Killed:
 
 
 @dataclass(frozen=True)
+class KilledIn:
+    """``work``, but who does it on a part that begins at one of ``starts`` for the first time is killed: before it begins
+    with the first of these, and when all is done and nobody was told of it on the others."""
+
+    work: Any
+    folder: Path
+    starts: tuple[int, ...]
+
+    def __call__(self, part: Part) -> Any:
+        if part.start == self.starts[0]:
+            die_once(self.folder / str(part.start))
+        done = self.work(part)
+        if part.start in self.starts:
+            die_once(self.folder / str(part.start))
+        return done
+
+
+@dataclass(frozen=True)
 class AllKilled:
     """``gram``, but each of the first two workers is killed in its third part: all that they held is lost."""
 

@@ -364,14 +364,17 @@ def test_a_design_on_the_cluster_is_the_one_made_here(client: Any, tmp_path: Pat
     for place in range(3):
         table[place::3].to_parquet(tmp_path / f"{place}.parquet", index=False)
     prior, region = sf.Prior(kernel=kernel_of(0.3), noise=0.01), sf.Points(rng.random((5, 2)))
-    released = []
+    released, drawn = [], []
     for engine in (None, client):
         rows = rows_of_parquet(tmp_path, ["a", "b"], "y", rows=700)
         mechanism = sf.protect(prior, rows, region, alpha=0.3, engine=engine)
         assert mechanism.certificate.holds
         assert mechanism.certificate.compression < 1e-6
-        released.append(mechanism.release(rows.column("y"), unsafe_seed=1, resolution=1e-13).outputs)
-    assert np.max(np.abs(released[0] - released[1])) <= 1e-10 * np.max(np.abs(released[0]))
+        drawn.append(mechanism.noise.draw(np.random.default_rng(1).standard_normal(mechanism.noise.normals_needed)))
+        released.append(mechanism.release(rows.column("y"), unsafe_seed=1).outputs)
+    assert np.max(np.abs(drawn[0] - drawn[1])) <= 1e-10 * np.max(np.abs(drawn[0]))
+    # what differs in the last bits may be on another side of a border between two steps (docs/roundoff.md)
+    assert np.mean(released[0] != released[1]) < 1e-3
     folder = mechanism.release_to(tmp_path / "release", "y", progress=False)
     assert folder.certify(engine=client).holds
     assert len(folder.to_frame()) == 6000

@@ -260,10 +260,10 @@ def test_a_compressed_design_is_the_same_on_every_device(device):
     y, made = np.sin(5.0 * X[:, 0]), []
     for where in ("cpu", device):
         mechanism = sf.protect(prior, X, REGION, alpha=0.3, method="compressed", device=where)
-        release = mechanism.release(y, unsafe_seed=3, resolution=1e-12)
+        release = mechanism.release(y, unsafe_seed=3, resolution=1e-8)
         assert release.certify(device=where).holds
         made.append((mechanism, release))
     (here, known), (there, found) = made
     assert there.noise.trace == pytest.approx(here.noise.trace, rel=1e-8)
     assert there.certificate.floor_ratio == pytest.approx(here.certificate.floor_ratio, abs=1e-8)
-    assert found.outputs == pytest.approx(known.outputs, abs=1e-8)
+    assert found.outputs == pytest.approx(known.outputs, abs=2e-8)

@@ -377,16 +377,14 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     from ..models import fit_prior
     from ..progress import progress, rows_a_second
     from ..regions import parse_region
-    from ..release import FolderWriter, check_folder, has_release
+    from ..release import FolderWriter, check_folder, has_release, is_published
 
     out, output = Path(files.out), asked.output[0]
     where = parse_region(asked.region[0], asked.columns, outputs=asked.output)
     check_folder(out)
     _check_places(data, parquet_files(data), out)
-    replaced, began = has_release(out), time.monotonic()
-    check_new(f"the release in --out {files.out}", replaced, files.replace)
+    began = time.monotonic()
     device, show = noise.device or "cpu", not files.json
-    engine = as_engine(large.dask, device)
     options = _deciding_options(asked, fit, noise)
     tried: dict[str, Rehearsal] = {}
 
@@ -394,6 +392,9 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         return {"sfumato": __version__, "options": options, "data": fingerprint(parquet_files(data))}
 
     begun = task()
+    replaced = has_release(out) and not is_published(out, begun)
+    check_new(f"the release in --out {files.out}", replaced, files.replace)
+    engine = as_engine(large.dask, device)
     with progress(show) as step:
         rows = rows_of_parquet(data, asked.columns, output, step, engine=engine)
 

@@ -17,7 +17,7 @@ from .design_tree import (
     describe_prior,
     describe_tolerance,
 )
-from .folder import FolderWriter, check_folder, has_release, has_run
+from .folder import FolderWriter, check_folder, has_release, has_run, is_published
 from .predictions import CompressedPosterior, Prediction
 from .release import (
     UNSAFE_MESSAGE,

@@ -64,11 +64,11 @@ _MODE = 0o600
 
 #: Where a run works, and what it keeps there besides the release that it makes.
 RUN = ".run"
-KEY, TASK, DESIGN, STAMP, WRITTEN = "key", "task", "design.sfumato", "stamp", "written"
+KEY, TASK, DESIGN, STAMP, WRITTEN, DONE = "key", "task", "design.sfumato", "stamp", "written", "done"
 
 #: Older versions named what a kill left after the file that it was to be.
 _ROW_FILE = re.compile(rf"part-\d{{5,}}\.parquet|\.part-\d{{5,}}\.parquet\.[0-9a-f]+\.tmp|{TEMPORARY_NAME}")
-_IN_RUN = re.compile(rf"{KEY}|{TASK}|{STAMP}|{WRITTEN}|{ROW_FOLDER}|.*\.sfumato|{TEMPORARY_NAME}")
+_IN_RUN = re.compile(rf"{KEY}|{TASK}|{STAMP}|{WRITTEN}|{DONE}|{ROW_FOLDER}|.*\.sfumato|{TEMPORARY_NAME}")
 
 
 def has_release(folder: Path) -> bool:
@@ -160,6 +160,9 @@ class FolderWriter:
         """
         prepare_folder(self.folder)
         with locked(self.folder):
+            if is_published(self.folder, task):
+                _tidy_up(self.folder)
+                return read_release(self.folder / MANIFEST, self.rows)
             run, contents, message = self._begin(design, task)
             if contents is not None:
                 files = self._write_rows(run, contents, message)
@@ -391,8 +394,7 @@ class FolderRun:
 def open_run(folder: Path, task: dict[str, Any], note: Note) -> FolderRun:
     """Take up the run that ``task`` left in ``folder``, or start a new one."""
     prepare_folder(folder)
-    purpose = hashlib.sha256(json.dumps(task, sort_keys=True).encode()).hexdigest()
-    run = folder / RUN
+    purpose, run = _purpose(task), folder / RUN
     if run.is_dir():
         with contextlib.suppress(FileNotFoundError):
             known = (run / TASK).read_text(encoding="utf-8") == purpose
@@ -417,6 +419,18 @@ def open_run(folder: Path, task: dict[str, Any], note: Note) -> FolderRun:
     return FolderRun(run, key)
 
 
+def _purpose(task: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(task, sort_keys=True).encode()).hexdigest()
+
+
+def is_published(folder: Path, task: dict[str, Any]) -> bool:
+    """Whether the release in ``folder`` is that of ``task``, whose run was killed when all but tidying up was done."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        done = (folder / RUN / DONE).read_text(encoding="utf-8")
+        return done == f"{_purpose(task)} {hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()}"
+    return False
+
+
 def publish(folder: Path) -> None:
     """Move the complete release in ``.run`` into place and forget its key.
 
@@ -431,10 +445,22 @@ def publish(folder: Path) -> None:
             rows.rmdir()
         os.rename(run / ROW_FOLDER, rows)
         sync_folder(folder)
+    manifest = hashlib.sha256((run / MANIFEST).read_bytes()).hexdigest()
+    with replacing(run / DONE) as file:
+        file.write(f"{(run / TASK).read_text(encoding='utf-8')} {manifest}".encode())
     (run / KEY).unlink(missing_ok=True)
     os.replace(run / MANIFEST, folder / MANIFEST)
     sync_folder(folder)
-    shutil.rmtree(run)
+    _tidy_up(folder)
+
+
+def _tidy_up(folder: Path) -> None:
+    """Remove what is left of a run whose release is in its place: it is there, with the note that all is done, or not
+    at all. A kill may leave a folder with a temporary name and no secret in it, which the next run removes."""
+    os.rename(folder / RUN, folder / f".sfumato-{secrets.token_hex(8)}.tmp")
+    for name in os.listdir(folder):
+        if re.fullmatch(TEMPORARY_NAME, name):
+            shutil.rmtree(folder / name)
 
 
 def start_over(folder: Path, why: str, note: Note) -> None:
