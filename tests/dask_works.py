@@ -48,8 +48,8 @@ class Killed:
 
 @dataclass(frozen=True)
 class KilledIn:
-    """``work``, but who does it on a part that begins at one of ``starts`` for the first time is killed: before the first
-    of these is begun, and when others are done and nobody was told."""
+    """``work``, but who does it on a part that begins at one of ``starts`` for the first time is killed: before the
+    first of these is begun, and when others are done and nobody was told."""
 
     work: Any
     folder: Path
