@@ -83,5 +83,7 @@ def tasks(kinds: Sequence[Kind], seed: int) -> Iterator[Task]:
 def reason(error: SfumatoError) -> str:
     """A short key for a refusal: the same for the same message with other names and numbers."""
     text = re.sub(r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]", "…", str(error).splitlines()[0])
+    while (shorter := re.sub(r"\([^()]*\)", "", text)) != text:
+        text = shorter
     text = re.sub(r"[-+±]?\d[\d,.]*(e[-+]?\d+)?%?", "#", text)
-    return f"refused: {re.split(r'[;:.,(]', text)[0].strip()[:80]}"
+    return f"refused: {' '.join(re.split(r'[;:.,(]|, which| has .* ≤', text)[0].split())[:80]}"

@@ -53,11 +53,17 @@ def kernel50(tree, a, b):
     r = mpmath.norm([(s - t) / c for s, t, c in zip(a, b, scales)])
     if kind == "rbf":
         return mpmath.exp(-(r**2) / 2)
-    if kind == "rational_quadratic":
+    if kind == "rbf_stretch":
+        return mpmath.exp(-(r**2) / 2) * (1 - r**2 / len(a))
+    if kind.startswith("rational_quadratic"):
         alpha = mpmath.mpf(tree["alpha"])
-        return (1 + r**2 / (2 * alpha)) ** -alpha
-    assert kind == "matern"
+        growth = 1 + r**2 / (2 * alpha)
+        return growth**-alpha * (1 - r**2 / len(a) / growth if kind.endswith("stretch") else 1)
     z = mpmath.sqrt(2 * mpmath.mpf(tree["nu"])) * r
+    if kind == "matern_stretch":
+        bend = {0.5: z, 1.5: z**2, 2.5: (1 + z) * z**2 / 3}[tree["nu"]] / len(a)
+        return ({0.5: 1, 1.5: 1 + z, 2.5: 1 + z + z**2 / 3}[tree["nu"]] - bend) * mpmath.exp(-z)
+    assert kind == "matern"
     return {0.5: 1, 1.5: 1 + z, 2.5: 1 + z + z**2 / 3}[tree["nu"]] * mpmath.exp(-z)
 
 
@@ -115,8 +121,15 @@ def kernel_values(tree, A, B) -> np.ndarray:
     r = np.linalg.norm(gaps / scales, axis=2)
     if kind == "rbf":
         return np.exp(-0.5 * r**2)
-    if kind == "rational_quadratic":
-        return (1.0 + r**2 / (2.0 * tree["alpha"])) ** -tree["alpha"]
-    assert kind == "matern"
+    columns = A.shape[1]
+    if kind == "rbf_stretch":
+        return np.exp(-0.5 * r**2) * (1.0 - r**2 / columns)
+    if kind.startswith("rational_quadratic"):
+        growth = 1.0 + r**2 / (2.0 * tree["alpha"])
+        return growth ** -tree["alpha"] * (1.0 - r**2 / columns / growth if kind.endswith("stretch") else 1.0)
     z = np.sqrt(2.0 * tree["nu"]) * r
+    if kind == "matern_stretch":
+        bend = {0.5: z, 1.5: z**2, 2.5: (1.0 + z) * z**2 / 3.0}[tree["nu"]] / columns
+        return ({0.5: 1.0, 1.5: 1.0 + z, 2.5: 1.0 + z + z**2 / 3.0}[tree["nu"]] - bend) * np.exp(-z)
+    assert kind == "matern"
     return {0.5: 1.0, 1.5: 1.0 + z, 2.5: 1.0 + z + z**2 / 3.0}[tree["nu"]] * np.exp(-z)

@@ -277,3 +277,11 @@ def test_a_folder_is_certified_with_its_records(tmp_path):
     apart = (drawn[:120] - drawn[120:240])[inside]
     assert np.std(apart) == pytest.approx(np.sqrt(2 * 1.25 / 0.2 * 0.1), rel=0.5)
     assert np.max(np.abs((drawn[:120] - drawn[120:240])[~inside])) <= 2 * release.resolution
+
+
+def test_a_floor_for_f_and_records_needs_no_row_inside():
+    """A part of a larger table may have none either."""
+    X = LINE[~in_box(LINE)]
+    certificate = compress(sf.Prior(rbf(0.2), noise=0.05), X, BOX, floor=0.5, protects="both").certificate
+    assert certificate.holds
+    assert certificate.records == 0

@@ -448,3 +448,15 @@ def test_what_the_certificate_stands_on_is_listed():
     assert files == STANDS_ON
     assert rooms <= ROOMS_BELOW
     assert programs == OF_PROGRAMS
+
+
+def test_everywhere_the_joint_ratio_is_not_below_what_readers_learn():
+    """Also where the data tell so little that no noise is needed."""
+    x, alpha, noise = np.linspace(0.0, 1.0, 8), 0.63, 42.0
+    mechanism = sf.protect(
+        sf.Prior(rbf(0.28, 3.5), noise=noise), x, sf.Everywhere(), alpha=alpha, protects="function", progress=False
+    )
+    K = 3.5 * np.exp(-0.5 * ((x[:, None] - x) / 0.28) ** 2)
+    M = K + noise * np.eye(len(x)) + mechanism.noise.covariance()
+    learnt = np.max(np.real(np.linalg.eigvals(np.linalg.solve(M, K)))) / alpha
+    assert learnt <= mechanism.certificate.joint_ratio <= 1

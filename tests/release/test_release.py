@@ -19,6 +19,7 @@ import torch
 
 from claims import claim
 from sfumato.data.inputs import as_inputs
+from sfumato.design.mechanism import protect
 from sfumato.errors import FormatError, GuaranteeError, InputError
 from sfumato.models.prior import Prior
 from sfumato.noise.entropy import SecretKey
@@ -340,3 +341,13 @@ def test_the_same_data_give_the_same_file(tmp_path: Path) -> None:
     for name in ("a", "b"):
         make_release(design_for(), claim(DESIGN), KEY, Y).save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_independent_noise_that_is_none_can_be_saved(tmp_path):
+    """Where the floor is kept without noise, structure="diagonal" is still what the file says."""
+    prior = Prior(kernel=gpytorch.kernels.RBFKernel(), noise=10.0)
+    t = np.array([0.0, 0.5, 2.5, 3.0])
+    release = protect(prior, t, Box(1, 2), alpha=0.9, protects="function", structure="diagonal").release(0.0 * t)
+    assert release.noise.trace == 0
+    release.save(tmp_path / "quiet.sfumato")
+    assert load(tmp_path / "quiet.sfumato").certify().holds

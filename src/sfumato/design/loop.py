@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import GuaranteeError, InputError
-from ..noise import no_noise
+from ..noise import IndependentNoise, no_noise
 from ..promise import Cover, Design
 from ..proof import Certificate, Examination, Pieces
 from ..regions import Everywhere
@@ -297,7 +297,9 @@ class _Loop:
         """What the data tell without noise; what is proved then stays proved."""
         start = self.problem.region.probes(1, self.problem.inputs)[:1]
         place = self.back_end.admissible(start)[:1]
-        attempt = self._attempt(self._kind(), place, Solution(no_noise(size)), 1.0)
+        diagonal = self.problem.structure == "diagonal"
+        nothing = IndependentNoise(np.zeros(size)) if diagonal else no_noise(size)
+        attempt = self._attempt(self._kind(), place, Solution(nothing), 1.0)
         self.needed, self.quick = attempt.seen.open, attempt.seen.is_searched
         return attempt
 

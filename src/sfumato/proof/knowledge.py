@@ -270,7 +270,8 @@ class ExactKnowledge(Knowledge):
         else:
             least = float(torch.linalg.eigvalsh(excess)[0])
         spare = least - self._slack
-        return 1.0 - spare / trace if spare >= 0 else 1.0 - spare / self.least
+        # where M ⪰ G + spare, no eigenvalue of G M⁻¹ is above g/(g + spare), with g that of G, at most its trace
+        return trace / (trace + spare) if spare >= 0 else 1.0 - spare / self.least
 
 
 #: How many rows the noise is looked at together.
