@@ -6,6 +6,7 @@ model that predicts from them, and a file that is safe to open.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -96,6 +97,22 @@ def _promised(one: Certificate) -> str:
     return what if np.isnan(one.insider_ratio) else f"{what}, to insiders too"
 
 
+@contextlib.contextmanager
+def _numbers_of_anyone() -> Iterator[None]:
+    """Work with numbers that anyone may have written: NumPy does not warn of them, and what cannot be done is told.
+
+    What overflows on the way is infinite or NaN, and nothing is proved with it.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        raise FormatError(
+            "the numbers of this release are too large, too small or too close together to be worked with "
+            f"({error}). {_ASK}"
+        ) from error
+
+
 @dataclass(frozen=True, eq=False)
 class Release(WithDesign):
     """Published outputs ``W = y + Z`` and everything a reader needs to use them.
@@ -141,6 +158,7 @@ class Release(WithDesign):
         """The names of the input columns (x0, x1, … where they were given none)."""
         return self.design.inputs.names
 
+    @_numbers_of_anyone()
     def predict(self, X_new: Any, output: str | None = None) -> Prediction:
         """What a reader concludes about f at ``X_new``: the exact posterior given the published outputs.
 
@@ -184,6 +202,7 @@ class Release(WithDesign):
         """The resolution of each row."""
         return steps_of(self.resolution, self.design)
 
+    @_numbers_of_anyone()
     def certify(self, *, engine: Any = None, device: str | None = None, progress: bool = True) -> Certificate:
         """The certificate, computed again from the public design alone; it trusts no claim of the owner.
 

@@ -1,0 +1,46 @@
+"""Numbers in a file that no arithmetic can work with are told in a sentence, and NumPy does not warn of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from kernels import rbf
+from sfumato.release.container import container, read_container
+
+pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+
+X = np.linspace(0.0, 3.0, 12)
+
+
+def edited(path: Path, edit: Any, **how: Any) -> sf.Release:
+    """A release whose file was edited, and given a digest that is right."""
+    mechanism = sf.protect(sf.Prior(rbf(0.5), noise=0.05), X, sf.Box(1, 2), progress=False, **how)
+    mechanism.release(np.sin(X)).save(path)
+    manifest, tensors = read_container(path, lambda version, manifest, shapes: manifest)
+    edit(manifest, tensors)
+    path.write_bytes(container(manifest, tensors))
+    return sf.load(path)
+
+
+def test_huge_noise_of_a_compressed_file_is_told(tmp_path: Path) -> None:
+    def huge(manifest: Any, tensors: Any) -> None:
+        tensors["noise_mixing"] = 1e100 * tensors["noise_mixing"]
+
+    release = edited(tmp_path / "huge", huge, alpha=0.4, method="compressed")
+    with pytest.raises(sf.FormatError, match="too large, too small or too close together"):
+        release.predict(X[:2])
+
+
+@pytest.mark.parametrize("lengthscale", [1e-150, 1e150])
+def test_extreme_lengthscales_are_certified_without_warnings_of_numpy(tmp_path: Path, lengthscale: float) -> None:
+    def scaled(manifest: Any, tensors: Any) -> None:
+        manifest["prior"]["kernel"]["kernel"]["lengthscale"] = lengthscale
+
+    release = edited(tmp_path / "scaled", scaled, alpha=0.4)
+    # warnings are errors here; rows that tell nothing of each other tell nothing of what lies between them
+    assert release.certify(progress=False).holds == (lengthscale < 1)
