@@ -21,7 +21,7 @@ from .options import (
     option,
     save_figure,
 )
-from .printing import as_json, console, new_table, say, say_lines, say_written, show_verdict
+from .printing import as_json, new_table, say, say_lines, say_written, show_table, show_verdict
 from .releases import open_release, true_values
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _show_audit(found: Audit, title: str) -> None:
     for outcome, row in zip(found.outcomes, found.rows(), strict=True):
         style = "red" if outcome.covered and outcome.beaten else "yellow" if outcome.below else None
         table.add_row(*row, style=style)
-    console().print(table)
+    show_table(table)
     for outcome in found.outcomes:
         if outcome.below:
             say(f"- {outcome.name}: {outcome.words}")

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, get_args, get_type_
 import typer
 
 from ..errors import BudgetError, GuaranteeError, SfumatoError
-from .option_words import in_options
-from .printing import say_lines, show_warnings_as_notes
+from .printing import say_error, say_lines, show_warnings_as_notes
 
 if TYPE_CHECKING:
     from ..promise import Verdict
@@ -150,6 +149,5 @@ def _short_of_memory(error: Exception) -> str:
 
 
 def _fail(code: int, *lines: str) -> None:
-    first, *more = (in_options(line) for line in lines)
-    say_lines(f"error: {first.strip()}", *more, err=True)
+    say_error(*lines)
     raise typer.Exit(code)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .options import Json, OutFolder, Replace, check_folder_name, check_new, save_figure
-from .printing import as_json, console, new_table, say, say_lines, show_certificate
+from .printing import as_json, new_table, say, say_lines, show_certificate, show_table
 from .rehearse import in_a_line
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _show_told(told: list[Told]) -> None:
         style = "red" if one.rival_inside < 0.5 else None
         table.add_row(one.satellite, one.prior, *outside, f"{one.rival_inside:.2g} floors", style=style)
     say_lines("")
-    console().print(table)
+    show_table(table)
 
 
 def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told], dict[str, Rehearsal]]:

@@ -12,7 +12,7 @@ from ..text import counted
 from .command import DO_NOT_PUBLISH, add_command
 from .options import FIGURES, Figure, Json, Replace, Written, check_written, option, save_figure
 from .outputs import is_named, read_regions
-from .printing import as_json, console, new_table, say, say_lines, say_what_is_left, say_written
+from .printing import as_json, new_table, say, say_lines, say_what_is_left, say_written, show_table
 
 if TYPE_CHECKING:
     from ..ledger import Chain, Ledger, Remaining
@@ -181,7 +181,7 @@ def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remain
             f"{one['noise_a_row']:.4g}",
             Group(one["region"], f"{one['promise']} (protects {one['protects']})"),
         )
-    console().print(table)
+    show_table(table)
     if left is None:
         say_lines("Nothing was published yet.")
     else:

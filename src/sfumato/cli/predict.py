@@ -10,7 +10,7 @@ import typer
 from ..errors import InputError
 from ..text import shown
 from .options import TABLES, Json, Reading, ReleaseFile, Replace, Written, check_written, option
-from .printing import as_json, console, new_table, say_lines, say_note
+from .printing import as_json, console, new_table, say_lines, say_note, show_table
 from .releases import open_release
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _show(predicted: pd.DataFrame, output: str) -> None:
         table.add_column(str(name), justify="right", overflow="fold")
     for row in predicted.itertuples(index=False):
         table.add_row(*(f"{value:.6g}" if isinstance(value, float) else str(value) for value in row))
-    console().print(table)
+    show_table(table)
 
 
 def _new_inputs(release: Release, of: str | None, new: Path | None, reading: Reading) -> pd.DataFrame | None:

@@ -52,17 +52,31 @@ def findings_are_shown_later() -> Iterator[None]:
         yield
 
 
-def say_note(text: str) -> None:
-    say_lines(f"note: {in_options(text)}", err=True)
-
-
 def say(text: str, style: str = "") -> None:
-    """A paragraph, in lines that fit the screen, with options instead of arguments.
+    """A paragraph, in lines that fit the screen, with options instead of arguments."""
+    _say_paragraph(console(), in_options(text), style)
 
-    All lines but the first are indented: a long name cannot look like the start of another paragraph.
+
+def say_note(text: str) -> None:
+    """A paragraph on stderr, for people who run a command."""
+    _say_paragraph(console(err=True), f"note: {in_options(text)}")
+
+
+def say_error(*lines: str) -> None:
+    """What is wrong, on stderr: a paragraph, or lines that belong below each other."""
+    first, *more = (in_options(line) for line in lines)
+    _say_paragraph(console(err=True), f"error: {first.strip()}")
+    say_lines(*more, err=True)
+
+
+def _say_paragraph(screen: Console, text: str, style: str = "") -> None:
+    """All lines but the first are indented: a long name cannot look like the start of another paragraph.
+
+    Other programs that read stderr get one line.
     """
-    screen = console()
-    for number, line in enumerate(Text(shown(in_options(text)), style).wrap(screen, max(screen.width - 2, 1))):
+    whole = Text(shown(text), style)
+    one_line = screen.stderr and not screen.is_terminal
+    for number, line in enumerate([whole] if one_line else whole.wrap(screen, max(screen.width - 2, 1))):
         line.rstrip()
         screen.print(Text("  ") + line if number else line, soft_wrap=True)
 
@@ -80,9 +94,9 @@ class _Screen(Console):
         return super().render_str(shown(text), **how)
 
 
-def console() -> Console:
-    """The screen, for tables."""
-    return _Screen(highlight=False, markup=False, emoji=False)
+def console(err: bool = False) -> Console:
+    """The screen, on stdout or stderr."""
+    return _Screen(stderr=err, highlight=False, markup=False, emoji=False)
 
 
 def new_table(title: str) -> Table:
@@ -91,9 +105,16 @@ def new_table(title: str) -> Table:
     from rich.table import Table
 
     gap = (0, 1 if console().width >= WIDE else 0, 0, 0)
-    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=SIMPLE_HEAD, padding=gap)
+    table = Table(title=title, pad_edge=False, box=SIMPLE_HEAD, padding=gap)
     table.show_edge = False  # two columns more for numbers
     return table
+
+
+def show_table(table: Table) -> None:
+    """A table, below its title."""
+    title, table.title = table.title, None
+    say(str(title), "bold")
+    console().print(table)
 
 
 def command_in_lines(command: str) -> list[str]:
@@ -115,12 +136,12 @@ def show_certificate(certificate: Certificate, title: str, more: Sequence[tuple[
     """The certificate as a table, with ``more`` rows, and under it the verdict in plain words."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, pad_edge=False)
+    table = Table(title=title, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in [*certificate.rows(), *more]:
         table.add_row(name, in_options(value))
-    console().print(table)
+    show_table(table)
     show_verdict(certificate)
 
 

@@ -33,13 +33,13 @@ from .options import (
 from .printing import (
     as_json,
     command_in_lines,
-    console,
     new_table,
     say,
     say_in_colour,
     say_lines,
     say_note,
     say_written,
+    show_table,
 )
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _show_rehearsal(found: Rehearsal, title: str, fitted: str, again: str | None
             table.add_column(name, justify="right" if number else "left", no_wrap=True)
         for row in found.table():
             table.add_row(*row)
-        console().print(table)
+        show_table(table)
         say(f"The prior claims that nobody can be nearer than {found.claimed:.3g}; the floor is {found.floor:.3g}.")
     say(fitted)
     for note in found.notes:

@@ -25,7 +25,7 @@ from .options import (
     option,
     save_figure,
 )
-from .printing import WIDE, as_json, console, new_table, say, say_written
+from .printing import WIDE, as_json, console, new_table, say, say_written, show_table
 
 if TYPE_CHECKING:
     from ..evaluate import Tradeoff
@@ -132,6 +132,6 @@ def _show(found: Tradeoff, measured: bool) -> None:
         texts = cells(line)
         extra = [number(line.measured)] if measured else []
         table.add_row(*(texts[place] for place in shown), *extra, style="red" if line.holds is False else None)
-    console().print(table)
+    show_table(table)
     for note in notes(found):
         say(note)
