@@ -350,6 +350,16 @@ class TestRowsOfADaskDataFrame:
         with pytest.raises(sf.InputError, match="partition 0 had 40 rows when they were counted and has 39 now"):
             rows_of_dask(frame, ["a"], engine=engine)
 
+    @pytest.mark.parametrize("there", [True, False], ids=["on the cluster", "here"])
+    def test_partitions_that_cannot_be_computed_are_named(self, client: Any, tmp_path: Path, there: bool) -> None:
+        for place in range(3):
+            table(40).to_parquet(tmp_path / f"{place}.parquet")
+        rows = rows_of_dask(dd.read_parquet(tmp_path), ["a"], "y", engine=OnDask(client) if there else Here())
+        (tmp_path / "1.parquet").write_bytes(b"")
+        engine = OnDask(client) if there else Here()
+        with pytest.raises(sf.InputError, match=r"partition 1 of the Dask DataFrame cannot be computed \(Arrow"):
+            list(engine.each(weighted, rows.parts({"more": np.ones(120)}), ignored))
+
     def test_only_dask_frames_are_taken_for_such(self) -> None:
         assert is_dask_frame(dd.from_pandas(table(4), npartitions=1))
         assert not is_dask_frame(table(4))

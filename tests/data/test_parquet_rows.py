@@ -239,6 +239,29 @@ def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
         _ = rows.values
 
 
+@pytest.mark.parametrize("how", ["gone", "a folder", "cut", "no Parquet", "times", "words", "missing", "renamed"])
+def test_whatever_becomes_of_a_file_is_told_in_a_sentence(tmp_path: Path, how: str) -> None:
+    path, numbers = tmp_path / "t.parquet", pa.array(np.arange(50.0))
+    pq.write_table(pa.table({"a": numbers, "y": numbers}), path, row_group_size=20)
+    rows, whole = rows_of_parquet(path, ["a"], "y", rows=20), path.read_bytes()
+    path.unlink()
+    if how == "a folder":
+        path.mkdir()
+    elif how in ("cut", "no Parquet"):
+        path.write_bytes(whole[: len(whole) // 2] if how == "cut" else b"hello" * 100)
+    elif how != "gone":
+        words = pa.array(["one"] * 50)
+        other = {"times": pa.array([1] * 50, pa.time32("s")), "words": words, "missing": pa.nulls(50)}
+        table = pa.table({"a": numbers, "y" if how != "renamed" else "z": other.get(how, numbers)})
+        pq.write_table(table, path, row_group_size=20)
+    for read in (lambda: np.asarray(rows.column("y")), lambda: rows.column("y").select(np.array([30]))):
+        with pytest.raises(sf.InputError, match=r"t\.parquet.*(cannot be read|missing value)"):
+            read()
+    if how == "gone":
+        with pytest.raises(sf.InputError, match=r"t\.parquet cannot be read any more: No such file"):
+            fingerprint([path])
+
+
 def test_progress_shows_rows_a_second() -> None:
     told: list[tuple[int, int]] = []
 

@@ -238,6 +238,35 @@ class TestWriting:
             job.write()
         assert not job.out.exists()
 
+    def test_values_that_change_between_two_readings_are_not_released(self, job: Job) -> None:
+        """Not even where their file looks the same."""
+
+        class Meddling(Here):
+            def each(self, work: Callable[[Part], Result], parts: Sequence[Part], done: Done) -> Iterator[Result]:
+                for result in super().each(work, parts, done):
+                    if isinstance(work, Blur):
+                        about = job.data.stat()
+                        write_table(job.data, values() + np.array([0.0, 0.0, 1e-9]))
+                        os.utime(job.data, ns=(about.st_atime_ns, about.st_mtime_ns))
+                    yield result
+
+        with pytest.raises(sf.InputError, match="have changed"):
+            job.write(engine=Meddling())
+        assert not job.out.exists()
+
+    def test_values_that_noise_cannot_hide_are_not_released(self, job: Job) -> None:
+        table = values()
+        table[777, 2] = 1e17
+        write_table(job.data, table)
+        with pytest.raises(sf.InputError, match=r"1e\+17 in row 777 .* standard deviations .* Nothing was released"):
+            job.write()
+        assert not job.out.exists()
+        table[777, 2] = 1e3
+        write_table(job.data, table)
+        job.write()
+        assert len(job.said) == 1
+        assert "row 777 (counted from 0) is 995 standard deviations" in job.said[0]
+
     def test_a_folder_that_is_not_ours_is_left_alone(self, job: Job) -> None:
         job.out.mkdir()
         (job.out / "thesis.tex").write_text("mine")

@@ -5,6 +5,7 @@ What is released is what exact arithmetic would publish: sums are checked with f
 
 from __future__ import annotations
 
+import os
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +24,7 @@ import sfumato as sf
 from claims import claim
 from command_line import run
 from sfumato.data.inputs import as_inputs
+from sfumato.data.stored import rows_of_parquet
 from sfumato.errors import FindingWarning
 from sfumato.noise import CorrelatedNoise, IndependentNoise, Noise, SecretKey, round_outputs
 from sfumato.promise import Design, FractionTolerance
@@ -61,7 +63,7 @@ SIZES = st.one_of(
 
 
 class TestEveryScale:
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=80, deadline=None)
     @given(
         st.floats(-150, 150),
         st.floats(-6, 6),
@@ -226,6 +228,17 @@ class TestEveryWay:
         model = sf.PrivateGPRegressor(region=sf.Box(1.0, 2.0), alpha=0.3, **own)
         with pytest.raises(sf.InputError, match="standard deviations from"):
             model.fit(ROWS[:, None], spoilt(self.Y))
+
+    def test_a_mechanism_that_refused_it_for_a_folder_can_be_used_for_another(self, tmp_path: Path) -> None:
+        data = tmp_path / "t.parquet"
+        pd.DataFrame({"t": ROWS, "y": spoilt(self.Y)}).to_parquet(data)
+        rows = rows_of_parquet(data, ["t"], "y")
+        mechanism = sf.protect(prior(0.1), rows, sf.Box(1.0, 2.0), alpha=0.3, progress=False)
+        with pytest.raises(sf.InputError, match=r"1e\+17 in row 12 .* Nothing was released"):
+            mechanism.release_to(tmp_path / "one", "y", progress=False)
+        assert os.listdir(tmp_path) == ["t.parquet"]
+        pd.DataFrame({"t": ROWS, "y": self.Y}).to_parquet(data)
+        assert len(mechanism.release_to(tmp_path / "other", "y", progress=False).outputs) == len(ROWS)
 
     def test_a_mean_far_from_0_has_to_be_taken_off(self) -> None:
         design = design_with(IndependentNoise(np.ones(9)), mean=1e14)

@@ -76,7 +76,10 @@ class DaskPart(TablePart):
 
     def frame(self) -> pd.DataFrame:
         """The table; made here, if it is not there yet."""
-        made = self.source if isinstance(self.source, pd.DataFrame) else self.source.compute()
+        try:
+            made = self.source if isinstance(self.source, pd.DataFrame) else self.source.compute()
+        except Exception as error:
+            raise _not_made(self, error) from error
         if self.rows not in (UNKNOWN, len(made)):
             raise InputError(
                 f"partition {self.place} had {self.rows} rows when they were counted and has {len(made)} now; "
@@ -124,7 +127,7 @@ class OnDask(Engine):
         try:
             for number, (part, future) in enumerate(tasks.in_order(parts), start=1):
                 if future.exception() is not None:
-                    _result(future)
+                    _result(future, part)
                 done(part.rows)
                 sums.append(future)
                 while number % 2 == 0:
@@ -141,7 +144,7 @@ class OnDask(Engine):
     def each(self, work: Callable[[Part], Result], parts: Sequence[Part], done: Done) -> Iterator[Result]:
         with _told_of_the_cluster(self.client):
             for part, future in _Pass(self.client, "each", work).in_order(parts):
-                result: Result = _result(future)
+                result: Result = _result(future, part)
                 done(part.rows)
                 yield result
 
@@ -288,12 +291,26 @@ def _sum(first: Totals, second: Totals) -> Totals:
     return {name: values + second[name] for name, values in first.items()}
 
 
-def _result(future: Future) -> Any:
+def _result(future: Future, part: Part | None = None) -> Any:
+    """What a task gives; an error of the work as it was raised, one of making the rows of ``part`` in words."""
+    from distributed import KilledWorker
+
     try:
         return future.result()
     except WorkError as failed:
         error, where = failed.args
+    except Exception as failed:
+        if future.status == "error" and isinstance(part, DaskPart) and not isinstance(failed, KilledWorker):
+            raise _not_made(part, failed) from failed
+        raise
     raise error from WorkerError(f"\n{where}")
+
+
+def _not_made(part: DaskPart, error: Exception) -> InputError:
+    return InputError(
+        f"partition {part.place} of the Dask DataFrame cannot be computed ({type(error).__name__}: "
+        f"{one_line(error)[:200]}); try frame.get_partition({part.place}).compute(), and look at what it reads."
+    )
 
 
 def is_dask_frame(X: Any) -> bool:

@@ -206,7 +206,10 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
 
 def fingerprint(files: Sequence[Path]) -> list[list[str | int]]:
     """By which it is noticed that some of ``files`` were replaced or written to: their names, sizes and times."""
-    return [[str(file), about.st_size, about.st_mtime_ns] for file in files for about in [file.stat()]]
+    try:
+        return [[str(file), about.st_size, about.st_mtime_ns] for file in files for about in [file.stat()]]
+    except OSError as error:
+        raise InputError(f"{error.filename} cannot be read any more: {error.strerror}. Put it back.") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +242,8 @@ class ParquetPart(TablePart):
                     done += rows.num_rows
                     if done == self.rows:
                         break
-        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-            raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+            raise _unreadable(self.path, error) from error
         if done != self.rows:
             raise InputError(f"{self.path} has changed while it was being read; start again.")
         if not -LARGEST_NUMBER < values.min() <= values.max() < LARGEST_NUMBER:
@@ -252,6 +255,13 @@ class ParquetPart(TablePart):
                 "such rows out of the file, or fill them in. --drop-missing is for tables that fit in memory."
             )
         return values
+
+
+def _unreadable(path: str | Path, error: Exception) -> InputError:
+    why = one_line(error).rstrip(".")
+    return InputError(
+        f"{path} cannot be read as a Parquet file: {why}. If it is damaged, or has changed, write it again."
+    )
 
 
 def _in_numbers(column: Any) -> Array:
@@ -307,8 +317,8 @@ def _kinds(file: Path, inputs: tuple[str, ...], output: str | None) -> tuple[Col
 
     try:
         schema = pq.read_schema(file)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{file} cannot be read as a Parquet file: {one_line(error)}") from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _unreadable(file, error) from error
     require_columns(file, asked_columns(inputs, output), schema.names)
     checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     columns = []
@@ -331,10 +341,14 @@ def _kinds(file: Path, inputs: tuple[str, ...], output: str | None) -> tuple[Col
 
 def _parts_of_file(file: Path, start: int, names: tuple[str, ...], most: int) -> list[ParquetPart]:
     """The rows of ``file``, at most ``most`` in a part."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(file) as opened:
-        sizes = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
+    try:
+        with pq.ParquetFile(file) as opened:
+            sizes = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _unreadable(file, error) from error
     parts: list[ParquetPart] = []
     first = 0
     for groups, skip, rows in _portions(sizes, most):

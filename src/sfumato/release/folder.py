@@ -24,7 +24,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
@@ -154,21 +154,20 @@ class FolderWriter:
 
         Guarantee: a release appears in the folder complete or not at all, and replaces an older one only then. Nothing
         is written under a certificate that fails, or that says "do not publish", nor of values that noise cannot hide
-        (``check_rows``). The noise is a function of a new key
-        and of (design, rows, y); the key is in ``.run``, where only its owner can read it, until the release is
-        complete or the run fails.
+        (``check_rows``), nor of values that change while they are read. The noise is a function of a new key and of
+        (design, rows, y); the key is in ``.run``, where only its owner can read it, until the release is complete or
+        the run fails.
         """
         prepare_folder(self.folder)
         with locked(self.folder):
             if is_published(self.folder, task):
                 _tidy_up(self.folder)
                 return read_release(self.folder / MANIFEST, self.rows)
-            run, contents, message = self._begin(design, task)
+            run, contents, read = self._begin(design, task)
             if contents is not None:
-                files = self._write_rows(run, contents, message)
+                files = self._write_rows(run, contents, read)
                 if not unchanged():
-                    abandon(self.folder)
-                    raise InputError("the data have changed while they were read; nothing was released, start again.")
+                    self._start_again()
                 write_release(contents, run.place / MANIFEST, files, self.rows)
             contents = read_release(run.place / MANIFEST, self.rows)
             publish(self.folder)
@@ -176,12 +175,12 @@ class FolderWriter:
 
     def _begin(
         self, design: Callable[[], tuple[Design, Certificate]], task: dict[str, Any]
-    ) -> tuple[FolderRun, Contents | None, bytes]:
-        """A run, new or taken up, with its design as written down, and the message that its noise is made for; None
-        where only the last step is left."""
+    ) -> tuple[FolderRun, Contents | None, AllRead]:
+        """A run, new or taken up, with its design as written down, and what was read; None where only the last step is
+        left."""
         run = open_run(self.folder, task, self.note)
         if run.complete:
-            return run, None, b""
+            return run, None, AllRead(b"", {})
         # a design that was computed again could differ in its last bits, and with them the noise
         written = run.place / DESIGN
         if not written.is_file():
@@ -194,9 +193,9 @@ class FolderWriter:
                 raise
         # always from the file: what was written down is what a run that is taken up will find
         contents = read_release(written, self.rows)
-        message = self._message(written.read_bytes(), contents)
-        if run.agrees(message):
-            return run, contents, message
+        read = self._read(written.read_bytes(), contents)
+        if run.agrees(read.message):
+            return run, contents, read
         start_over(self.folder, "the values are not the same any more", self.note)
         return self._begin(design, task)
 
@@ -207,32 +206,38 @@ class FolderWriter:
         step = resolution_for(design, self.resolution)
         return Contents(design, certificate, cast(Array, self.y), step, False, self.output_name)
 
-    def _message(self, design: bytes, contents: Contents) -> bytes:
-        """What the noise depends on besides the key: the design and the values, which are looked at here."""
+    def _start_again(self) -> NoReturn:
+        abandon(self.folder)
+        raise InputError("the data have changed while they were read; nothing was released, start again.")
+
+    def _read(self, design: bytes, contents: Contents) -> AllRead:
+        """Read and look at all values before anything is written."""
         state = hashlib.sha256(b"sfumato folder release 1\x00" + hashlib.sha256(design).digest())
         assert isinstance(contents.resolution, float)
-        work, found = Reading.of(contents.design, contents.resolution), list[Read]()
+        parts, digests, furthest = self._parts(contents.design), dict[int, bytes](), (0.0, 0)
+        work = Reading.of(contents.design, contents.resolution)
         with show_progress(self.progress) as step:
             step.stage("reading the outputs")
-            for read in self.engine.each(work, self._parts(contents.design), step.counter(len(self.rows))):
+            found = self.engine.each(work, parts, step.counter(len(self.rows)))
+            for part, read in zip(parts, found, strict=True):
                 if read.refused is not None:
                     abandon(self.folder)
                     raise InputError(f"{read.refused} Nothing was released.")
                 state.update(read.digest)
-                found.append(read)
-        furthest = max(found, key=lambda read: read.distance)
-        if furthest.distance > FAR:
-            self.note(far_in_words(furthest.distance, f"row {furthest.row} (counted from 0)"))
-        return state.digest()
+                digests[part.start] = read.digest
+                furthest = max(furthest, (read.distance, read.row))
+        if furthest[0] > FAR:
+            self.note(far_in_words(furthest[0], f"row {furthest[1]} (counted from 0)"))
+        return AllRead(state.digest(), digests)
 
     def _parts(self, design: Design | None = None) -> Sequence[Part]:
         """The rows with what is released; with V too where it differs from row to row."""
         errors = 0.0 if design is None else design.prior.noise
         return self.rows.parts({_OUTPUTS: self.y} | ({} if isinstance(errors, float) else {_ERRORS: errors}))
 
-    def _write_rows(self, run: FolderRun, contents: Contents, message: bytes) -> list[RowFile]:
+    def _write_rows(self, run: FolderRun, contents: Contents, read: AllRead) -> list[RowFile]:
         """Write the row files that are not there yet."""
-        noise, errors = contents.design.noise.as_function(), contents.design.prior.noise
+        noise, errors, message = contents.design.noise.as_function(), contents.design.prior.noise, read.message
         parts = self._parts(contents.design)
         written = run.written(parts)
         if written:
@@ -251,14 +256,25 @@ class FolderWriter:
             noise.records,
             errors if isinstance(errors, float) else None,
             seeds if noise.records is not None else {},
+            {part.start: read.digests[part.start] for part in to_do},
         )
         with show_progress(self.progress) as step:
             step.stage("adding the noise")
             made = self.engine.each(work, to_do, step.counter(sum(part.rows for part in to_do)))
             for number, file in zip(missing, made, strict=True):
+                if file is None:
+                    self._start_again()
                 run.record(file)
                 written[number] = file
         return [written[number] for number in range(len(parts))]
+
+
+class AllRead(NamedTuple):
+    """The message that the noise is made for, besides the key: design and values; and a fingerprint of each part by its
+    first row."""
+
+    message: bytes
+    digests: Mapping[int, bytes]
 
 
 class Read(NamedTuple):
@@ -289,8 +305,7 @@ class Reading:
         return cls(design.prior, without_rows, resolution, float(typical_std(design)[0]), known)
 
     def __call__(self, part: Part) -> Read:
-        # + 0.0 turns −0 into 0: equal data must get equal noise
-        X, y = (np.ascontiguousarray(own + 0.0, "<f8") for own in (part.inputs(), part.column(_OUTPUTS)))
+        X, y = part.inputs(), part.column(_OUTPUTS)
         errors = np.full(len(y), self.errors) if self.errors is not None else part.column(_ERRORS)
         std = np.maximum(np.sqrt(self.prior.variance(X) + errors), self.typical)
         about, refused = Expected(self.prior.mean_at(X), std), None
@@ -307,14 +322,20 @@ class Reading:
             refused = str(error)
         distance = about.distance(y)
         row = int(np.argmax(distance))
-        digest = hashlib.sha256(X.tobytes() + y.tobytes()).digest()
-        return Read(digest, float(distance[row]), part.start + row, refused)
+        return Read(_digest(X, y), float(distance[row]), part.start + row, refused)
+
+
+def _digest(X: Array, y: Array) -> bytes:
+    """A fingerprint of the inputs and outputs of a part."""
+    # + 0.0 turns −0 into 0: equal data must get equal noise
+    return hashlib.sha256(b"".join(np.ascontiguousarray(own + 0.0, "<f8").tobytes() for own in (X, y))).digest()
 
 
 @dataclass(frozen=True, eq=False)
 class Blur:
     """The work on a part: its outputs with noise, rounded, in a row file; ``files`` are their names by first row.
 
+    None comes back, and nothing is written, where the part is not what its one of the ``digests`` was made of.
     ``records`` is noise on each record by itself, which each part draws from its own of the ``seeds``; ``errors`` is V,
     None where the part has it for each row. It holds the noise, as secret as the values; not the key.
     """
@@ -327,15 +348,18 @@ class Blur:
     records: RecordNoise | None
     errors: float | None
     seeds: Mapping[int, bytes]
+    digests: Mapping[int, bytes]
 
-    def __call__(self, part: Part) -> RowFile:
-        X = part.inputs()
+    def __call__(self, part: Part) -> RowFile | None:
+        X, y = part.inputs(), part.column(_OUTPUTS)
+        if _digest(X, y) != self.digests[part.start]:
+            return None
         drawn = self.function.at(X)
         if self.records is not None:
             errors = part.column(_ERRORS) if self.errors is None else np.asarray(self.errors)
             own = SecretKey(self.seeds[part.start]).normals(b"records", len(X))
             drawn = drawn + np.sqrt(self.records.at(X, errors)) * own
-        released = round_outputs(part.column(_OUTPUTS) + drawn, self.resolution)
+        released = round_outputs(y + drawn, self.resolution)
         return write_rows(self.folder / self.files[part.start], self.names, np.column_stack([X, released]))
 
     def __repr__(self) -> str:
