@@ -10,6 +10,7 @@ import pytest
 from gpytorch.kernels import MaternKernel
 
 import sfumato as sf
+from command_line import run
 from kernels import rbf
 from older_files import as_version_5
 from sfumato.release.container import container, read_container
@@ -245,3 +246,44 @@ def test_a_witness_for_insiders_who_are_promised_nothing_is_refused(tmp_path: Pa
     moved = {**manifest, "designed_for": [[0, 2] for _ in manifest["designed_for"]]}
     with pytest.raises(sf.FormatError, match="promises nothing"):
         certified(tmp_path / "witness", moved, fewer)
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "structure", "nu", "region"),
+    [
+        ("pointwise", "full", 0.5, sf.Box(1.0, 2.0)),
+        ("pointwise", "diagonal", 2.5, sf.Box(1.0, 2.0)),
+        ("pointwise", "full", 2.5, sf.Points([[1.5]])),
+        ("joint", "diagonal", 0.5, sf.Box(1.0, 2.0)),
+        ("joint", "full", 1.5, sf.Everywhere()),
+    ],
+)
+def test_a_floor_above_the_priors_deviation_is_never_certified(
+    tmp_path: Path, guarantee: Any, structure: Any, nu: float, region: sf.Region
+) -> None:
+    t, prior, path = np.linspace(0.0, 3.0, 7), sf.Prior(MaternKernel(nu).double(), noise=0.05), tmp_path / "floor"
+    how: dict[str, Any] = {"guarantee": guarantee, "structure": structure, "progress": False}
+    sf.protect(prior, t, region, floor=0.3, **how).release(5.0 * np.sin(t)).save(path)
+    manifest, tensors = read_container(path, lambda version, manifest, shapes: manifest)
+    for floor in (1.0, 1.1, 1e5):
+        manifest["tolerance"]["value"] = floor
+        if guarantee == "joint" and isinstance(region, sf.Box):
+            assert certified(path, manifest, tensors).verdict == "do not publish"
+        else:
+            with pytest.raises(sf.GuaranteeError, match="no noise keeps this promise"):
+                certified(path, manifest, tensors)
+    assert run("certify", path).exit_code == 1
+    with pytest.raises(sf.InputError, match="floor"):
+        sf.protect(prior, t, region, floor=1.1, **how)
+
+
+def test_a_compressed_release_with_noise_beyond_all_digits_is_told_and_predicts_nothing(tmp_path: Path) -> None:
+    t, prior, path = np.linspace(0.0, 3.0, 200), sf.Prior(rbf(0.7), noise=0.05), tmp_path / "loud"
+    mechanism = sf.protect(prior, t, sf.Box(1.0, 2.0), floor=0.4, method="compressed", progress=False)
+    mechanism.release(5.0 * np.sin(t)).save(path)
+    manifest, tensors = read_container(path, lambda version, manifest, shapes: manifest)
+    for factor in (1e9, 1e40, 1e100):
+        loud = tensors | {"noise_mixing": tensors["noise_mixing"] * factor}
+        assert certified(path, manifest, loud).verdict == "do not publish"
+        with pytest.raises(sf.FormatError, match="lost in rounding"):
+            sf.load(path).predict(t[:3])

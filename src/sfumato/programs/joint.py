@@ -16,6 +16,7 @@ import scipy.linalg
 
 from ..arrays import Array, Index
 from ..data import Inputs
+from ..errors import GuaranteeError
 from ..linalg import Weighting, as_array, positive_part_factor
 from ..promise import DETERMINED, Reader, RowsHeld, Tolerance, Uncertain
 
@@ -62,4 +63,14 @@ def promised_root(cross: Array, tolerance: Tolerance, unknown: Uncertain, sensit
     """``K_XS Δ^{-1/2}`` (joint), or the columns ``k_s/√δ_s`` (each value by itself), for ``cross`` = K_XS."""
     if joint:
         return explaining_root(cross, tolerance.matrix(unknown, sensitive))
-    return np.asarray(cross / np.sqrt(tolerance.budget(unknown, sensitive)))
+    return np.asarray(cross / np.sqrt(something_left(tolerance.budget(unknown, sensitive))))
+
+
+def something_left(budget: Array) -> Array:
+    """``budget``, if readers may learn something of each value; else no noise helps, however much there is of it."""
+    if not np.all(budget > 0.0):
+        raise GuaranteeError(
+            "no noise keeps this promise: it leaves nothing that readers may learn, because the floor is not below the "
+            "standard deviation that the prior has. Promise less, or take a prior with a larger variance."
+        )
+    return budget

@@ -32,6 +32,7 @@ from ..models import (
     scale_between,
 )
 from ..promise import KernelTolerance, Tolerance
+from .joint import something_left
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,7 @@ def needed_everywhere(prior: Prior, tolerance: Tolerance, inputs: Inputs, record
         gram = uniform_gram(prior.kernel, tolerance.kernel, inputs)
         needed = gram.matrix + gram.error * np.eye(len(inputs))
     else:
-        shares = np.full(len(inputs), np.min(shares))
+        shares = np.full(len(inputs), np.min(something_left(shares)))
         needed = kernel / shares[0]
     needed[records, records] += prior.noise_variance(len(inputs))[records] / np.minimum(shares[records], 1.0)
     return np.asarray(needed)

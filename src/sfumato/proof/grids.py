@@ -363,7 +363,10 @@ class Interpolation:
         while degree * count <= MOST_ON_A_LINE:
             if known is not None:
                 half, found = known
-                count = max(count, int(np.ceil(0.995 * length / 2.0 / half * (found / error) ** (1.0 / rate))))
+                wanted = 0.995 * length / 2.0 / half * (found / error) ** (1.0 / rate)
+                if not degree * wanted <= MOST_ON_A_LINE:  # hardly any error is allowed, and patches get too small
+                    return None
+                count = max(count, int(np.ceil(wanted)))
             half = length / 2.0 / count
             found = self._looked_up(boxes, column, along, degree, half)
             if found <= error:

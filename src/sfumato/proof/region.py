@@ -417,8 +417,10 @@ class Prover:
             return None
         points = np.unique(np.vstack([boxes.lower[:512], boxes.upper[:512]]), axis=0)
         budget = self.design.tolerance.budget(self.knowledge.unknown, points)
-        rest = self.knowledge.unknown.variance(points) - budget
-        return float(np.sqrt(max(min(float(np.min(budget)), float(np.min(rest))), np.finfo(float).tiny)))
+        variance = self.knowledge.unknown.variance(points)
+        # no grid is closer than round-off, as would be asked for where a floor is above the prior's deviation
+        least = max(UNIT**2 * float(np.max(variance)), np.finfo(float).tiny)
+        return float(np.sqrt(max(min(float(np.min(budget)), float(np.min(variance - budget))), least)))
 
     def _affordable(self, live: _Live, grid: Grid, least: int = 0) -> _Live:
         """The pieces for which there is work left, but at least so many; the others stay open."""

@@ -20,6 +20,7 @@ import scipy.linalg
 
 from ..arrays import UNIT, Array
 from ..data import Done, Engine, Inputs, MemoryInputs, among
+from ..errors import FormatError
 from ..linalg import solve_lower
 from ..models import GaussianProcess, Prior
 from ..promise import Design
@@ -135,7 +136,13 @@ class CompressedPosterior:
         total = sources.T @ summary.precision(0) @ sources
         error = FACTORED * UNIT * np.sqrt(len(total)) * float(np.linalg.norm(total, ord=np.inf))
         total[np.diag_indices_from(total)] += 1.0
-        lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
+        try:
+            lower = scipy.linalg.cholesky(total, lower=True, check_finite=False)
+        except np.linalg.LinAlgError as singular:
+            raise FormatError(
+                "nothing can be predicted from this release: beside its noise the rows are lost in rounding. See "
+                "certify(), and ask its owner whether it is damaged."
+            ) from singular
         weights = scipy.linalg.cho_solve((lower, True), sources.T @ summary.projection, check_finite=False)
         return cls(rounded, summary, np.asarray(lower), np.asarray(weights), least, min(error, 0.5))
 
