@@ -43,6 +43,10 @@ class FitWarning(_Said, UserWarning):
     """A fit ended on a bound or did not converge; its result may be poor."""
 
 
+class LongWorkWarning(_Said, UserWarning):
+    """What was asked for is expected to take long; it has not begun, and can be interrupted."""
+
+
 class GuaranteeWarning(_Said, UserWarning):
     """The promise is kept, but it is narrower than a reader might think."""
 

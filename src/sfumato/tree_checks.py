@@ -31,6 +31,19 @@ def fields(tree: object, what: str, needed: Collection[str], optional: Collectio
     return tree
 
 
+def objects_in(tree: object) -> int:
+    """How many objects a tree has, whatever it is; for a kernel, of how many parts it is made."""
+    found, left = 0, [tree]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            found += 1
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(part for part in one if isinstance(part, (dict, list)))
+    return found
+
+
 def kind_of(tree: object, what: str, kinds: Collection[str]) -> str:
     """The entry ``kind`` of an object, one of ``kinds``."""
     if not isinstance(tree, dict):

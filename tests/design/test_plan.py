@@ -196,7 +196,7 @@ def test_no_work_is_begun_that_memory_is_too_small_for(method, monkeypatch):
     monkeypatch.setattr(sfumato.design.mechanism, "certified_design", worked)
     monkeypatch.setattr(sfumato.design.compression, "summarise", worked)
     prior = sf.Prior(kernel=rbf(0.2), noise=0.01)
-    with pytest.raises(sf.InputError, match="GiB are free"):
+    with pytest.raises(sf.InputError, match="are free"):
         sf.protect(prior, MANY, sf.Points([[0.5]]), alpha=0.3, method=method, progress=False)
 
 
@@ -213,7 +213,7 @@ def test_memory_is_looked_for_once_the_method_is_known(monkeypatch):
 # the machine ---------------------------------------------------------------------------------------------------------
 
 
-def test_free_memory_is_the_least_of_computer_and_container(monkeypatch):
+def test_free_memory_is_the_least_of_computer_container_and_process(monkeypatch):
     assert free_memory() > 1e6
     assert free_memory("cpu") > 1e6
     monkeypatch.setattr(sfumato.machine, "_of_computer", lambda: 7.0)
@@ -221,6 +221,8 @@ def test_free_memory_is_the_least_of_computer_and_container(monkeypatch):
     assert free_memory() == 5.0
     monkeypatch.setattr(sfumato.machine, "_of_group", lambda: float("inf"))
     assert free_memory(None) == 7.0
+    monkeypatch.setattr(sfumato.machine, "_of_process", lambda: 3.0)
+    assert free_memory(None) == 3.0
 
 
 def test_the_product_rate_is_measured_once():
@@ -232,15 +234,3 @@ def test_many_points_of_a_region_count_as_rows_do():
     few, many = (exact_plan(Size(1000, named=named)).bytes for named in (0, 30_000))
     assert few < 0.2 * GIB
     assert many > 100.0 * GIB
-
-
-def test_readers_learn_what_a_release_needs_before_they_predict_or_certify(monkeypatch):
-    mechanism = sf.protect(sf.Prior(kernel=rbf(0.2), noise=0.01), MANY[:40], sf.Points([[0.5]]), alpha=0.3)
-    release = mechanism.release(np.zeros(40))
-    monkeypatch.setattr(sfumato.machine, "free_memory", lambda device: 1000.0)
-    with pytest.raises(sf.InputError, match=r"posterior given 40 rows needs about .* GiB of memory, but .* are free"):
-        release.predict([[0.5]])
-    with pytest.raises(sf.InputError, match="checking 40 rows and 1 sensitive inputs needs about"):
-        release.certify(progress=False)
-    monkeypatch.undo()
-    assert release.certify(progress=False).holds

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import InputError
-from ..machine import GIB, free_memory, product_rate, require_memory
+from ..machine import free_memory, in_bytes, in_hours, product_rate, require_memory
 from .evidence import AskedEvidence
 
 Method = Literal["auto", "eigh", "subspace", "compressed", "sign"]
@@ -91,8 +91,8 @@ class Plan:
         place = f" on {self.device}" if self.device else ""
         beyond = f" (eigh beyond {self.most_sensitive:,} sensitive inputs)" if self.method == "subspace" else ""
         return (
-            f'{self.rows:,} rows: method="{self.method}"{beyond}{size}{place}, about {_time(self.seconds)} and '
-            f"{self.bytes / GIB:.2g} GiB of memory"
+            f'{self.rows:,} rows: method="{self.method}"{beyond}{size}{place}, about {in_hours(self.seconds)} and '
+            f"{in_bytes(self.bytes)} of memory"
         )
 
 
@@ -175,11 +175,3 @@ def check_memory(plan: Plan) -> None:
         f"{remedy}give fewer rows, or use a machine with more memory.",
         plan.device,
     )
-
-
-def _time(seconds: float) -> str:
-    if seconds < 2.0:
-        return "a second"
-    if seconds < 120.0:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"

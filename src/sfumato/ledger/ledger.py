@@ -31,7 +31,7 @@ from ..models import JointPrior, Prior
 from ..noise import SecretKey, no_noise
 from ..progress import progress as show_progress
 from ..promise import Finding, Revealed, interpretations, warn_of
-from ..proof import Certificate, Effort, one_by_one
+from ..proof import Certificate, Effort, cost_of_check, one_by_one
 from ..regions import Region
 from ..release import Release, digest_outputs, noise_in_words, why_not
 from ..text import counted, shown, shown_lines
@@ -226,6 +226,7 @@ class Ledger:
             design = replace(design, noise=no_noise(len(design.inputs)), structure="full", weights=None, witness=None)
         made = Revealed(design, release.output_name, bool(remeasured))
         keys = {one.key for one in promises_of(made, 0)}  # refuses what cannot be composed, before it is written down
+        cost_of_check(design).require(None)  # what nobody can check would stop every later check
         self._tell(self.chain())
         self._commit(release, made, None)
         certificate = self._worst([promise for promise in self.promises() if promise.key in keys])

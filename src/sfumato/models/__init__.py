@@ -10,10 +10,10 @@ from .fit_rows import least_outside
 from .functionals import Average, Derivative, Integral, Value
 from .joint_prior import JointPrior
 from .kernel_terms import RADIAL, ProductTerm, kernel_terms, proportion, scale_between
-from .kernel_values import kernel_diagonal, kernel_jet, kernel_matrix, require_features
+from .kernel_values import kernel_diagonal, kernel_jet, kernel_matrix, require_features, seconds_a_value
 from .likelihoods import LogDensity
 from .outputs import OutputsKernel
-from .prior import MOST_CELLS, FamilyMember, GaussianProcess, Posterior, Prior, PriorFamily, require_memory_for
+from .prior import MOST_CELLS, FamilyMember, GaussianProcess, Posterior, Prior, PriorFamily
 from .relations import Relation, parse_relation
 from .smoothness import MOST_DERIVATIVES, AlongColumn, along_column
 from .spectra import group_gram

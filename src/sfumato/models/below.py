@@ -88,6 +88,14 @@ def kernels_below(
     return [(stretched(kernel, high), 1.0), *((one, 1.0 / _kept(order, shrunk)) for one in below)]
 
 
+def parts_below(kernel: Kernel, columns: int) -> int:
+    """Of how many parts a kernel that stands for others is made."""
+    monomials = _monomials_of(kernel, columns)
+    if monomials is None:
+        return sum(isinstance(part, Kernel) for part in kernel.modules())
+    return sum((1 + sum(one["kind"] in _RANGED for one in own)) * (2 + len(own)) for _, own in monomials)
+
+
 def _can_be_stretched(part: Any) -> bool:
     # the lengthscale of a periodic kernel is no length
     return bool(getattr(part, "has_lengthscale", False)) and not isinstance(part, PeriodicKernel)
@@ -135,6 +143,8 @@ def _weighed(weight: float, monomials: list[_Monomial]) -> list[_Monomial]:
 
 def _joined(kind: str, parts: list[list[_Monomial]]) -> list[_Monomial]:
     if kind == "sum":
+        if sum(map(len, parts)) > MOST_TERMS:
+            raise InputError("kernel has too many terms when multiplied out.")
         return [monomial for part in parts for monomial in part]
     product: list[_Monomial] = [(1.0, [])]
     for part in parts:

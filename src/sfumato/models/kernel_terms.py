@@ -136,16 +136,16 @@ def _expand(tree: dict[str, Any], columns: Sequence[int]) -> list[ProductTerm]:
     if kind == "scale":
         return [replace(t, weight=t.weight * tree["variance"]) for t in _expand(tree["kernel"], columns)]
     if kind == "sum":
-        return [term for part in tree["kernels"] for term in _expand(part, columns)]
+        terms: list[ProductTerm] = []
+        for part in tree["kernels"]:
+            terms += _expand(part, columns)
+            _require_few(len(terms))
+        return terms
     if kind == "product":
         product = [ProductTerm(1.0, ())]
         for part in tree["kernels"]:
             factors = _expand(part, columns)
-            if len(product) * len(factors) > MOST_TERMS:
-                raise InputError(
-                    f"kernel is a product of sums with more than {MOST_TERMS} terms when multiplied out; "
-                    "use fewer sums inside products."
-                )
+            _require_few(len(product) * len(factors))
             product = [_times(a, b) for a in product for b in factors]
         return product
     if kind == "constant":
@@ -153,6 +153,13 @@ def _expand(tree: dict[str, Any], columns: Sequence[int]) -> list[ProductTerm]:
     if kind == "spectral_mixture":
         return [_mixture(tree, columns)]
     return [ProductTerm(1.0, (_leaf(tree, columns),))]
+
+
+def _require_few(terms: int) -> None:
+    if terms > MOST_TERMS:
+        raise InputError(
+            f"kernel has more than {MOST_TERMS} terms when multiplied out; use fewer parts, and fewer sums in products."
+        )
 
 
 def _mixture(tree: dict[str, Any], columns: Sequence[int]) -> ProductTerm:

@@ -8,6 +8,8 @@ kernel does not look at gives 0, whatever the kernel is.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,14 +18,46 @@ import torch
 from gpytorch.kernels import AdditiveKernel, Kernel, MaternKernel, ProductKernel, ScaleKernel
 from linear_operator import to_dense
 
+from ..arrays import Array
 from ..errors import InputError
 from .kernel_kinds import EXACT_DISTANCES, KINDS, Pairs, Side, by_gpytorch, kind_of_kernel
 from .radial import radial_values
 
+#: Values of a kernel are made so many at a time on a CPU (32 MiB): a kernel that is nested has as many such blocks at
+#: once as it is deep, and never as many whole matrices.
+VALUES_AT_ONCE = 1 << 22
+
 
 def kernel_matrix(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
     """K(A, B) as a dense matrix."""
-    return _jet(kernel, Pairs(A, B, matched=False), None, None, picked=False)
+    step = max(1, VALUES_AT_ONCE // max(1, len(B)))
+    if A.is_cuda or len(A) <= step:
+        return _jet(kernel, Pairs(A, B, matched=False), None, None, picked=False)
+    found = A.new_empty(len(A), len(B))
+    for start in range(0, len(A), step):
+        some = slice(start, start + step)
+        found[some] = _jet(kernel, Pairs(A[some], B, matched=False), None, None, picked=False)
+    return found
+
+
+#: Kernels are timed at so many rows, up to a number that takes this many seconds.
+TIMED, LONG_ENOUGH = (8, 16, 64, 192), 1e-3
+
+
+def seconds_a_value(kernel: Kernel, rows: Array) -> float:
+    """How long one value of ``kernel`` takes on this machine, measured at the first of ``rows`` in milliseconds."""
+    taken = math.inf
+    for count in TIMED:
+        some = torch.tensor(rows[:count], dtype=torch.float64)
+        start = time.perf_counter()
+        with torch.no_grad():
+            kernel_matrix(kernel, some, some)
+        elapsed = time.perf_counter() - start
+        taken = min(taken, elapsed / max(1, len(some)) ** 2)
+        # the first time also loads what is needed
+        if elapsed > LONG_ENOUGH and count > TIMED[0]:
+            break
+    return taken
 
 
 def kernel_diagonal(kernel: Kernel, A: torch.Tensor) -> torch.Tensor:

@@ -24,18 +24,26 @@ from ..arrays import Array
 from ..data import ONE_OUTPUT, Encoding, Inputs, Outputs, as_inputs, as_outputs, is_plain
 from ..errors import InputError
 from ..linalg import Whitening
-from ..machine import require_memory
+from ..machine import product_rate, require_memory, warn_of_time
 from ..text import shown
 from ..views import boxed_table
-from .below import MEMBERS_TRIED, can_be_covered, cells_for, has_lengthscales, kernels_below, stretched
+from .below import MEMBERS_TRIED, can_be_covered, cells_for, has_lengthscales, kernels_below, parts_below, stretched
 from .kernel_terms import kernel_in_words
-from .kernel_values import kernel_diagonal, kernel_matrix, require_features, with_exact_distances
+from .kernel_values import kernel_diagonal, kernel_matrix, require_features, seconds_a_value, with_exact_distances
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
 from .trends import PolynomialMean
 from .units import ColumnMap, kernel_before, mean_before, scaled_kernel
 
 #: A family has at most so many cells, and a factor lies between one over this and this.
 MOST_CELLS, LARGEST_FACTOR = 48, 1e6
+
+#: n × n matrices that there are at a time while a process is conditioned on n rows, and what else there is: blocks of
+#: kernel values and predictions. (Measured at 3,000 rows; tests/release/test_small_files.py holds us to it.)
+MATRICES_TO_CONDITION = {"predict": 4.5, "scikit-learn": 6.0, "GPyTorch": 7.0}
+LEAST_BYTES = 128.0 * 2.0**20
+
+#: So many rows take seconds, whatever the kernel.
+QUICK_ROWS = 1000
 
 
 class GaussianProcess(ABC):
@@ -59,10 +67,29 @@ class GaussianProcess(ABC):
         ``noise_covariance`` is a number, a diagonal or a matrix; left out, it is the noise V of the prior.
         """
         inputs = as_inputs(X, encoding=self._own_encoding())
-        require_memory_for(len(inputs))
+        self.require_condition(inputs)
         outputs = as_outputs(w, inputs, "w")
         noise = _noise_matrix(self._own_noise() if noise_covariance is None else noise_covariance, len(inputs))
         return Posterior(self, inputs, outputs, noise)
+
+    def require_condition(self, inputs: Inputs, use: str = "predict") -> None:
+        """Raise where the posterior given rows at ``inputs`` does not fit in memory; warn where it takes long.
+
+        ``use`` says for whom it is made: readers of ours who predict, "scikit-learn" or "GPyTorch".
+        """
+        rows, work = float(len(inputs)), f"the exact posterior given {len(inputs):,} rows"
+        require_memory(
+            LEAST_BYTES + 8.0 * MATRICES_TO_CONDITION[use] * rows**2,
+            work,
+            'take fewer rows, or a machine with more memory; owners can publish with method="compressed".',
+        )
+        if rows > QUICK_ROWS:
+            seconds = rows**2 * self._seconds_a_value(inputs) + 2.0 * rows**3 / product_rate()
+            warn_of_time(seconds, work, "take fewer rows, or a simpler kernel.")
+
+    def _seconds_a_value(self, inputs: Inputs) -> float:
+        """How long one covariance takes."""
+        return 0.0
 
     def _own_noise(self) -> Any:
         return 0.0
@@ -231,6 +258,9 @@ class Prior(GaussianProcess):
             )
         return cast(Array, self.noise)
 
+    def _seconds_a_value(self, inputs: Inputs) -> float:
+        return seconds_a_value(self.kernel, inputs.values)
+
     def _own_noise(self) -> Any:
         return self.noise
 
@@ -350,6 +380,11 @@ class PriorFamily:
         """How many cells it takes that no process below has a variance less than ``shrinks`` times that of a member."""
         return cells_for(self.prior.kernel, self.lengthscale, columns, shrinks)
 
+    def parts_of_members(self, columns: int) -> tuple[int, int]:
+        """How many processes stand for all members with one variance and noise, and of how many parts each is made."""
+        single = self.lengthscale[0] == self.lengthscale[1]
+        return (1 if single else self.cells + 1), parts_below(self.prior.kernel, columns)
+
     def members(self, columns: int, corners: Sequence[tuple[float, float]]) -> tuple[FamilyMember, ...]:
         """Processes for inputs of so many ``columns`` that stand for all members with these variances and noises.
 
@@ -429,19 +464,6 @@ class Posterior(GaussianProcess):
         assert isinstance(prior, Prior)
         covariance = prior.covariance(self.inputs)
         return regressor_of(prior.kernel, prior.mean, self.inputs, covariance, self.outputs, self.noise)
-
-
-#: n × n matrices that there are at a time while a process is conditioned on n rows.
-MATRICES_TO_CONDITION = 4.5
-
-
-def require_memory_for(rows: int) -> None:
-    """Raise where the posterior given so many ``rows`` does not fit in memory."""
-    require_memory(
-        8.0 * MATRICES_TO_CONDITION * float(rows) ** 2,
-        f"the exact posterior given {rows:,} rows",
-        'take fewer rows, or a machine with more memory; owners can publish with method="compressed".',
-    )
 
 
 def _noise_matrix(noise: Any, rows: int) -> Array:

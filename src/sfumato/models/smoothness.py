@@ -150,14 +150,11 @@ def along_column(kernel: Kernel, column: int, output: int | None, lower: Array, 
     ``output`` is the number of the output that f is, where the kernel is one of several.
     """
     line = _Line(column, np.asarray(lower), np.asarray(upper))
-    try:
-        if isinstance(kernel, OutputsKernel):
-            parts = None if output is None else _of_output(kernel, output, line)
-            slope = None
-        else:
-            parts, slope = _of_kernel(kernel, None, line), _of_kernel(kernel, column, line)
-    except InputError:
-        return None
+    if isinstance(kernel, OutputsKernel):
+        parts = None if output is None else _of_output(kernel, output, line)
+        slope = None
+    else:
+        parts, slope = _of_kernel(kernel, None, line), _of_kernel(kernel, column, line)
     if parts is None:
         return None
     return AlongColumn(tuple(parts), None if slope is None else tuple(slope))
@@ -200,7 +197,10 @@ def _of_output(kernel: OutputsKernel, output: int, line: _Line) -> list[Part] | 
 def _of_kernel(kernel: Kernel, by: int | None, line: _Line) -> list[Part] | None:
     """f, or with ``by`` its derivative by that column."""
     found: list[Part] = []
-    for term in _terms(kernel, len(line.reach)):
+    terms = _terms(kernel, len(line.reach))
+    if terms is None:
+        return None
+    for term in terms:
         if any(len(set(leaf.columns)) < len(leaf.columns) for leaf in term.leaves):
             return None
         parts = _of_product(term, line) if by is None else _derivative_of_product(term, by, line)
@@ -211,9 +211,12 @@ def _of_kernel(kernel: Kernel, by: int | None, line: _Line) -> list[Part] | None
 
 
 @lru_cache(maxsize=64)
-def _terms(kernel: Kernel, columns: int) -> list[ProductTerm]:
-    """Those of a prior's own copy of a kernel, which does not change."""
-    return kernel_terms(describe_kernel(kernel), range(columns))
+def _terms(kernel: Kernel, columns: int) -> list[ProductTerm] | None:
+    """Those of a prior's own copy of a kernel, which does not change; None where they are too many, or not known."""
+    try:
+        return kernel_terms(describe_kernel(kernel), range(columns))
+    except InputError:
+        return None
 
 
 def _of_product(term: ProductTerm, line: _Line) -> list[Part] | None:

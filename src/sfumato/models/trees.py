@@ -41,6 +41,8 @@ MAX_MIXTURES = 256
 #: GPyTorch walks through a kernel of depth D about 2^D times; a file must not be able to keep us busy.
 MAX_WALKS = 2 ** (MAX_DEPTH + 1)
 MAX_TERMS = 64
+#: A covariance of two averages has a value for each pair of their points: a few seconds for so many.
+MAX_PAIRS = 2**28
 MAX_ENTRIES = 256
 MAX_RANK = 256
 
@@ -401,10 +403,13 @@ def _describe_several(kernel: OutputsKernel) -> Tree:
 def _build_several(tree: object, dimension: int | None, builder: _Builder) -> Kernel:
     """``dimension`` counts the column of the output's number; ``builder`` is one for all parts."""
     entries, columns = fields(tree, "kernel of several outputs", ("kind", "terms")), _input_columns(dimension)
-    terms = []
+    terms, averaged = [], 0
     for part in items(entries["terms"], "terms of the kernel", 1, MAX_TERMS):
         term = fields(part, "term of the kernel", ("kernel", "entries", "mixing"))
         pairs = tuple(_entry(entry, columns) for entry in items(term["entries"], "entries", 1, MAX_ENTRIES))
+        averaged += sum(len(one.points) for _, one in pairs if isinstance(one, Average)) ** 2
+        if averaged > MAX_PAIRS:
+            raise FormatError(f"the averages have too many points: more than {MAX_PAIRS:,} pairs of them.")
         mixing = np.array(matrix(term["mixing"], "mixing", len(pairs), MAX_RANK))
         if len(mixing) != len(pairs):
             raise FormatError(f"mixing has {len(mixing)} rows for {len(pairs)} entries.")

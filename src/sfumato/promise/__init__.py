@@ -14,7 +14,7 @@ from .composition import (
     same_measurement,
 )
 from .design import Cover, Design, Guarantee, Insider, Protects, Structure, WithDesign, promised_records, rows_in_reach
-from .families import can_be_promised_to_families, members_of
+from .families import can_be_promised_to_families, members_of, size_of_members
 from .findings import (
     ALARMING,
     NOT_ANY_RECORD,

@@ -14,6 +14,7 @@ concave function of the variance and of V together and grows with both:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -41,6 +42,18 @@ def corners(family: PriorFamily, tolerance: Tolerance, protects: str) -> list[tu
     else:
         found = [(high, quiet), (high, loud), (low, loud)]
     return list(dict.fromkeys(found))
+
+
+def size_of_members(
+    families: Sequence[PriorFamily], tolerance: Tolerance, protects: str, columns: int
+) -> tuple[int, int]:
+    """How many processes stand for all readers of ``families``, and of how many parts all of them together are made."""
+    count = parts = 0
+    for family in families:
+        each, made_of = family.parts_of_members(columns)
+        own = each * len(corners(family, tolerance, protects))
+        count, parts = count + own, parts + own * made_of
+    return count, parts
 
 
 @lru_cache(maxsize=8)

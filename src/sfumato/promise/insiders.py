@@ -38,7 +38,9 @@ class Insiders:
         if self.members is None:
             return tuple(np.arange(self.rows)[:, None])
         numbers, rows = self.members.astype(np.intp).T
-        return tuple(rows[numbers == number] for number in range(int(np.max(numbers, initial=-1)) + 1))
+        order = np.argsort(numbers, kind="stable")
+        counts = np.bincount(numbers) if len(numbers) else np.zeros(0, dtype=np.intp)
+        return tuple(np.split(rows[order], np.cumsum(counts)[:-1])) if len(counts) else ()
 
     def __len__(self) -> int:
         return len(self.groups)

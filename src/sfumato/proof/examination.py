@@ -20,11 +20,11 @@ import scipy
 
 from ..arrays import Array, Index
 from ..data import Done, Engine, Here
-from ..machine import require_memory
 from ..models import Prior, PriorFamily
 from ..noise import no_noise
 from ..promise import Composition, Design, Finding, Reader
 from .certificate import Certificate
+from .cost import cost_of_check
 from .findings import (
     finding_on_promise,
     findings_on_check,
@@ -105,26 +105,16 @@ def certify(
     effort: Effort | None = None,
 ) -> Certificate:
     """Check the promise of ``design`` from its published objects alone."""
+    cost_of_check(design, device).require(device)
     if design.noise.compressed:
         summary = summary_of(design, engine or Here(device), device, done or (lambda rows: None))
         return examine_sums(design, summary, effort=effort, engine=engine, device=device).certificate()
-    _require_memory(design, device)
     return examine(design, device, effort=effort).certificate()
-
-
-def _require_memory(design: Design, device: str | None) -> None:
-    """Raise where matrices of all rows and sensitive inputs do not fit in memory."""
-    rows, sensitive = float(len(design.inputs)), float(len(design.sensitive))
-    require_memory(
-        8.0 * (5.0 * rows**2 + 8.0 * rows * sensitive + 16.0 * sensitive**2),
-        f"checking {len(design.inputs):,} rows and {len(design.sensitive):,} sensitive inputs",
-        "use a machine with more memory.",
-        device,
-    )
 
 
 def knowledge_of(design: Design) -> list[Knowledge]:
     """What a reader knows from ``design``, for each of its priors."""
+    cost_of_check(design).require(None)
     readers = [Reader(prior) for prior in design.examined]
     if not design.noise.compressed:
         return [ExactKnowledge(design, reader, design.noise) for reader in readers]
@@ -235,6 +225,7 @@ def examine_together(
         insiders=None,  # what they learn of several releases is not composed
         designed_for=(),
     )
+    cost_of_check(together, records=len(promised)).require(None)
     reader, error, sensitive = Reader(composition.prior), composition.error, composition.records(promised)
     knowledge = ExactKnowledge(together, reader, error, records=sensitive)
     records = RecordsKnown.together(knowledge, composition, promised)

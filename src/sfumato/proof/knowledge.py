@@ -30,8 +30,11 @@ from .sums import Summary, inverse, noise_coefficients, record_sums_of
 #: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
 SMALLEST_SHARE = 1e-8
 
-#: How many numbers of L⁻¹K_XP are made at a time: 160 megabytes.
-SOLVED_AT_ONCE = 20_000_000
+#: How many numbers of L⁻¹K_XP are made at a time: 40 megabytes.
+SOLVED_AT_ONCE = 5_000_000
+
+#: Where each value is promised by itself, all of them together are estimated at so many more inputs of the region.
+SPREAD_FOR_AN_ESTIMATE = 64
 
 #: The unit of round-off in single precision.
 SINGLE_UNIT = 2.0**-23
@@ -439,7 +442,9 @@ def promised_values(design: Design, values: FunctionAndRecords) -> PromisedValue
         return None
     if design.guarantee == "pointwise" and design.protects_function:
         # an estimate should not depend on which inputs the owner names
-        spread = region.points if region.points is not None else region.probes(64, design.representatives, batch=1)
+        spread = region.points
+        if spread is None:
+            spread = region.probes(SPREAD_FOR_AN_ESTIMATE, design.representatives, batch=1)
         sensitive = np.unique(np.vstack([sensitive, spread]), axis=0)
     places = values.places(sensitive)
     if not len(places):

@@ -20,6 +20,9 @@ IN_ONE_COLUMN, IN_SEVERAL = 4001, 4096
 WALKS, WALKS_TIMES_ROWS, STEPS = (24, 128), 12_000, 40
 FEW_WALKS, FEW_STEPS = 4, 12
 
+#: Regions of more columns are searched, as a rule.
+FEW_COLUMNS = 3
+
 #: Walks start from the worst inputs, no two of them more correlated than this: each group of rows has its own.
 ALIKE = 0.9
 
@@ -36,13 +39,28 @@ def inputs_to_look_at(design: Design) -> Array:
     return np.vstack([design.region.probes(count, rows, batch=1), design.rows_in_reach()])
 
 
+def inputs_looked_at(design: Design) -> int:
+    """How many inputs are looked at, about: those of a dense set, of walks, and the rows in reach of the region."""
+    listed, region, rows = design.tolerance.listed_at, design.region, design.representatives
+    if listed is not None or region.points is not None:
+        return len(listed if listed is not None else region.points)  # type: ignore[arg-type]
+    columns = int(np.count_nonzero(region.varying_columns(rows.dimension)))
+    # with few columns a region is proved, as a rule, and walks only name the worst input
+    walks, steps = (FEW_WALKS, FEW_STEPS) if columns <= FEW_COLUMNS else (_walks(len(rows)), STEPS)
+    walked = walks * len(FIRST_STEPS) * 2 * columns * steps
+    return IN_SEVERAL * len(rows.outputs) + 2 * len(rows) + walked
+
+
+def _walks(rows: int) -> int:
+    return int(np.clip(WALKS_TIMES_ROWS // max(rows, 1), *WALKS))
+
+
 def worse_inputs(
     design: Design, points: Array, ratios: Array, ratios_at: Callable[[Array], Array], few: bool = False
 ) -> Array:
     """Where walks (or a ``few``) from the worst of ``points`` end, along the columns and inside the region."""
     region, rows = design.region, design.representatives
-    many = int(np.clip(WALKS_TIMES_ROWS // len(rows), *WALKS))
-    walks, steps = (FEW_WALKS, FEW_STEPS) if few else (many, STEPS)
+    walks, steps = (FEW_WALKS, FEW_STEPS) if few else (_walks(len(rows)), STEPS)
     moving = np.flatnonzero(region.varying_columns(rows.dimension))
     extent = np.ptp(rows.values[:, moving], axis=0)
     if not np.any(extent > 0):

@@ -13,6 +13,7 @@ from .. import tree_checks as check
 from ..arrays import Array
 from ..data import LARGEST_NUMBER, ONE_OUTPUT, Encoding, Inputs, MemoryInputs, Outputs
 from ..errors import FormatError
+from ..machine import warn_of_time
 from ..models import (
     MOST_CELLS,
     OutputsKernel,
@@ -22,6 +23,7 @@ from ..models import (
     build_mean,
     describe_kernel,
     describe_mean,
+    seconds_a_value,
 )
 from ..noise import CorrelatedNoise, FunctionalNoise, IndependentNoise, Noise, RecordNoise, of_prior
 from ..promise import (
@@ -41,6 +43,7 @@ from ..promise import (
     TabulatedFloor,
     Tolerance,
     can_be_promised_to_families,
+    size_of_members,
 )
 from ..proof import inputs_to_look_at
 from ..regions import MOST_OUTPUTS, Everywhere, Region, region_from_tree
@@ -72,8 +75,9 @@ _TOLERANCES: dict[str, tuple[str, ...]] = {
 }
 _OF_RECORDS = tuple(kind for kind in _TOLERANCES if kind not in ("records", "kernel", "matrix"))
 
-#: A file's noise may have this many centres for a prior; each reader works with matrices of their number squared.
-MOST_CENTRES = 4096
+#: A file's noise may have this many centres for a prior, and for all of them; each reader works with matrices of their
+#: number squared.
+MOST_CENTRES, MOST_CENTRES_TOGETHER = 4096, 16_384
 
 #: A file may have witnesses for this many insiders.
 MOST_DESIGNED_FOR = 4096
@@ -83,6 +87,10 @@ MOST_PRIORS = 64
 
 #: A file's families may have this many processes that stand for them; each costs a reader an n × n problem, too.
 MOST_MEMBERS = 512
+
+#: The kernels of a file, and those of the processes that stand for its families, may have this many parts together. A
+#: part takes about a millisecond to read and copy, and 10 nanoseconds for each covariance of two rows.
+MOST_PARTS, MOST_MEMBER_PARTS = 512, 20_000
 
 #: A joint promise about more sensitive inputs than this is none that anybody can check.
 MOST_SENSITIVE = 10**9
@@ -175,6 +183,9 @@ def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimensio
     trees += [check.fields(one, "family", ("prior", "cells", *_RANGES))["prior"] for one in families]
     named = [check.fields(tree, "prior", ("kernel", "mean", "noise_variance")) for tree in trees]
     priors = named[: len(named) - len(families)]
+    parts = sum(check.objects_in(prior["kernel"]) for prior in named) + check.objects_in(manifest["tolerance"])
+    if parts > MOST_PARTS:
+        raise FormatError(f"the file's kernels have {parts:,} parts; at most {MOST_PARTS} are read.")
     binding = check.items(manifest.get("binding", []), "the binding members", 0, MOST_MEMBERS)
     if rows * dimension == 0:
         raise FormatError("the file has no inputs; it is damaged.")
@@ -189,6 +200,8 @@ def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimensio
         if max(counts) > MOST_CENTRES:
             raise FormatError(f"the file's noise has {max(counts)} centres; at most {MOST_CENTRES} are read.")
         proved = sum(counts)
+        if proved > MOST_CENTRES_TOGETHER:
+            raise FormatError(f"the file's noise has {proved} centres; at most {MOST_CENTRES_TOGETHER} are read.")
         expected |= dict.fromkeys(names, (None, dimension)) | {"noise_mixing": (proved, None)}
     else:
         expected["noise_factor"] = (rows, None)
@@ -345,12 +358,14 @@ def _check_families(design: Design) -> None:
     promised = can_be_promised_to_families(design.tolerance) and design.insiders is None
     if not promised or design.noise.compressed or design.cover == "everywhere" or design.inputs.outputs.numbered:
         raise FormatError("the file promises something to a family of priors that nobody can check.")
+    count, parts = size_of_members(design.families, design.tolerance, design.protects, design.inputs.features)
+    if count > MOST_MEMBERS or parts > MOST_MEMBER_PARTS:
+        raise FormatError(
+            f"{count:,} processes of {parts:,} kernel parts stand for the file's families; at most {MOST_MEMBERS} of "
+            f"{MOST_MEMBER_PARTS:,} parts are read."
+        )
     count = len(design.members)
-    if (
-        count > MOST_MEMBERS
-        or len(set(design.binding)) < len(design.binding)
-        or max(design.binding, default=0) >= count
-    ):
+    if len(set(design.binding)) < len(design.binding) or max(design.binding, default=0) >= count:
         raise FormatError("the file names members that its families do not have, or too many.")
 
 
@@ -386,7 +401,14 @@ def _noise(
 
 @np.errstate(all="ignore")
 def _try_out(design: Design) -> None:
-    """A kernel, mean or region made for other columns must fail here and not at the reader's first prediction."""
+    """A kernel, mean or region made for other columns must fail here and not at the reader's first prediction.
+
+    Covariances are no larger than variances: where these are finite at all rows, so are all matrices.
+    """
+    for prior in (*design.priors, *(family.prior for family in design.families)):
+        for places in (design.inputs.sample.values, design.sensitive):
+            if len(places) and not np.all(np.abs(prior.variance(places)) < LARGEST_NUMBER):
+                raise FormatError("the file's prior has variances at its inputs that are infinite, or no numbers.")
     few = design.inputs.sample.values[:2]
     blocks = []
     for prior in (*design.priors, *(family.prior for family in design.families)):
@@ -399,6 +421,8 @@ def _try_out(design: Design) -> None:
     if design.noise.compressed:
         # raises where centres are the same, or tell the same
         for prior, centres in zip(design.priors, design.noise.as_function().centres, strict=True):
+            seconds = float(len(centres)) ** 2 * seconds_a_value(prior.kernel, centres)
+            warn_of_time(seconds, f"reading noise of {len(centres):,} centres", "the file's kernel has many parts.")
             np.linalg.cholesky(prior.covariance(centres))
         if any(np.min(prior.noise) <= 0 for prior in design.priors):
             raise FormatError("the file's noise is a function of the inputs, which needs noise in the data as well.")

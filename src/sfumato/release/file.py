@@ -155,7 +155,8 @@ def read_release(path: str | os.PathLike[str], rows: StoredInputs | None = None)
     except (FormatError, OSError):
         raise
     except Exception as error:  # untrusted: whatever it upsets in the layers below is the file's fault
-        raise FormatError(f"the parts of the file do not fit together, or are too large: {error}") from error
+        said = " ".join(str(error).split())
+        raise FormatError(f"the parts of the file do not fit together, or are too large: {said[:300]}") from error
 
 
 def _check_shapes(version: str, manifest: dict[str, Any], shapes: Shapes) -> dict[str, Any]:

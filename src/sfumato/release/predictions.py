@@ -17,17 +17,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.linalg
+import torch
 
 from ..arrays import UNIT, Array
 from ..data import Done, Engine, Inputs, MemoryInputs, among
 from ..errors import FormatError
 from ..linalg import solve_lower
-from ..models import GaussianProcess, Prior
+from ..machine import product_rate, require_memory, warn_of_time
+from ..models import GaussianProcess, Prior, seconds_a_value
+from ..noise import FunctionalNoise
 from ..promise import Design
 from ..proof import MOST_CENTRES, Features, Summary, choose_centres, noise_coefficients, summarise
 
 #: Doubles that one block of cross-covariances may take while predicting (32 MiB).
 _BLOCK = 1 << 22
+
+#: So many rows are a matter of seconds.
+QUICK_ROWS = 10_000
+
+#: m × m matrices that there are while the covariance at m inputs is made, and blocks of these with all rows.
+MATRICES_OF_ASKED, BLOCKS_WITH_ASKED = 4.5, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +51,7 @@ class Prediction:
     mean: Array
     std: Array
     _covariance: Callable[[], Array] = field(repr=False)
+    _rows: int = field(repr=False)
     std_lower: Array | None = None
     index: pd.Index[Any] | None = field(default=None, repr=False)
 
@@ -51,6 +61,12 @@ class Prediction:
 
     def covariance(self) -> Array:
         """The covariance matrix of f at the m asked inputs, m × m; computed when asked for."""
+        asked = float(len(self))
+        require_memory(
+            8.0 * (MATRICES_OF_ASKED * asked**2 + BLOCKS_WITH_ASKED * self._rows * asked),
+            f"the covariance of predictions at {len(self):,} inputs",
+            "ask for fewer inputs at a time; mean and std need far less.",
+        )
         return self._covariance()
 
     def to_frame(self) -> pd.DataFrame:
@@ -75,7 +91,7 @@ def predict_with(process: GaussianProcess, new: Inputs, rows: int) -> Prediction
         block = MemoryInputs(new.values[start : start + step], new.columns, new.outputs, encoding=new.encoding)
         mean[start : start + step] = process.mean_at(block)
         std[start : start + step] = np.sqrt(process.variance(block))
-    return Prediction(mean, std, lambda: process.covariance(new), index=new.index)
+    return Prediction(mean, std, lambda: process.covariance(new), rows, index=new.index)
 
 
 #: Error bars allow for this many √n·u·‖M‖ of round-off in the matrix M that is factored.
@@ -83,6 +99,20 @@ FACTORED = 64.0
 
 #: What the features may leave out at all rows together, as a share of V: about twice that is what error bars lose.
 SHARE_LEFT_OUT = 0.02
+
+
+def _require(design: Design, noise: FunctionalNoise) -> None:
+    """Raise where the posterior does not fit in memory; warn where it takes long."""
+    rows, size = float(len(design.inputs)), float(sum(map(len, noise.centres)) + MOST_CENTRES)
+    sources = size + noise.sources
+    work = f"the posterior given {len(design.inputs):,} rows and noise of {noise.mixing.shape[0]:,} centres"
+    taken = (2.0 + 2.0 * torch.get_num_threads()) * size**2 + 5.0 * sources**2
+    require_memory(8.0 * taken, work, "use a machine with more memory.")
+    # some centres more, or fewer, are a matter of seconds
+    if rows > QUICK_ROWS:
+        values = rows * size * seconds_a_value(design.prior.kernel, design.inputs.sample.values)
+        seconds = values + 4.0 * rows * size**2 / product_rate()
+        warn_of_time(seconds, work, "predict with fewer rows, or on a faster machine.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +132,7 @@ class CompressedPosterior:
     ) -> CompressedPosterior:
         """One pass over the rows. Rounding to ``resolution`` counts as noise."""
         noise, prior = design.noise.as_function(), design.prior
+        _require(design, noise)
         rounded = replace(prior, noise=prior.noise + resolution**2 / 12)
         least = float(np.min(rounded.noise))
         wanted = SHARE_LEFT_OUT * least / len(design.inputs)
@@ -152,14 +183,19 @@ class CompressedPosterior:
 
     def predict(self, new: Inputs) -> Prediction:
         """Mean and standard deviation; ``std`` is an upper bound and ``std_lower`` a lower bound of the exact one."""
-        block, left = self._block(new.values)
-        mean = self.prior.mean_at(new) + block.T @ self.weights
-        known = solve_lower(self.lower, block)
-        variance = np.einsum("ij,ij->j", known, known)
+        count, mean = len(new), self.prior.mean_at(new)
+        variance, left = np.empty(count), np.empty(count)
+        step = max(128, _BLOCK // len(self.lower))
+        for some in (slice(start, start + step) for start in range(0, count, step)):
+            block, left[some] = self._block(new.values[some])
+            mean[some] += block.T @ self.weights
+            known = solve_lower(self.lower, block)
+            variance[some] = np.einsum("ij,ij->j", known, known)
         return Prediction(
             mean,
             np.sqrt(self._upper(variance, left)),
             lambda: self._covariance(new),
+            len(self.lower),
             np.sqrt(variance * (1.0 - self.error)),
         )
 

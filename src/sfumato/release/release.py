@@ -31,7 +31,7 @@ from ..data import (
     write_table,
 )
 from ..errors import FormatError, GuaranteeError, InputError
-from ..models import OutputsKernel, Posterior, require_memory_for
+from ..models import OutputsKernel, Posterior
 from ..noise import SecretKey, check_resolution
 from ..progress import progress as show_progress
 from ..promise import Design, Finding, WithDesign, how_to_accept, worse_than_found
@@ -186,7 +186,7 @@ class Release(WithDesign):
 
     @functools.cached_property
     def _posterior(self) -> Posterior:
-        require_memory_for(len(self.design.inputs))
+        self.prior.require_condition(self.design.inputs)
         return self.prior.condition(self.design.inputs, self.outputs, self._blur())
 
     def _blur(self) -> Array:
@@ -273,6 +273,7 @@ class Release(WithDesign):
                 "this release has several outputs that are related, and a GPyTorch model of one of them would "
                 "forget what the others tell; use release.predict(X, output=...) instead."
             )
+        self.prior.require_condition(self.design.inputs, "GPyTorch")
         return self.prior.to_gpytorch(self.inputs, np.asarray(self.outputs), self._blur())
 
     def to_sklearn(self) -> Any:
@@ -285,6 +286,7 @@ class Release(WithDesign):
             raise InputError("this release is compressed, which scikit-learn cannot hold; use release.predict instead.")
         if self.design.inputs.outputs.numbered:
             raise InputError("this release has several outputs, which scikit-learn lacks; use release.predict instead.")
+        self.prior.require_condition(self.design.inputs, "scikit-learn")
         return self._posterior.to_sklearn()
 
     def rows_of(self, output: str) -> tuple[Array, Array]:
