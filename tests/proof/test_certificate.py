@@ -414,6 +414,7 @@ def test_a_listed_floor_is_judged_by_how_densely_it_is_listed_not_by_which_input
 STANDS_ON = {
     "cells",
     "certificate",
+    "cost",
     "examination",
     "features",
     "findings",

@@ -41,7 +41,7 @@ def kernel_matrix(kernel: Kernel, A: torch.Tensor, B: torch.Tensor) -> torch.Ten
 
 
 #: Kernels are timed at so many rows, up to a number that takes this many seconds.
-TIMED, LONG_ENOUGH = (8, 16, 64, 192), 1e-3
+TIMED, LONG_ENOUGH = (8, 16, 64, 192), 0.05
 
 
 def seconds_a_value(kernel: Kernel, rows: Array) -> float:

@@ -183,7 +183,7 @@ class CompressedPosterior:
 
     def predict(self, new: Inputs) -> Prediction:
         """Mean and standard deviation; ``std`` is an upper bound and ``std_lower`` a lower bound of the exact one."""
-        count, mean = len(new), self.prior.mean_at(new)
+        count, mean = len(new), np.array(self.prior.mean_at(new))
         variance, left = np.empty(count), np.empty(count)
         step = max(128, _BLOCK // len(self.lower))
         for some in (slice(start, start + step) for start in range(0, count, step)):
