@@ -5,7 +5,7 @@ bounds on the noise that the promise needs.
 """
 
 from .certificate import Certificate, Evidence
-from .cost import Cost, cost_of_check
+from .cost import cost_of_check
 from .examination import Examination, certify, examine, examine_sums, examine_together, knowledge_of
 from .features import LEAST_SHARE, MOST_CENTRES, Centres, Features, choose_centres
 from .findings import findings_on_design, learnt_inside
