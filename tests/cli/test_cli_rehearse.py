@@ -13,6 +13,7 @@ import pytest
 
 import sfumato as sf
 from command_line import answer, done, refused, run
+from sfumato.evaluate.advice import advice
 
 WHERE = ["--region", "3 <= t <= 4", "--alpha", 0.3, "--fit-outside"]
 ROUGH = ["--lengthscale", 0.05, "--noise", 0.0001]
@@ -39,8 +40,20 @@ def copied(result: Any) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def failed(data: Path) -> Any:
-    return run(*words("rehearse", data, "wave", *ROUGH, "--figure", data.with_name("wave.png")))
+def advised() -> list[Any]:
+    """What better priors were found, if they were looked for; that takes long."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def failed(data: Path, advised: list[Any]) -> Any:
+    def kept(*asked: Any, **how: Any) -> Any:
+        advised.append(advice(*asked, **how))
+        return advised[-1]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sfumato.evaluate.rehearsal.advice", kept)
+        return run(*words("rehearse", data, "wave", *ROUGH, "--figure", data.with_name("wave.png")))
 
 
 def test_a_prior_that_textbooks_beat_fails_with_exit_code_1(failed: Any) -> None:
@@ -89,7 +102,11 @@ def without_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.evaluate.rehearsal.advice", lambda *_, **__: None)
 
 
-def test_protect_writes_nothing_after_a_rehearsal_that_failed(data: Path) -> None:
+@pytest.mark.usefixtures("failed")
+def test_protect_writes_nothing_after_a_rehearsal_that_failed(
+    data: Path, advised: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.evaluate.rehearsal.advice", lambda *_, **__: advised[0])
     out = data.with_name("wave.sfumato")
     asked = words("protect", data, "wave", *ROUGH, "--out", out)
     refused(run(*asked), "failed its rehearsal", "--kernel", "--accept prior-beaten", "Nothing was written.", code=1)
@@ -149,6 +166,7 @@ def test_parquet_that_is_read_part_after_part_is_rehearsed_too(data: Path) -> No
 
 
 def test_a_family_of_priors_on_the_command_line(data: Path) -> None:
+    pd.read_csv(data)[20:60:2].to_csv(data := data.with_name("few.csv"), index=False)
     out = data.with_name("family.sfumato")
     kept = ["--lengthscale", 0.5, "--noise", 0.1, "--no-rehearsal", "--out", out]
     ranges = ["--family", "lengthscale=0.7:1.4,noise=0.5:1"]

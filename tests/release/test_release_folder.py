@@ -533,17 +533,20 @@ def test_rows_to_fit_are_spread_evenly_and_outside_if_asked(job: Job) -> None:
 
 
 class TestCommand:
-    FILES = 200
+    #: So many that who watches them being written can end it in the middle.
+    MANY = 200
+
+    def table(self, folder: Path, files: int) -> Path:
+        """A folder of small files: each is a part of its own."""
+        folder.mkdir()
+        table = np.vstack([values(), values()[::-1] + 0.01])
+        for number, rows in enumerate(np.array_split(table, files)):
+            write_table(folder / f"{number:04d}.parquet", rows)
+        return folder
 
     @pytest.fixture
     def data(self, tmp_path: Path) -> Path:
-        """A folder of many small files: each is a part of its own."""
-        folder = tmp_path / "data"
-        folder.mkdir()
-        table = np.vstack([values(), values()[::-1] + 0.01])
-        for number, rows in enumerate(np.array_split(table, self.FILES)):
-            write_table(folder / f"{number:04d}.parquet", rows)
-        return folder
+        return self.table(tmp_path / "data", 8)
 
     def words(self, data: Path, folder: Path, **changed: object) -> list[str]:
         options: dict[str, object] = {
@@ -586,7 +589,7 @@ class TestCommand:
         assert "parameters-from-sensitive-rows" not in codes
         replaced = run(*self.words(data / "0000.parquet", out, replace=True))
         assert "The old release was replaced." in replaced.stdout, replaced.output
-        assert len(self.published(out)) == 10
+        assert len(self.published(out)) == 250
 
     def stopped_by(self, how: signal.Signals, words: list[str], out: Path) -> str:
         """What a command says that is stopped by a signal when it has written some row files."""
@@ -621,14 +624,15 @@ class TestCommand:
         np.testing.assert_array_equal(self.published(out)[: len(early)], early)
 
     @pytest.mark.processes
-    def test_killed_in_the_middle_it_goes_on_with_the_same_noise(self, data: Path, tmp_path: Path) -> None:
-        out, words = tmp_path / "release", self.words(data, tmp_path / "release")
+    def test_killed_in_the_middle_it_goes_on_with_the_same_noise(self, tmp_path: Path) -> None:
+        data, out = self.table(tmp_path / "data", self.MANY), tmp_path / "release"
+        words = self.words(data, out)
         self.stopped_by(signal.SIGKILL, words, out)
         # nothing is published, nothing is half a file, and the key is its owner's
         assert os.listdir(out) == [RUN]
         assert (out / RUN / KEY).stat().st_mode & 0o777 == 0o600
         files = sorted(file for file in (out / RUN / ROW_FOLDER).iterdir() if file.suffix == ".parquet")
-        assert 5 <= len(files) < self.FILES
+        assert 5 <= len(files) < self.MANY
         early = np.vstack([pd.read_parquet(file).to_numpy() for file in files])
         assert len(early) == 10 * len(files)
         # the same key and design from the beginning, and the same without the key
@@ -640,7 +644,7 @@ class TestCommand:
         (keyless / RUN / KEY).unlink()
         taken_up = run(*words)
         assert taken_up.exit_code == 0, taken_up.output
-        assert f"of {self.FILES} parts are written already" in taken_up.stderr
+        assert f"of {self.MANY} parts are written already" in taken_up.stderr
         assert sorted(os.listdir(out)) == [MANIFEST, ROW_FOLDER]
         np.testing.assert_array_equal(self.published(out)[: len(early)], early)
         assert run(*self.words(data, whole)).exit_code == 0
@@ -695,4 +699,4 @@ class TestCommand:
     def test_parquet_that_fits_in_memory_still_goes_to_one_file(self, data: Path, tmp_path: Path) -> None:
         words = self.words(data / "0000.parquet", tmp_path, out=tmp_path / "one.sfumato")
         assert run(*words).exit_code == 0
-        assert sf.load(tmp_path / "one.sfumato").outputs.shape == (10,)
+        assert sf.load(tmp_path / "one.sfumato").outputs.shape == (250,)

@@ -492,7 +492,7 @@ def test_every_kind_of_release_can_be_reported(region: Any, asked: dict[str, Any
     assert page.named("svg")
 
 
-@pytest.mark.parametrize("columns", [2, 4])
+@pytest.mark.parametrize("columns", [2, 3])
 def test_several_inputs_are_drawn_through_the_worst_place(columns: int, tmp_path: Path) -> None:
     X = np.random.default_rng(0).uniform(0, 1, (25, columns))
     kernel = gpytorch.kernels.MaternKernel(nu=2.5)
