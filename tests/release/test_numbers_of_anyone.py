@@ -36,11 +36,15 @@ def test_huge_noise_of_a_compressed_file_is_told(tmp_path: Path) -> None:
         release.predict(X[:2])
 
 
-@pytest.mark.parametrize("lengthscale", [1e-150, 1e150])
-def test_extreme_lengthscales_are_certified_without_warnings_of_numpy(tmp_path: Path, lengthscale: float) -> None:
+@pytest.mark.parametrize(("lengthscale", "told"), [(1e-150, "to be worked with"), (1e150, "")])
+def test_extreme_lengthscales_are_told_or_certified(tmp_path: Path, lengthscale: float, told: str) -> None:
     def scaled(manifest: Any, tensors: Any) -> None:
         manifest["prior"]["kernel"]["kernel"]["lengthscale"] = lengthscale
 
     release = edited(tmp_path / "scaled", scaled, alpha=0.4)
-    # warnings are errors here; rows that tell nothing of each other tell nothing of what lies between them
-    assert release.certify(progress=False).holds == (lengthscale < 1)
+    # warnings are errors here
+    if told:
+        with pytest.raises(sf.FormatError, match=told):
+            release.certify(progress=False)
+    else:
+        assert not release.certify(progress=False).holds
