@@ -48,6 +48,7 @@ KINDS = {
     for one in [
         Kind("problems", share=100, seconds=120.0),
         Kind("kills", share=2, seconds=60.0),
+        Kind("mutations", share=5, seconds=240.0),
         Kind("names", share=1, seconds=60.0),
     ]
 }

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from damaged_trees import damaged
+from soak.damaged_trees import damaged
 from sfumato.data.inputs import as_inputs
 from sfumato.errors import FormatError, InputError
 from sfumato.ledger.chained_file import ChainedFile

@@ -12,7 +12,7 @@ from gpytorch.kernels import MaternKernel
 import sfumato as sf
 from command_line import run
 from kernels import rbf
-from older_files import as_version_5
+from soak.older_files import as_version_5
 from sfumato.release.container import container, read_container
 
 RNG = np.random.default_rng(0)

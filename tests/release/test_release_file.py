@@ -20,8 +20,8 @@ import pandas as pd
 import pytest
 import safetensors.numpy
 
-from damaged_trees import damaged
-from older_files import as_version_5, as_version_6
+from soak.damaged_trees import damaged
+from soak.older_files import as_version_5, as_version_6
 from sfumato.data.inputs import as_inputs
 from sfumato.design.mechanism import protect
 from sfumato.errors import FormatError
