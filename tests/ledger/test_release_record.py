@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from soak.damaged_trees import damaged
 from sfumato.data.inputs import as_inputs
 from sfumato.errors import FormatError, InputError
 from sfumato.ledger.chained_file import ChainedFile
@@ -37,6 +36,7 @@ from sfumato.promise.tolerance import (
 from sfumato.proof.examination import certify
 from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release.release import digest_outputs, make_release
+from soak.damaged_trees import damaged
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame({"age": RNG.uniform(0, 3, 12), "größe, cm": RNG.uniform(0, 3, 12)})

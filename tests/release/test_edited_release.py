@@ -12,8 +12,8 @@ from gpytorch.kernels import MaternKernel
 import sfumato as sf
 from command_line import run
 from kernels import rbf
-from soak.older_files import as_version_5
 from sfumato.release.container import container, read_container
+from soak.older_files import as_version_5
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.0, 3.0, (60, 2))

@@ -20,8 +20,6 @@ import pandas as pd
 import pytest
 import safetensors.numpy
 
-from soak.damaged_trees import damaged
-from soak.older_files import as_version_5, as_version_6
 from sfumato.data.inputs import as_inputs
 from sfumato.design.mechanism import protect
 from sfumato.errors import FormatError
@@ -44,6 +42,8 @@ from sfumato.regions import Ball, Box, Everywhere, Points
 from sfumato.release import file as release_file
 from sfumato.release.container import FORMAT, LARGEST_HEADER, VERSION, container, digest_of
 from sfumato.release.release import Release, load, make_release
+from soak.damaged_trees import damaged
+from soak.older_files import as_version_5, as_version_6
 
 KEY = SecretKey.from_unsafe_seed(3)
 RNG = np.random.default_rng(0)
