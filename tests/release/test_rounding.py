@@ -106,8 +106,8 @@ class TestEveryScale:
                 continue
             # far above the last bits of y and of the noise, which are far below the noise where that is worth it
             assert max(abs(value), abs(noisy)) * Fraction(1, 2**52) <= decimal * Fraction(1, 2**10)
-            if own * 2**10 > spread * (1 + Fraction(1, 10**9)):
-                assert abs(value) * Fraction(1, 2**52) <= own * Fraction(1, 2**20) * (1 + Fraction(1, 10**9))
+            if own * 2**4 > spread * (1 + Fraction(1, 10**9)):
+                assert abs(value) * Fraction(1, 2**52) <= own * Fraction(1, 2**16) * (1 + Fraction(1, 10**9))
             # the nearest multiple, but at the border of two; as the double closest to it
             assert abs(Fraction(float(out)) - (value + noisy)) <= decimal * Fraction(513, 1024)
             assert float(out) == float(nearest(Fraction(float(out)), decimal))
@@ -118,6 +118,10 @@ class TestEveryScale:
         y[3] = wrong
         with pytest.raises(sf.InputError, match=r"row 3"):
             released(design_with(IndependentNoise(np.ones(5))), y)
+
+    def test_no_prior_is_fitted_to_values_whose_squares_are_0(self) -> None:
+        with pytest.raises(sf.InputError, match="in smaller units"):
+            sf.fit_prior(ROWS, 1e-310 * np.sin(ROWS), progress=False)
 
 
 class TestRoundingTellsNoMoreThanTheSum:
@@ -242,10 +246,17 @@ class TestEveryWay:
 
     def test_a_mean_far_from_0_has_to_be_taken_off(self) -> None:
         design = design_with(IndependentNoise(np.ones(9)), mean=1e14)
-        with pytest.raises(sf.InputError, match=r"doubles are 0.022 apart: not far enough below the noise there, 1,"):
+        with pytest.raises(sf.InputError, match=r"doubles are 0.022 apart: not far enough below the noise there, 1\. Take"):
             released(design, np.full(9, 1e14))
         quiet = design_with(IndependentNoise(np.zeros(9)), mean=1e14)
         np.testing.assert_array_equal(released(quiet, np.full(9, 1e14)).outputs, 1e14)  # nothing is hidden there
+
+    def test_moments_in_seconds_are_released(self) -> None:
+        """A billion standard deviations from 0: the step is coarser, and below the noise."""
+        draw, noise = np.random.default_rng(3), np.linspace(0.0, 1.0, 40) ** 2
+        design = design_with(IndependentNoise(noise), mean=1.7e9)
+        release = released(design, 1.7e9 + draw.standard_normal(40))
+        assert release.resolution == 1e-3
 
     def test_a_value_that_needs_a_coarser_resolution_says_which(self) -> None:
         design, y = design_with(IndependentNoise(np.full(9, 1e-4))), np.zeros(9)

@@ -44,6 +44,9 @@ MATRICES_TO_FIT = 8
 #: Below this share of y the closed form counts what the kernel cannot follow as round-off.
 UNEXPLAINED = 1e-6
 
+#: Variances of values that differ by less are no floats of full precision.
+SMALLEST_SPREAD = 1e-140
+
 
 @dataclass(frozen=True)
 class FitReport:
@@ -592,6 +595,10 @@ def _check_outputs(question: Question) -> None:
         raise InputError(
             f"y is constant ({y[0]:g} in all {len(y)} rows), so no variance can be fitted; give the values yourself, "
             f"for example sf.Prior(kernel=..., mean={y[0]:g})."
+        )
+    if np.ptp(y) < SMALLEST_SPREAD:
+        raise InputError(
+            f"y differs by {np.ptp(y):g} at the most, too little for the square of it; give y in smaller units."
         )
     if not isinstance(trend, Trend) or trend.degree == 0:
         return

@@ -23,7 +23,7 @@ Resolution: TypeAlias = float | tuple[float, ...]
 
 #: Doubles at a value are at most this share of its noise apart, where there is noise to speak of: more than the second
 #: share of the prior's standard deviation.
-OF_NOISE, SPOKEN_OF = 2.0**-20, 2.0**-10
+OF_NOISE, SPOKEN_OF = 2.0**-16, 2.0**-4
 
 #: No values are further from a prior, in its standard deviations: √n of n values are, at the most, whatever they are,
 #: if its standard deviation is theirs. Of values that are further than the second the owner is told.
@@ -182,7 +182,7 @@ def check_rows(
         return
     one = int(np.argmax(np.where(swallowed if np.any(swallowed) else shown, size, 0.0)))
     row = int(few[one])
-    below = f"the noise there, {noise[one]:.2g}, so that rounding would swallow it. Take"
+    below = f"the noise there, {noise[one]:.2g}. Take"
     if not swallowed[one]:
         coarser = 1.01 * size[one] / LARGEST_IN_STEPS
         below = f"the resolution, {steps[row]:g}. Give a resolution of at least {coarser:.2g}, or take"
