@@ -331,8 +331,9 @@ def streaming(random: np.random.Generator, folder: Path) -> Outcome:
             death = drawn_death(random, (0, 12_000), flushes=40, calls=150, seconds=0.4)
         lives.append((death, lived(lambda say, key=KEYS[attempt]: stream.write(out, key), death)))  # type: ignore[misc]
         broken = broken or _what_is_seen(out, stream, KEYS[0] if before else None, seen)
-        # another run over a release that is complete is meant to be another release
-        complete = row_files(out) in [stream.rows[key] for key in KEYS[1:]] and (out / MANIFEST).exists()
+        # another run over a release that is complete, and of which nothing is left to be done, is another release
+        complete = row_files(out) in [stream.rows[key] for key in KEYS[1:]] and not (out / RUN).exists()
+        complete = complete and (out / MANIFEST).exists()
         if complete:
             break
     if not complete:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import sfumato as sf
 from kernels import rbf
 from sfumato.ledger.chained_file import ROOT
+from soak.deaths import Death, lived
 
 pytestmark = pytest.mark.processes
 
@@ -44,41 +44,20 @@ def put_back(base, ledger):
     ledger._records._head = ROOT
 
 
-def dies_after(budget, syncs, mechanism, published):
-    """In a child: release, and be killed after ``budget`` bytes or at the ``syncs``-th fsync; else publish."""
-    child = os.fork()
-    if child:
-        return os.waitpid(child, 0)[1]
-    write, fsync, count = os.write, os.fsync, [0, 0]
+def dies(death, mechanism, published):
+    """In a child: release, and die; else publish."""
 
-    def dying_write(handle, data):
-        room = budget - count[0]
-        written = write(handle, bytes(data)[: max(room, 0)]) if room > 0 else 0
-        count[0] += written
-        if count[0] >= budget:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return written
-
-    def dying_fsync(handle):
-        count[1] += 1
-        if count[1] == syncs:
-            os.kill(os.getpid(), signal.SIGKILL)
-        fsync(handle)
-
-    try:
-        os.write, os.fsync = dying_write, dying_fsync
+    def publish(say):
         mechanism.release(np.sin(X))
-        os.write = write
-        with open(published, "w") as file:
-            file.write("out")
-    finally:
-        os._exit(1)
+        published.write_text("out")
+
+    return lived(publish, death).killed
 
 
 def places(line):
     ends = [*range(1, 24), *range(line - 24, line + 1)]
     inner = np.linspace(24, line - 24, PLACES).astype(int).tolist()
-    return [(place, 0) for place in sorted({*ends, *inner})] + [(1 << 40, sync) for sync in range(1, 6)]
+    return [place for place in sorted({*ends, *inner}) if place < line]
 
 
 @pytest.mark.slow
@@ -86,11 +65,13 @@ def test_two_hundred_kills_lose_no_line_and_make_no_release_free(setting):
     ledger, mechanism, base, published, line = setting
     before = sf.Ledger(base).chain().entries
     kills, seen = 0, set()
-    for turn, (budget, syncs) in enumerate(places(line)):
+    size = os.path.getsize(base)
+    deaths = [Death("at a byte", size + place) for place in places(line)]
+    deaths += [Death("at a flush", number) for number in range(1, 6)] * 3
+    for turn, death in enumerate(deaths):
         put_back(base, ledger)
         published.unlink(missing_ok=True)
-        status = dies_after(budget, syncs, mechanism, published)
-        kills += os.WIFSIGNALED(status)
+        kills += dies(death, mechanism, published)
         chain = ledger.chain()
         assert chain.entries[: len(before)] == before
         counted = len(chain.entries) > len(before)
@@ -100,7 +81,7 @@ def test_two_hundred_kills_lose_no_line_and_make_no_release_free(setting):
         assert counted == (grown >= line - 1)
         assert (chain.torn is None) == (counted or grown == 0)
         seen.add((counted, chain.torn is not None, published.exists()))
-        if turn % 8 == 0 or not 24 < budget < line - 24:
+        if turn % 8 == 0 or not 24 < death.at - size < line - 24:
             # and the ledger goes on: the same release can still be made, once
             mechanism.release(np.sin(X))
             mechanism.release(np.sin(X))
@@ -115,10 +96,10 @@ def test_two_hundred_kills_lose_no_line_and_make_no_release_free(setting):
 
 
 def test_an_interrupted_release_counts_when_its_line_is_whole(setting):
-    ledger, mechanism, base, published, line = setting
+    ledger, mechanism, base, published, _ = setting
     put_back(base, ledger)
     published.unlink(missing_ok=True)
-    dies_after(line, 0, mechanism, published)
+    assert dies(Death("at a flush", 2), mechanism, published)
     assert not published.exists()
     assert len(ledger) == 3
     assert ledger.remaining(REGION).left < sf.Ledger(base).remaining(REGION).left
