@@ -23,7 +23,8 @@ _ROOMS = {
     "data": "rows_of_dask rows_of_parquet",
     "design": "Mechanism protect",
     "design.estimator": "PrivateGPRegressor",  # not in the door: only this needs scikit-learn
-    "errors": "BudgetError FitWarning FormatError GuaranteeError GuaranteeWarning InputError ResourceError",
+    "errors": "BudgetError FitWarning FormatError GuaranteeError GuaranteeWarning InputError "
+    "LongWorkWarning ResourceError",
     "evaluate": "Rehearsal Suggestion Tradeoff audit rehearse suggest tradeoff",
     "ledger": "Ledger",
     "models": "Average Derivative Integral JointPrior Prior PriorFamily Value fit_correlated fit_prior",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from .errors import GuaranteeError as GuaranteeError
     from .errors import GuaranteeWarning as GuaranteeWarning
     from .errors import InputError as InputError
+    from .errors import LongWorkWarning as LongWorkWarning
     from .errors import ResourceError as ResourceError
     from .evaluate import Rehearsal as Rehearsal
     from .evaluate import Suggestion as Suggestion

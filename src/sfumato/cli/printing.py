@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ..errors import FindingWarning, FitWarning, GuaranteeWarning
+from ..errors import FindingWarning, FitWarning, GuaranteeWarning, LongWorkWarning
 from ..text import plain, shown
 from .option_words import in_options
 
@@ -38,7 +38,7 @@ def show_warnings_as_notes() -> Iterator[None]:
     """Warnings that a person should act on appear as notes on stderr; those of other libraries do not appear."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for category in (FitWarning, GuaranteeWarning, RuntimeWarning):
+        for category in (FitWarning, GuaranteeWarning, LongWorkWarning, RuntimeWarning):
             warnings.simplefilter("default", category)
         warnings.showwarning = lambda message, *_, **__: say_note(" ".join(str(message).split()))
         yield

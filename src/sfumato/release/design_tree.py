@@ -79,6 +79,9 @@ _OF_RECORDS = tuple(kind for kind in _TOLERANCES if kind not in ("records", "ker
 #: number squared.
 MOST_CENTRES, MOST_CENTRES_TOGETHER = 4096, 16_384
 
+#: Inputs may have this many columns, as kernels, regions and encodings may.
+MOST_COLUMNS = 10_000
+
 #: A file may have witnesses for this many insiders.
 MOST_DESIGNED_FOR = 4096
 
@@ -189,6 +192,8 @@ def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimensio
     binding = check.items(manifest.get("binding", []), "the binding members", 0, MOST_MEMBERS)
     if rows * dimension == 0:
         raise FormatError("the file has no inputs; it is damaged.")
+    if dimension > MOST_COLUMNS:
+        raise FormatError(f"the file's inputs have {dimension:,} columns; at most {MOST_COLUMNS:,} are read.")
     expected: Expected = {"sensitive": (None, dimension)}
     # what a witness has rows for: the rows of the data, or the centres of a noise that is a function
     proved = rows

@@ -156,7 +156,8 @@ def read_release(path: str | os.PathLike[str], rows: StoredInputs | None = None)
         raise
     except Exception as error:  # untrusted: whatever it upsets in the layers below is the file's fault
         said = " ".join(str(error).split())
-        raise FormatError(f"the parts of the file do not fit together, or are too large: {said[:300]}") from error
+        said = said if len(said) <= 300 else f"{said[:100]} … {said[-200:]}"
+        raise FormatError(f"the parts of the file do not fit together, or are too large: {said}") from error
 
 
 def _check_shapes(version: str, manifest: dict[str, Any], shapes: Shapes) -> dict[str, Any]:

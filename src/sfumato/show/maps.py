@@ -147,7 +147,10 @@ def plot_covariance(
     place = view.column(by)
     order = np.lexsort((values[:, place], numbers))
     order = order[evenly(len(order), MOST_ROWS)]
-    factor, rows = design.noise.factor[order], len(order)
+    rows = len(order)
+    # of many rows only those that are drawn: independent noise has a source for each
+    some = rows < len(values)
+    factor = design.noise.restricted(order).factor if some else design.noise.factor[order]
     covariance = factor @ factor.T + design.noise.shift * np.eye(rows)
     inside = design.region.contains_for_any_output(values[order])
     window = None if outputs.numbered else _rows_to_enlarge(inside)
