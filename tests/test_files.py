@@ -79,10 +79,14 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypa
 
 
 def test_a_path_that_cannot_be_a_file_is_refused_in_words(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "no folder" / "file", tmp_path / ("x" * 300)):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("", "no folder/file", "x" * 300, "pipe", "link", "loop"):
         with pytest.raises(InputError, match="path is"):
-            write(path)
-    assert os.listdir(tmp_path) == []
+            write(tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == ["link", "loop", "pipe"]
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)  # as /dev/null, it has not become a file
 
 
 def test_a_private_file_is_for_its_owner_only_whatever_the_umask_and_never_replaced(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import errno
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import BinaryIO
 
 from .errors import InputError, ResourceError
@@ -21,7 +22,8 @@ OWNER_ONLY = "OWNER ONLY: this uses the truth; do not publish this output."
 TEMPORARY_NAME = r"\.sfumato-[0-9a-f]+\.tmp"
 
 #: Failures that another path would not have, and those that a disk with room and in order would not have.
-_WRONG_PATH = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.EISDIR, errno.ELOOP)
+_WRONG_PATH = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
+_WRONG_PATH += (errno.EISDIR, errno.ENOTDIR, errno.ENOENT, errno.ELOOP)
 _DISK = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "your quota is used up",
@@ -41,7 +43,8 @@ def replacing(
     ``private`` one can never be read by others (mode 0600), whatever the umask is and whoever could read the old file.
     """
     folder = os.path.dirname(target := os.path.realpath(os.fspath(path)))
-    if os.path.isdir(target) or not os.path.isdir(folder):
+    # a pipe or a device such as /dev/null must not become a file
+    if not os.path.isdir(folder) or (os.path.lexists(target) and not os.path.isfile(target)):
         raise InputError(f"path is {str(path)!r}; give the name of a file in a folder that is there.")
     temporary = os.path.join(folder, f".sfumato-{secrets.token_hex(8)}.tmp")
     with told_of_failures(path, "nothing was written, and a file that was there is as it was"):
@@ -60,6 +63,11 @@ def replacing(
                 os.unlink(temporary)
             raise
     sync_folder(folder)
+
+
+def where_it_leads(path: str | os.PathLike[str]) -> Path:
+    """The file behind all links; links that lead in a circle (which ``Path.resolve`` refuses) lead to themselves."""
+    return Path(os.path.realpath(path))
 
 
 @contextlib.contextmanager

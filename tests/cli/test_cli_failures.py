@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import sfumato
+from command_line import refused, run
 
 PROGRAM = """
 import os, signal, sys, typer
@@ -74,3 +75,23 @@ def test_the_system_fails_and_the_command_says_so_in_a_line(
     assert said in result.stderr
     assert (tmp_path / "a.txt").read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_what_is_no_file_is_neither_read_nor_replaced(tmp_path: Path) -> None:
+    table, loop, pipe = tmp_path / "a.csv", tmp_path / "loop.csv", tmp_path / "pipe.csv"
+    table.write_text("t,r\n1,2\n")
+    loop.symlink_to("loop.csv")
+    os.mkfifo(pipe)
+    how = ("--inputs", "t", "--output", "r", "--region", "t > 1", "--alpha", 0.5, "--replace", "--out")
+    for wrong in (loop, pipe):
+        for words in (
+            ("certify", wrong),
+            ("predict", wrong, table),
+            ("report", wrong, "--out", tmp_path / "a.html"),
+            ("ledger", "verify", wrong),
+            ("protect", wrong, *how, tmp_path / "a.sfumato"),
+            ("protect", table, *how, wrong),
+            ("protect", table, *how, tmp_path / "a.sfumato", "--csv", wrong),
+        ):
+            refused(run(*words), str(wrong))
+    assert pipe.is_fifo()

@@ -5,6 +5,7 @@ Files that options name are checked before any work is done.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 
 from ..errors import InputError
-from ..files import OWNER_ONLY, replacing
+from ..files import OWNER_ONLY, replacing, where_it_leads
 from .outputs import AskedOutputs, asked_outputs, numbers
 from .printing import say_note
 
@@ -514,21 +515,23 @@ def check_written(*files: Written, read: Sequence[Path | None], replace: bool) -
 
     With ``replace`` these are written over.
     """
-    sources = [path.resolve() for path in read if path is not None]
+    sources = [where_it_leads(path) for path in read if path is not None]
     places: dict[Path, str] = {}
     for option, path, *_ in files:
         if path is None:
             continue
-        if path.resolve() in sources:
+        place = where_it_leads(path)
+        if place in sources:
             raise InputError(f"{option} {path} is what the command reads; write to another file.")
-        if path.resolve() in places:
-            raise InputError(f"{places[path.resolve()]} and {option} are both {path}; give them different names.")
-        places[path.resolve()] = option
+        if place in places:
+            raise InputError(f"{places[place]} and {option} are both {path}; give them different names.")
+        places[place] = option
     for option, path, endings, grows in files:
         if path is None:
             continue
-        if path.is_dir():
-            raise InputError(f"{option} {path} is a folder; give the name of a file.")
+        if os.path.lexists(place := where_it_leads(path)) and not place.is_file():
+            what = "a folder" if place.is_dir() else "not a file"
+            raise InputError(f"{option} {path} is {what}; give the name of a file.")
         if endings and path.suffix.lower() not in endings:
             raise InputError(f"{option} {path} ends in {path.suffix or 'nothing'!r}; choose {', '.join(endings)}.")
         if not path.parent.is_dir():

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import GuaranteeError, InputError
+from ..files import where_it_leads
 from ..text import counted
 from ..version import __version__
 from .command import exit_by
@@ -457,12 +458,12 @@ def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions) -> dict[str, 
 
 def _check_places(data: list[Path], files: list[Path], out: Path) -> None:
     """What is written must not be read, now or the next time."""
-    target = out.resolve()
+    target = where_it_leads(out)
     for file in files:
         if target in file.parents:
             raise InputError(f"{file} is in the folder {out} that the release is written to; give another folder.")
     for path in data:
-        if path.is_dir() and (path.resolve() == target or path.resolve() in target.parents):
+        if path.is_dir() and (where_it_leads(path) == target or where_it_leads(path) in target.parents):
             raise InputError(f"{out} is inside {path}, where the data are read from; give another folder.")
 
 

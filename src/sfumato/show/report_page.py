@@ -22,7 +22,7 @@ from ..arrays import Array
 from ..data import stacked_outputs, without_labels
 from ..errors import FormatError, InputError
 from ..evaluate import AUDIT_HEADER, REHEARSAL_HEADER, Audit, Rehearsal
-from ..files import OWNER_ONLY, replacing
+from ..files import OWNER_ONLY, replacing, where_it_leads
 from ..progress import progress as show_progress
 from ..promise import Finding
 from ..proof import Certificate
@@ -270,9 +270,9 @@ def check_page(path: Any, *sources: str | os.PathLike[str] | None, argument: str
     if not isinstance(path, (str, os.PathLike)) or isinstance(path, bytes):
         raise InputError(f"{argument} is {str(path)[:60]!r}; give the name of a file, such as report.html.")
     page = Path(path)
-    real = page.resolve()
+    real = where_it_leads(page)
     for source in sources:
-        if source is not None and Path(source).resolve() == real:
+        if source is not None and where_it_leads(source) == real:
             raise InputError(f"{argument} is {str(page)!r}, which the report is made from; write to another file.")
     if page.is_dir():
         raise InputError(f"{argument} is {str(page)!r}, a folder; give the name of a file in it, such as report.html.")
