@@ -22,8 +22,10 @@ OWNER_ONLY = "OWNER ONLY: this uses the truth; do not publish this output."
 TEMPORARY_NAME = r"\.sfumato-[0-9a-f]+\.tmp"
 
 #: Failures that another path would not have, and those that a disk with room and in order would not have.
-_WRONG_PATH = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
-_WRONG_PATH += (errno.EISDIR, errno.ENOTDIR, errno.ENOENT, errno.ELOOP)
+_WRONG_PATH = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG),
+    *(errno.EISDIR, errno.ENOTDIR, errno.ENOENT, errno.ELOOP),
+}
 _DISK = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "your quota is used up",
