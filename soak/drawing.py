@@ -289,6 +289,7 @@ class Drawn:
     others: tuple[tuple[Tree, float], ...]
     options: dict[str, Any]
     y_factor: float
+    mean: float
 
     @property
     def case(self) -> dict[str, Any]:
@@ -303,6 +304,7 @@ class Drawn:
             "X": self.X.tolist(),
             "kernel": self.tree,
             "noise": self.noise,
+            "mean": self.mean,
             "region": self.area.tree,
             "promise": asked,
             "protects": self.protects,
@@ -315,7 +317,7 @@ def drawn_problem(random: Random) -> Drawn:
     program = pick(random, PROGRAMS)
     # proofs over several columns take seconds, so most problems are small
     columns = int(random.choice([1, 2, 3, 4], p=[0.62, 0.26, 0.08, 0.04]))
-    X = _rows(random, columns)
+    X = _rows(random, columns, many=program == "compressed" and chance(random, 0.1))
     variance = float(10.0 ** random.uniform(-18, 18)) if chance(random, 0.3) else around(random, 2)
     everywhere = program == "everywhere"
     tree = drawn_kernel(
@@ -378,11 +380,18 @@ def drawn_problem(random: Random) -> Drawn:
         others,
         options,
         float(10.0 ** random.uniform(2, 12)) if chance(random, 0.02) else 1.0,
+        float(np.sqrt(variance) * random.normal() * 10.0 ** random.uniform(0, 3)) if chance(random, 0.3) else 0.0,
     )
 
 
-def _rows(random: Random, columns: int) -> Array:
-    count = int(random.integers(1, 9)) if chance(random, 0.8) else int(random.integers(9, 21))
+def _rows(random: Random, columns: int, many: bool) -> Array:
+    count = (
+        int(random.integers(60, 200))
+        if many
+        else int(random.integers(1, 9))
+        if chance(random, 0.8)
+        else int(random.integers(9, 21))
+    )
     scale = 10.0 ** random.uniform(-9, 9, size=columns) if chance(random, 0.3) else np.ones(columns)
     kind = pick(random, {"uniform": 3, "grid": 2, "normal": 1, "whole": 1})
     if kind == "grid":

@@ -14,6 +14,9 @@ import numpy as np
 
 from .arithmetic import Array, Tree, cholesky, kernel, numbers, root, solve_lower
 
+#: The finest step that outputs are rounded to is at least 2⁻⁴⁴ of their size; rounding adds step²/12 to a variance.
+ROUNDED = 2.0**-44 / 12**0.5
+
 
 class Process(ABC):
     """f, or several outputs: a covariance between rows."""
@@ -210,12 +213,13 @@ class Reader:
         covariance, own = self.covariance(values), self.own(values)
         return self.told(values), tolerated.delta(covariance, self.function(values), own, values.places)
 
-    def predicted(self, values: Values, outputs: Array) -> tuple[Array, Array]:
-        """The mean, where the prior's is 0, and the standard deviation."""
-        solved = solve_lower(self.lower, self.cross(values))
-        white = solve_lower(self.lower, numbers(np.asarray(outputs)[:, None], self.exact))
+    def predicted(self, values: Values, outputs: Array, mean: float) -> tuple[Array, Array]:
+        """The mean, where the prior's is ``mean``, and the standard deviation."""
+        solved, before = solve_lower(self.lower, self.cross(values)), numbers(np.array(mean), self.exact)[()]
+        white = solve_lower(self.lower, numbers(np.asarray(outputs)[:, None], self.exact) - before)
         left = self.left(values)
-        return solved.T.dot(white)[:, 0].astype(float), np.sqrt(np.maximum(left.astype(float), 0.0))
+        means = solved.T.dot(white)[:, 0] + before
+        return means.astype(float), np.sqrt(np.maximum(left.astype(float), 0.0))
 
 
 def insider_ratio_above(reader: Reader, held: Any, values: Values, tolerated: Tolerated, joint: bool) -> float:
@@ -228,6 +232,9 @@ def insider_ratio_above(reader: Reader, held: Any, values: Values, tolerated: To
     both = np.empty((k + n, k + n), dtype=reader.seen.dtype)
     both[:k, :k], both[:k, k:] = data[np.ix_(rows, rows)], data[rows]
     both[k:, :k], both[k:, k:] = data[:, rows], reader.seen
+    # what is published is rounded: without that, who holds two rows with the same noise would learn its last bits
+    for i in range(k, k + n):
+        both[i, i] += both[i, i] * ROUNDED**2
     cross = reader.cross(values)
     before = solve_lower(cholesky(both[:k, :k]), cross[rows])
     after = solve_lower(cholesky(both), np.vstack([cross[rows], cross]))
