@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..promise import Design, Finding
-from ..release import FAR, far_in_words, farthest, place_of
+from ..release import FAR, expected, far_in_words, place_of
 
 
 def floor_above_spread(design: Design, y: Array) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def floor_above_spread(design: Design, y: Array) -> Iterator[Finding]:
 
 def far_from_prior(design: Design, y: Array) -> Iterator[Finding]:
     """A finding if some value is far from what the prior expects of it."""
-    distance, row = farthest(design, y)
+    distance, row = expected(design).furthest(y)
     if distance > FAR:
         yield Finding(
             "values-far-from-prior",

@@ -30,4 +30,4 @@ from .release import (
     release_digest,
     why_not,
 )
-from .rounding import FAR, far_in_words, farthest, place_of, rounded, steps_of
+from .rounding import FAR, expected, far_in_words, place_of, rounded, steps_of

@@ -308,7 +308,7 @@ class Reading:
         X, y = part.inputs(), part.column(_OUTPUTS)
         errors = np.full(len(y), self.errors) if self.errors is not None else part.column(_ERRORS)
         std = np.maximum(np.sqrt(self.prior.variance(X) + errors), self.typical)
-        about, refused = Expected(self.prior.mean_at(X), std), None
+        about, refused, furthest = Expected(self.prior.mean_at(X), std), None, (np.inf, 0)
 
         def noise_of(few: Index) -> Array:
             return np.sqrt(self.noise.function_variance_at(X[few]) + self.noise.independent_at(X[few], errors[few]))
@@ -317,12 +317,10 @@ class Reading:
             return f"row {part.start + row} (counted from 0)"
 
         try:
-            check_rows(y, about, np.full(len(y), self.resolution), noise_of, place)
+            furthest = check_rows(y, about, np.full(len(y), self.resolution), noise_of, place)
         except InputError as error:
             refused = str(error)
-        distance = about.distance(y)
-        row = int(np.argmax(distance))
-        return Read(_digest(X, y), float(distance[row]), part.start + row, refused)
+        return Read(_digest(X, y), furthest[0], part.start + furthest[1], refused)
 
 
 def _digest(X: Array, y: Array) -> bytes:

@@ -93,10 +93,12 @@ class Expected(NamedTuple):
     mean: Array
     std: Array
 
-    def distance(self, values: Array) -> Array:
-        """How far ``values`` are from it, in standard deviations."""
+    def furthest(self, values: Array) -> tuple[float, int]:
+        """How far the furthest of ``values`` is from it, in standard deviations, and its row."""
         off = np.abs(values - self.mean)
-        return np.divide(off, self.std, out=np.where(off > 0, np.inf, 0.0), where=self.std > 0)
+        distance = np.divide(off, self.std, out=np.where(off > 0, np.inf, 0.0), where=self.std > 0)
+        row = int(np.argmax(distance))
+        return float(distance[row]), row
 
 
 def typical_std(design: Design) -> Array:
@@ -119,13 +121,6 @@ def expected(design: Design) -> Expected:
     each = typical[rows.outputs.numbers(rows.values)] if rows.outputs.numbered else typical
     # where a prior knows a value better than the others it is not the value that is beyond belief
     return Expected(prior.mean_at(rows), np.maximum(std, each))
-
-
-def farthest(design: Design, values: Array) -> tuple[float, int]:
-    """How far the value furthest from what the prior expects is, in standard deviations; and its row."""
-    distance = expected(design).distance(values)
-    row = int(np.argmax(distance))
-    return float(distance[row]), row
 
 
 def far_in_words(distance: float, place: str) -> str:
@@ -156,16 +151,16 @@ def check_values(design: Design, values: Array, resolution: Resolution) -> None:
 
 def check_rows(
     values: Array, about: Expected, steps: Array, noise_of: Callable[[Index], Array], place: Callable[[int], str]
-) -> None:
-    """Raise ``InputError`` for values that the prior cannot believe, or of which rounding would swallow the noise.
+) -> tuple[float, int]:
+    """How far the value furthest from the prior is, in standard deviations, and its row.
 
+    Raises ``InputError`` for values that the prior cannot believe, or of which rounding would swallow the noise.
     ``noise_of`` gives the standard deviations of the noise on some rows, and is asked for those few that need it.
     """
-    distance = about.distance(values)
-    if len(values) and np.max(distance) > BEYOND_BELIEF:
-        row = int(np.argmax(distance))
+    distance, row = about.furthest(values)
+    if distance > BEYOND_BELIEF:
         raise InputError(
-            f"y is {values[row]:g} in {place(row)}, {distance[row]:.3g} standard deviations from the "
+            f"y is {values[row]:g} in {place(row)}, {distance:.3g} standard deviations from the "
             f"{about.mean[row]:g} ± {about.std[row]:.3g} that the prior expects; no data are that far from a prior "
             "that fits them. Look for other units, or for a number that stands for a missing value; or fit the prior "
             "to these data."
@@ -174,12 +169,12 @@ def check_rows(
     large = (np.abs(values) > LARGEST_IN_STEPS * steps) | (apart > OF_NOISE * SPOKEN_OF * about.std)
     few = np.flatnonzero(large)
     if not few.size:
-        return
+        return distance, row
     noise, size = noise_of(few), np.abs(values[few])
     least = np.where(noise > SPOKEN_OF * about.std[few], OF_NOISE * noise, np.inf)
     swallowed, shown = apart[few] > least, (noise > 0) & (size > LARGEST_IN_STEPS * steps[few])
     if not np.any(swallowed | shown):
-        return
+        return distance, row
     one = int(np.argmax(np.where(swallowed if np.any(swallowed) else shown, size, 0.0)))
     row = int(few[one])
     below = f"the noise there, {noise[one]:.2g}. Take"
