@@ -16,6 +16,7 @@ from sfumato.models import FamilyMember, build_kernel, describe_kernel
 from sfumato.noise import IndependentNoise
 from sfumato.promise import FloorTolerance
 from sfumato.proof import certify
+from sfumato.release.container import container, read_container
 
 GRID = np.linspace(0.0, 3.0, 19)
 REGION = sf.Box(1.0, 2.0)
@@ -132,6 +133,15 @@ def test_a_file_carries_its_families_and_is_certified_from_them(tmp_path, for_fa
     assert found.evidence == "proved"
     assert found.floor_ratio == pytest.approx(release.certificate.floor_ratio, rel=1e-9)
     assert "all lengthscales × 0.7 to 1.6" in str(found)
+
+
+def test_a_witness_about_other_values_is_refused(tmp_path, for_family):
+    for_family.release(np.sin(GRID)).save(path := tmp_path / "family.sfumato")
+    manifest, tensors = read_container(path, lambda version, manifest, shapes: manifest)
+    more = np.vstack([tensors["sensitive"], [[1.5]]])
+    path.write_bytes(container(manifest | {"promised": len(more)}, tensors | {"sensitive": more}))
+    with pytest.raises(sf.FormatError, match="witness is about other sensitive values"):
+        sf.load(path)
 
 
 def test_noise_for_the_prior_alone_is_found_out(for_family):

@@ -316,8 +316,10 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     if design.cover not in kinds:
         raise FormatError(f"the file's cover is {design.cover!r}, which does not go with its region.")
     columns = len(design.sensitive) + (0 if design.noise.compressed else len(design.records))
-    of_priors = design.witness[: len(priors)] if design.witness and design.guarantee == "pointwise" else ()
-    if any(part.shape[1] != columns for part in of_priors):
+    # who is promised each value by itself has a column for each; members of families always are
+    first = 0 if design.guarantee == "pointwise" else len(priors)
+    of_values = (design.witness or ())[first : len(priors) + len(binding)]
+    if any(part.shape[1] != columns for part in of_values):
         raise FormatError("the file's witness is about other sensitive values than its promise.")
     if design.noise.compressed and design.insiders is not None:
         raise FormatError("the file promises something to insiders with noise for which nobody can check it.")
