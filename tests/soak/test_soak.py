@@ -47,8 +47,8 @@ def test_workers_that_die_or_hang_are_told_replaced_and_kept_with_their_seed(tmp
 
 
 def test_problems_are_not_broken_and_are_where_noise_is_scaled_by_099(tmp_path, monkeypatch, capsys):
-    """Quick trials of seed 1: joint, pointwise, diagonal, insiders, everywhere, several outputs."""
-    tasks = [Task(KINDS["problems"], number, 1) for number in (3, 9, 17, 19, 22, 24, 26)]
+    """Quick trials of seed 1: joint, pointwise, everywhere, several outputs."""
+    tasks = [Task(KINDS["problems"], number, 1) for number in (3, 9, 24, 26)]
     whole = [perform(task, tmp_path) for task in tasks]
     assert not [outcome.broken for outcome in whole if outcome.broken]
     assert [outcome.counts["certificates"] for outcome in whole] == [1] * len(tasks)
