@@ -31,7 +31,7 @@ import numpy as np
 from ..arrays import Array, Index
 from ..data import Engine, Part, StoredColumn, StoredInputs
 from ..errors import GuaranteeError, InputError
-from ..files import TEMPORARY_NAME, create_private, replacing, sync_folder
+from ..files import TEMPORARY_NAME, create_private, replacing, sync_folder, told_of_failures
 from ..models import Prior
 from ..noise import FunctionalNoise, RandomFunction, RecordNoise, SecretKey, round_outputs
 from ..progress import progress as show_progress
@@ -392,7 +392,8 @@ class FolderRun:
 
     def record(self, file: RowFile) -> None:
         """Remember that ``file`` is written."""
-        with open(self.place / WRITTEN, "a", encoding="utf-8") as log:
+        path = self.place / WRITTEN
+        with told_of_failures(path, "the same call goes on where it was"), open(path, "a", encoding="utf-8") as log:
             log.write(json.dumps(asdict(file)) + "\n")
 
     def written(self, parts: Sequence[Part]) -> dict[int, RowFile]:
