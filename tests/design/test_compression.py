@@ -278,7 +278,7 @@ def least_by_clarabel(design):
     return least_noise(demands, design.weights)
 
 
-@pytest.mark.parametrize("noise", ["number", "array"])
+@pytest.mark.parametrize("noise", [pytest.param("number", marks=pytest.mark.slow), "array"])
 @pytest.mark.parametrize("program", list(PROGRAMS))
 def test_the_bounds_of_other_programs_enclose_the_least_noise(program, noise):
     X = LINE[::6][:30]
@@ -533,10 +533,9 @@ def test_points_that_tell_almost_the_same_are_protected_each_or_refused_jointly(
 
 
 def test_a_box_is_protected_against_readers_with_several_priors():
-    for seed in range(2):
-        X = np.random.default_rng(seed).random((80, 1))
-        prior, other = (sf.Prior(kernel=matern(scale, 1.0, 2.5), noise=0.005) for scale in (0.4, 0.7))
-        assert compress(prior, X, sf.Box(0.3, 0.7), alpha=0.1, priors=[other]).certificate.holds
+    X = np.random.default_rng(0).random((80, 1))
+    prior, other = (sf.Prior(kernel=matern(scale, 1.0, 2.5), noise=0.005) for scale in (0.4, 0.7))
+    assert compress(prior, X, sf.Box(0.3, 0.7), alpha=0.1, priors=[other]).certificate.holds
 
 
 def test_units_do_not_matter():

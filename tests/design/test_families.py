@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import mpmath
@@ -41,6 +42,11 @@ KERNELS = {
         }
     ),
 }
+
+
+@functools.cache
+def for_family(name, **promise):
+    return sf.protect(sf.Prior(KERNELS[name], noise=0.05).family(**RANGES), GRID, REGION, **promise)
 
 
 def left_50(member, mechanism, points, records=()):
@@ -92,9 +98,8 @@ def random_member(family, rng):
 )
 def test_no_member_of_a_family_comes_below_the_floor_in_50_digits(name, promise):
     rng = np.random.default_rng(len(name))
-    family = sf.Prior(KERNELS[name], noise=0.05).family(**RANGES)
-    mechanism = sf.protect(family, GRID, REGION, **promise)
-    certificate = mechanism.certificate
+    mechanism = for_family(name, **promise)
+    (family,), certificate = mechanism.design.families, mechanism.certificate
     assert certificate.holds
     assert certificate.evidence == "proved"
     inside = np.flatnonzero((GRID >= 1.0) & (GRID <= 2.0))[::3]
@@ -119,13 +124,8 @@ def test_records_are_promised_to_all_noises_of_a_family():
         assert np.min(left) >= 0.6 * member.noise * (1 - 1e-9)
 
 
-@pytest.fixture(scope="module")
-def for_family():
-    return sf.protect(sf.Prior(KERNELS["rbf"], noise=0.05).family(**RANGES), GRID, REGION, alpha=0.3)
-
-
-def test_a_file_carries_its_families_and_is_certified_from_them(tmp_path, for_family):
-    release = for_family.release(np.sin(GRID))
+def test_a_file_carries_its_families_and_is_certified_from_them(tmp_path):
+    release = for_family("rbf", alpha=0.3).release(np.sin(GRID))
     release.save(tmp_path / "family.sfumato")
     loaded = sf.load(tmp_path / "family.sfumato")
     assert [one.lengthscale for one in loaded.design.families] == [RANGES["lengthscale"]]
@@ -135,8 +135,8 @@ def test_a_file_carries_its_families_and_is_certified_from_them(tmp_path, for_fa
     assert "all lengthscales × 0.7 to 1.6" in str(found)
 
 
-def test_a_witness_about_other_values_is_refused(tmp_path, for_family):
-    for_family.release(np.sin(GRID)).save(path := tmp_path / "family.sfumato")
+def test_a_witness_about_other_values_is_refused(tmp_path):
+    for_family("rbf", alpha=0.3).release(np.sin(GRID)).save(path := tmp_path / "family.sfumato")
     manifest, tensors = read_container(path, lambda version, manifest, shapes: manifest)
     more = np.vstack([tensors["sensitive"], [[1.5]]])
     path.write_bytes(container(manifest | {"promised": len(more)}, tensors | {"sensitive": more}))
@@ -144,11 +144,11 @@ def test_a_witness_about_other_values_is_refused(tmp_path, for_family):
         sf.load(path)
 
 
-def test_noise_for_the_prior_alone_is_found_out(for_family):
+def test_noise_for_the_prior_alone_is_found_out():
     """Broken variants: the family is claimed, and the noise is that of the prior, or cells are too large."""
     prior = sf.Prior(KERNELS["rbf"], noise=0.05)
     alone = sf.protect(prior, GRID, REGION, alpha=0.3).design
-    family = for_family.design
+    family = for_family("rbf", alpha=0.3).design
     assert not certify(replace(alone, families=family.families)).holds
     coarse = replace(family, families=tuple(replace(one, cells=1) for one in family.families), binding=(), witness=None)
     assert not certify(coarse).holds

@@ -53,8 +53,10 @@ def learnt_share(sigma, points, alpha=ALPHA):
     return np.einsum("ij,ij->j", cross, np.linalg.solve(A + sigma, cross)) / (alpha * VARIANCE)
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.5])
-@pytest.mark.parametrize("cover", ["greedy", "exchange"])
+@pytest.mark.parametrize(
+    ("cover", "alpha"),
+    [("greedy", 0.1), ("greedy", 0.5), ("exchange", 0.5), pytest.param("exchange", 0.1, marks=pytest.mark.slow)],
+)
 def test_the_floor_is_kept_on_a_fresh_dense_grid(cover, alpha):
     design = designed(cover, alpha=alpha)
     a, b = np.meshgrid(np.linspace(0.3, 0.7, 53), np.linspace(0.4, 0.8, 59))

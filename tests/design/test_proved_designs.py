@@ -162,7 +162,7 @@ def check(tree, X, V, place, promise, options):
 
 
 @given(problem=problems())
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
 def test_no_proved_floor_is_ever_broken(problem):
     check(*problem)
 
