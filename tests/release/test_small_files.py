@@ -316,12 +316,14 @@ def test_estimates_are_no_less_than_what_is_taken_and_not_much_more(
     (tmp_path / "warm").write_bytes(container(*honest["diagonal"]))
     (tmp_path / "file").write_bytes(container(manifest, tensors | {"noise_diagonal": np.full(3000, 1e4)}))
     code = """
-import sys, warnings; warnings.simplefilter("ignore")
+import sys, torch, warnings; warnings.simplefilter("ignore")
 import sfumato as sf, sfumato.machine as machine, sfumato.models.prior as prior, sfumato.proof.cost as cost
 warm, path, deed = sys.argv[1:]
 estimates = []
 prior.require_memory = cost.require_memory = lambda needed, *_: estimates.append(needed)
 do = {"predict": lambda one: one.predict(one.inputs[:2000]), "certify": lambda one: one.certify(progress=False)}
+asked = torch.zeros(2, 1, dtype=torch.float64)
+do["to_gpytorch"] = lambda one: one.to_gpytorch().eval()(asked).variance
 do = do.get(deed, lambda one: getattr(one, deed)())
 do(sf.load(warm))
 release = sf.load(path)
