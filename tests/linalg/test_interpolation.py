@@ -148,3 +148,7 @@ def test_a_polynomial_lies_between_its_coefficients_and_equals_those_at_the_ends
             assert np.min(ends) - scale <= np.min(values)
             assert np.max(values) <= np.max(ends) + scale
             assert ends[[0, -1]] == pytest.approx(values[[0, -1]], abs=scale)
+
+
+def test_an_interval_that_is_too_long_for_numbers_has_an_infinite_error():
+    assert smooth_error(4, 1e200, 1.0) == np.inf

@@ -75,8 +75,9 @@ class Published:
         composed = self.composition
         total = composed.prior.covariance(composed.inputs) + composed.error.covariance()
         scale = units(np.diag(total))
-        total /= np.outer(scale, scale)
-        total[np.diag_indices_from(total)] -= FACTORED * len(total) * UNIT * float(np.max(np.diag(total)))
+        with np.errstate(all="ignore"):  # what a file says may be too large for that, and then has no root
+            total /= np.outer(scale, scale)
+            total[np.diag_indices_from(total)] -= FACTORED * len(total) * UNIT * float(np.max(np.diag(total)))
         try:
             return np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False)), scale
         except np.linalg.LinAlgError:

@@ -74,7 +74,10 @@ def smooth_error(degree: int, half: float, derivative: float) -> float:
     holds for functions with values in any Hilbert space, so for standard deviations of random functions.
     """
     order = degree + 1
-    return derivative * half**order * _node_product(degree) / math.factorial(order)
+    try:
+        return derivative * half**order * _node_product(degree) / math.factorial(order)
+    except OverflowError:
+        return math.inf
 
 
 def interpolation_weights(degree: int, places: Array) -> Array:

@@ -434,9 +434,10 @@ def _smooth_axis(along: AlongColumn, degree: int, length: float, error: float) -
     if not np.isfinite(bound):
         return None
     most = smooth_error(degree, length / 2.0, bound)
-    count = max(1, int(np.ceil((most / error) ** (1.0 / (degree + 1)))))
-    if degree * count > MOST_ON_A_LINE:
+    wanted = (most / error) ** (1.0 / (degree + 1))
+    if not degree * wanted <= MOST_ON_A_LINE:
         return None
+    count = max(1, int(np.ceil(wanted)))
     half = length / 2.0 / count
     each = np.array([smooth_error(degree, half, part.derivative(degree + 1)) for part in along.parts])
     whole = np.array([part.derivative(0) for part in along.parts])
