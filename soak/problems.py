@@ -461,12 +461,9 @@ def check_release(
     with _must_work("certify"):
         found = loaded.certify(progress=False)
     claimed = mechanism.certificate
-    same = (found.holds, found.evidence, found.cover, found.protects) == (
-        claimed.holds,
-        claimed.evidence,
-        claimed.cover,
-        claimed.protects,
-    )
+    same = (found.holds, found.cover, found.protects) == (claimed.holds, claimed.cover, claimed.protects)
+    # a proof that certify does not find again is no false promise, but readers are told of it: it is counted apart
+    notes.counts["proved, but from the file only searched"] += claimed.evidence == "proved" != found.evidence
     close = np.allclose(
         [found.joint_ratio, found.trace, found.record_ratio, found.insider_ratio],
         [claimed.joint_ratio, claimed.trace, claimed.record_ratio, claimed.insider_ratio],
