@@ -285,6 +285,7 @@ def test_without_a_mean_the_noise_explodes_but_for_the_output_whose_mean_is_zero
         assert more["r_dot"] == pytest.approx(1.0, abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_study_without_a_mean_hits_the_small_outputs_hard(authors):
     zero = satellite_study("authors", 5, covers=("rows",), mean="zero")
     assert zero.by_output["r"][0] > 1000 * authors.by_output["r"][0]
