@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from kernel_oracles import DIGITS, kernel50, kernel_values
+from kernels import matern
 from oracles import explained_variances50
 from sfumato.data import Here, as_inputs
 from sfumato.linalg import interpolation_weights, quadratic
@@ -610,3 +611,22 @@ def test_no_proved_floor_is_broken_in_many_more_cases(seed):
             examiner = Examiner(made)
             points = looked_at(examiner, 200, 4)
             assert examiner.ratio50(points[int(np.argmin(examiner.ratios(points)))]) >= 1.0
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+def test_what_a_design_has_proved_is_proved_again_from_its_file(tmp_path):
+    # found by the soak: patches of the whole region came less close to the floor than those of the design
+    rows = [4875.71119254936, 4875.574652184708, 4876.0074408583005, 4875.173648441621, 4875.833301643302]
+    kernel = matern(0.25582612992422743, 26.1111264173206, 0.5)
+    X, region = np.array([*rows, rows[0], rows[0]]), sf.Box(4875.013259471539, 4875.334037411702)
+    promise: Any = {"floor": 2.245360261278015, "guarantee": "pointwise", "protects": "function"}
+    mechanism = sf.protect(sf.Prior(kernel, noise=0.03156947688728184), X, region, **promise)
+    assert mechanism.certificate.evidence == "proved"
+    mechanism.release(np.zeros(7)).save(tmp_path / "orbit.sfumato")
+    found = sf.load(tmp_path / "orbit.sfumato").certify()
+    assert (found.evidence, found.verdict) == ("proved", mechanism.certificate.verdict)
+    # and bad news of a file that says less than can be proved are no news
+    bad = sf.Finding("searched", "medium", "The promise is searched.")
+    shy = dataclasses.replace(mechanism.certificate.with_findings(bad), evidence="searched", proved_share=0.5)
+    less = dataclasses.replace(sf.load(tmp_path / "orbit.sfumato"), certificate=shy).certify()
+    assert (less.evidence, [one.code for one in less.findings]) == ("proved", [one.code for one in found.findings])

@@ -217,9 +217,11 @@ class Release(WithDesign):
             effort = Effort(claimed.evidence == "proved", done=step.update)
             done = step.counter(len(self.design.inputs))
             found = certify(self.design, as_engine(engine, device), device, done, effort)
+        # that its owner had not proved it is no news where it is proved now
+        admitted = [one for one in claimed.findings if one.code != "searched" or found.evidence != "proved"]
         return found.with_findings(
             *_false_claims(claimed, found),
-            *worse_than_found(claimed.findings, found.findings),
+            *worse_than_found(admitted, found.findings),
         ).accepting(claimed.accepted)
 
     def to_frame(self, index: Any = None) -> pd.DataFrame:
