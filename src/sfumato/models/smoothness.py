@@ -109,7 +109,7 @@ class AlongColumn:
         """A bound for std(f^(order)) at any place of the box; infinite where f has none."""
         if order > MOST_DERIVATIVES:
             return math.inf
-        return math.sqrt(sum(part.derivative(order) ** 2 for part in self.parts))
+        return math.hypot(*(part.derivative(order) for part in self.parts))
 
     def kernel_derivative(self, order: int) -> float:
         """A bound for this derivative in y of ``Cov(f(x), f(y))``, at any two different places of the box."""
@@ -117,13 +117,13 @@ class AlongColumn:
 
     def step(self, gap: float) -> float:
         """A bound for std(f(x) − f(x + δ)), |δ| ≤ ``gap``."""
-        return math.sqrt(sum(part.step(gap) ** 2 for part in self.parts))
+        return math.hypot(*(part.step(gap) for part in self.parts))
 
     def step_of_slope(self, gap: float) -> float:
         """The same for the derivative of f."""
         if self.slope is None:
             return math.inf
-        return math.sqrt(sum(part.step(gap) ** 2 for part in self.slope))
+        return math.hypot(*(part.step(gap) for part in self.slope))
 
     def is_stationary_but_for(self, degree: int) -> bool:
         """Whether all that depends on where the box is are polynomials of at most this degree."""
