@@ -38,7 +38,7 @@ def test_extreme_lengthscales_are_certified_as_they_deserve(tmp_path: Path, leng
     assert not release.certify(progress=False).holds
 
 
-@pytest.mark.parametrize("edit", [{"region": {"lower": [-1e150]}}, TINY])
+@pytest.mark.parametrize("edit", [{"region": {"lower": [-1e150]}}, {"region": {"upper": [1e300]}}, TINY])
 def test_a_ledger_with_numbers_that_cannot_be_worked_with_says_so(tmp_path: Path, edit: dict[str, Any]) -> None:
     ledger = sf.Ledger(tmp_path / "ledger")
     prior = sf.Prior(rbf(0.5), noise=0.05)

@@ -401,7 +401,7 @@ class Interpolation:
         bend = lebesgue(degree) * degree**2 * (degree**2 - 1) / 3.0
         gap = half * step
         of_f = min(
-            gap**2 / 8.0 * along.derivative(2),
+            gap * (gap / 8.0) * along.derivative(2),  # a power would raise where it overflows
             gap / 4.0 * along.step_of_slope(gap),
             gap / 2.0 * along.derivative(1),
             along.step(gap),
