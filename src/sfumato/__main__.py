@@ -1,5 +1,8 @@
 """The command ``sfumato``, put together: those of ``cli``, and the paper's. Also ``python -m sfumato``."""
 
+import io
+import sys
+
 from .cli import app
 from .paper import add_commands
 
@@ -9,6 +12,14 @@ add_commands(app)
 
 
 def main() -> None:
+    """Run the command that was typed.
+
+    What a screen or a file lacks letters for (ASCII, cp1252) is written as ``\\u2264``: names and our own words may have
+    them, and a release that is written must not end as an error.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="sfumato")
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import gpytorch
+import numpy as np
 import pytest
 
 import sfumato
 from command_line import refused, run
+from sfumato.__main__ import main
 
 PROGRAM = """
 import os, signal, sys, typer
@@ -95,3 +99,23 @@ def test_what_is_no_file_is_neither_read_nor_replaced(tmp_path: Path) -> None:
         ):
             refused(run(*words), str(wrong))
     assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_screen_without_our_letters_shows_their_numbers(
+    encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.linspace(0, 1, 5)[:, None]
+    prior = sfumato.Prior(gpytorch.kernels.RBFKernel().double(), noise=0.1)
+    design = sfumato.protect(prior, X, sfumato.Box(0, 0.5), alpha=0.5, progress=False)
+    design.release(3 * np.cos(9 * X[:, 0]), output_name="größe ≤ 速度").save(tmp_path / "a.sfumato")
+    for words, part in [(["certify", "a.sfumato"], "\\u2264"), (["protect", "--help"], "\\u2026")]:
+        written = io.BytesIO()
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["sfumato", *words])
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
+        with pytest.raises(SystemExit) as end:
+            main()
+        sys.stdout.flush()
+        assert end.value.code == 0
+        assert part in written.getvalue().decode(encoding) or (encoding, part) == ("cp1252", "\\u2026")

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -678,3 +679,16 @@ def test_kills_at_random_moments_lose_nothing_that_was_acknowledged(tmp_path: Pa
     interrupted, acknowledged = map(int, run(KILL_AT_RANDOM, str(tmp_path), str(kills), "1").split())
     assert interrupted > 0
     assert acknowledged >= kills // 2
+
+
+def test_what_is_torn_hides_no_entry_and_takes_no_time(path: Path) -> None:
+    whole = written(path)
+    *before, last = whole.splitlines(keepends=True)
+    for begun in (1, 8, 9, len(last) // 2):
+        path.write_bytes(b"".join(before) + last[:begun] + last.rstrip())
+        with pytest.raises(FormatError, match="something before an entry"):
+            ChainedFile(path).read()
+    path.write_bytes(whole + b" (torn)\n" * 300_000)  # half a minute, were each line added to a copy of all before
+    begin = time.process_time()
+    assert len(ChainedFile(path).read().entries) == len(BODIES)
+    assert time.process_time() - begin < 10

@@ -21,7 +21,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, BinaryIO
 
@@ -244,7 +244,7 @@ class _Tip:
     """A line that the next one may follow (None: it is the first), and what lies after it that is no entry."""
 
     last: Entry | None = None
-    left: bytes = b""
+    left: bytearray = field(default_factory=bytearray)  # it grows: a file may have a million torn lines
 
     @property
     def number(self) -> int:
@@ -262,9 +262,6 @@ class _Tip:
     def names(self, tree: dict[str, Any]) -> bool:
         """Whether the line ``tree`` names what lies before it."""
         return bool(tree["torn"] == (None if self.torn is None else self.torn.to_tree()))
-
-    def then(self, left: bytes) -> _Tip:
-        return _Tip(self.last, self.left + left)
 
 
 class _Scan:
@@ -313,9 +310,10 @@ class _Scan:
         elif start == len(line) and (ended or not self.tips[0].left):
             self.respaced = True
         elif not ended or kept.endswith(_MARK + b"\n"):
-            if _BODY in line and not line.startswith(_BODY):
+            if line.find(_BODY, 1) > 0:
                 raise self.error("has something before an entry")
-            self.tips = [tip.then(kept) for tip in self.tips]
+            for tip in self.tips:
+                tip.left.extend(kept)
         else:
             raise self.error("is not an entry")
 
@@ -338,7 +336,8 @@ class _Scan:
         self.lines.append(entry)
         left = rest if rest.strip(_BLANKS) else b""
         self.respaced |= not left and rest not in (b"", b"\n")
-        self.tips = [_Tip(entry, left), *([tip.then(line)] if _MARK in rest else [])]
+        tip.left.extend(line)
+        self.tips = [_Tip(entry, bytearray(left)), *([tip] if _MARK in rest else [])]
 
     def checked(self, tree: Any, text: bytes) -> dict[str, Any]:
         """The parts of a line: written as we write them, and with the hash that it states."""
