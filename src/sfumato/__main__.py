@@ -14,8 +14,8 @@ add_commands(app)
 def main() -> None:
     """Run the command that was typed.
 
-    What a screen or a file lacks letters for (ASCII, cp1252) is written as ``\\u2264``: names and our own words may have
-    them, and a release that is written must not end as an error.
+    What a screen or a file has no letters for (ASCII, cp1252) is written by number: names and our own words have such
+    letters, and a command that has written a release must not end as an error.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
