@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     if asked.trial is not None:
         return _alone(Task(asked.kinds[0], asked.number, asked.seed), asked)
-    print(f"soak --seed {asked.seed} for {asked.minutes:g} minutes; broken cases: {asked.keep}", file=sys.stderr)
+    print(f"soak --seed {asked.seed} --minutes {asked.minutes:g}; broken cases: {asked.keep}", file=sys.stderr)
     following: Iterator[Task] = islice(tasks(asked.kinds, asked.seed), asked.trials)
     table, start = Table(), time.monotonic()
     with closing(performed(following, asked.keep, asked.workers, 60.0 * asked.minutes, asked.breaks)) as outcomes:
@@ -107,14 +107,14 @@ class Table:
         from rich.table import Table as Rows
         from rich.text import Text
 
-        rows = Rows(title=f"seed {asked.seed}, {seconds:.0f} s, {asked.workers} workers", title_justify="left")
+        rows = Rows(title=f"seed {asked.seed}, {seconds:.0f} s, workers: {asked.workers}", title_justify="left")
         rows.add_column("kind")
         rows.add_column("what")
         rows.add_column("number", justify="right")
-        for kind, trials in self.trials.items():
+        for kind in (one.name for one in asked.kinds):  # those that time did not reach as well
             broken = sum(task.kind.name == kind for task, _ in self.broken)
-            rows.add_row(kind, "trials", f"{trials:,}")
-            for what, number in self.counts[kind].most_common():
+            rows.add_row(kind, "trials", f"{self.trials[kind]:,}")
+            for what, number in self.counts.get(kind, Counter()).most_common():
                 rows.add_row("", Text(what), f"{number:,}")
             rows.add_row("", Text("broken", style="bold red" if broken else ""), f"{broken:,}", end_section=True)
         console = Console(width=None if sys.stdout.isatty() else 120)

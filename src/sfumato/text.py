@@ -108,10 +108,13 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def wrapped(text: str, width: int = 80) -> list[str]:
     """A text as lines that a small screen can show; a number and its % stay together.
 
+    All lines but the first are indented: a long name cannot look like the start of another paragraph.
+
     >>> wrapped("one two 3 %", 9)
-    ['one two', '3 %']
+    ['one two', '  3 %']
     """
-    lines = textwrap.wrap(shown(text).replace(" %", "\0%"), width, break_long_words=False, break_on_hyphens=False)
+    whole = shown(text).replace(" %", "\0%")
+    lines = textwrap.wrap(whole, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return [line.replace("\0", " ") for line in lines] or [""]
 
 

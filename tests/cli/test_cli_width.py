@@ -50,3 +50,7 @@ def test_no_line_is_longer_than_the_screen(folder: Path, monkeypatch: pytest.Mon
     shown = re.sub(r"\x1b\[[\d;]*m", "", run("predict", "r", "data.csv").stdout)
     assert len(shown.splitlines()) > 60
     assert max(map(len, shown.splitlines())) <= 80
+    monkeypatch.delenv("FORCE_COLOR")
+    monkeypatch.setenv("COLUMNS", "40")
+    words = run("certify", "r").stdout.replace("│", " ").split()
+    assert {"sensitive", "lengthscales", "guarantee,", "correlated"} <= set(words)  # no word is cut

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -180,3 +181,9 @@ def test_a_comparison_without_designs_is_near_one_with_designs(how: dict[str, An
     assert "with both protected (as here)" in str(found)
     other = sf.protect(PRIOR, T, REGION, structure="diagonal", progress=False, **how)
     assert compare_promises(other.design) is None
+
+
+def test_a_long_name_is_no_start_of_a_paragraph(found: sf.Suggestion) -> None:
+    for letters in range(1, 90):
+        named = replace(found, output=f"{'x' * letters} The promise holds.")
+        assert not [line for line in str(named).split("\n") if line.startswith(("The promise", "promise"))]

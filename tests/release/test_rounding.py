@@ -258,6 +258,12 @@ class TestEveryWay:
         release = released(design, 1.7e9 + draw.standard_normal(40))
         assert release.resolution == 1e-3
 
+    @pytest.mark.filterwarnings("error")
+    def test_a_resolution_may_be_of_any_type_of_number(self) -> None:
+        design = design_with(IndependentNoise(np.ones(9)))
+        for number in (np.float16(0.5), np.float32(0.5), np.int8(2), 2):
+            assert released(design, np.zeros(9), resolution=number).resolution == float(number)
+
     def test_a_value_that_needs_a_coarser_resolution_says_which(self) -> None:
         design, y = design_with(IndependentNoise(np.full(9, 1e-4))), np.zeros(9)
         y[4] = 9e5

@@ -58,3 +58,10 @@ def test_problems_are_not_broken_and_are_where_noise_is_scaled_by_099(tmp_path, 
     assert all(outcome.broken and "ratio" in outcome.broken for outcome in less)
     assert main(["--seed", "1", "--trial", "problems:3", "--keep", str(tmp_path)]) == 1
     assert "joint ratio 1.0" in capsys.readouterr().out
+
+
+def test_the_table_names_kinds_that_were_not_tried(tmp_path, capsys):
+    assert main(["--trials", "0", "--only", "problems,names", "--keep", str(tmp_path), "--workers", "1"]) == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "problems trials 0" in shown
+    assert "names trials 0" in shown

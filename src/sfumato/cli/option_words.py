@@ -18,6 +18,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"\baccept=\([^()]*\), (?=--accept)", ""),
     (r"\bsf\.[\w.]+ or (?=--)", ""),
     (r"\(sf\.\w+, (?=--|sfumato )", "("),
+    (rf"\b{_NAME}=\"[^\"]*\"(?: or labels)?, (?=--)", ""),
     (rf"\b{_NAME}=\"[^\"]*\" \((--[^()]*)\)", r"\1"),
     (r"\bsf\.(rehearse|audit|suggest|tradeoff|report)\b", r"sfumato \1"),
     (r"\bfit_prior\(…, rows=(\d+)\)|\brows=(\d+)", r"--fit-rows \1\2"),
@@ -36,6 +37,10 @@ def in_options(text: str) -> str:
     """
     >>> in_options('cover is "x"; use cover="auto" (--cover auto), or alpha=0.1.')
     '--cover is "x"; use --cover auto, or --alpha 0.1.'
+    >>> in_options('promise it to whoever holds rows (insiders="rows" or labels, --insiders)')
+    'promise it to whoever holds rows (--insiders)'
+    >>> in_options('blur every row by itself: structure="diagonal", --structure diagonal.')
+    'blur every row by itself: --structure diagonal.'
     """
     for pattern, instead in _RULES:
         text = re.sub(pattern, instead, text)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 #: Letters that a screen must have for all columns of a table with some room between them.
 WIDE = 100
 
+#: On screens with fewer letters than this the names of numbers take a third, in several lines.
+SMALL = 72
+
 
 @contextmanager
 def show_warnings_as_notes() -> Iterator[None]:
@@ -137,7 +140,9 @@ def show_certificate(certificate: Certificate, title: str, more: Sequence[tuple[
     from rich.table import Table
 
     table = Table(title=title, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
+    # on a small screen what is said needs the room
+    small = console().width < SMALL
+    table.add_column(no_wrap=not small, max_width=console().width // 3 if small else None)
     table.add_column(overflow="fold")
     for name, value in [*certificate.rows(), *more]:
         table.add_row(name, in_options(value))

@@ -143,7 +143,7 @@ def round_outputs(values: Array, resolution: float) -> Array:
 def check_resolution(resolution: Any) -> None:
     """Raise ``InputError`` unless ``resolution`` is a finite positive number of usual size."""
     number = isinstance(resolution, (int, float, np.integer, np.floating)) and not isinstance(resolution, bool)
-    if not number or not 1e-300 <= resolution <= 1e150:
+    if not number or not 1e-300 <= float(resolution) <= 1e150:
         raise InputError(
             f"resolution is {resolution!r}; give a finite positive number in the units of y, such as 0.001."
         )
