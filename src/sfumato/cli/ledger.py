@@ -171,7 +171,9 @@ def _show(file: Path, chain: Chain, releases: list[dict[str, Any]], left: Remain
     table = new_table(f"{file}: {counted(len(releases), 'release')}, head {chain.head[:16]}…")
     for name in HEADER:
         right = name in ("release", "rows", "noise a row")
-        table.add_column(name, justify="right" if right else "left", no_wrap=name != "promise")
+        # a long name takes more lines, and no room from the other columns
+        whole = name not in ("outputs", "promise")
+        table.add_column(name, justify="right" if right else "left", no_wrap=whole, overflow="fold")
     for one in releases:
         table.add_row(
             str(one["number"]),
