@@ -132,9 +132,10 @@ def far_in_words(distance: float, place: str) -> str:
 
 
 def place_of(rows: Inputs, row: int) -> str:
-    """Which row that is, in words."""
+    """Which row that is, in words: with its inputs, if they are few, because rows before it may have been left out."""
     if not rows.outputs.numbered:
-        return f"row {row} (counted from 0)"
+        where = rows.in_words(rows.values[row])
+        return f"row {row} (counted from 0{f'; {where}' if len(where) <= 60 else ''})"
     name = rows.outputs.names[int(rows.outputs.numbers(rows.values[[row]])[0])]
     return f"row {int(np.searchsorted(rows.rows_about(name), row))} of {name!r} (counted from 0)"
 
