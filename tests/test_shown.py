@@ -38,6 +38,12 @@ def test_what_is_shown_is_one_line_of_letters_and_stays_as_it_is(name: str) -> N
     assert shown(name) == name or not name.isprintable()
 
 
+def test_letters_that_no_screen_shows_are_shown() -> None:
+    unseen = "\u034f\u115f\u2800\u3164\ufe0f\uffa0\U000e0101"
+    assert shown(f"y{unseen}") == f"y{ascii(unseen)[1:-1]}"
+    assert shown("größe 速度 🙂 e\u0301 ±≤²") == "größe 速度 🙂 e\u0301 ±≤²"
+
+
 @pytest.mark.parametrize("kind", [sf.InputError, sf.GuaranteeError, sf.BudgetError, sf.FormatError])
 def test_errors_show_names_and_keep_their_own_lines(kind: type[Exception]) -> None:
     error = kind(f"no column {HOSTILE[0]}", "  here", "  ^")

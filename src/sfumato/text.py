@@ -10,6 +10,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+#: Letters and marks that Python calls printable, and that no screen shows: fillers, joiners, selectors of variants.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
 
 def shown(text: object) -> str:
     """One line that a screen, a page or a picture may show, whatever a name in it holds.
@@ -21,7 +26,9 @@ def shown(text: object) -> str:
     ('speed [m/s]', 'y\\\\nThe promise holds.\\\\x1b[2J')
     """
     text = str(text)
-    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    if not text.isprintable():
+        text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return text if text.isascii() else _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def shown_lines(lines: Iterable[object]) -> str:
