@@ -197,7 +197,7 @@ def kinds(output: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("name", TUTORIALS)
+@pytest.mark.parametrize("name", ["orbits", pytest.param("census", marks=pytest.mark.slow)])
 def test_a_tutorial_prints_what_its_page_says(name: str, tmp_path: Path) -> None:
     pytest.importorskip(TUTORIALS[name], reason=f"the tutorial needs {TUTORIALS[name]}: pip install 'sfumato[data]'")
     done = run(str(DOCS / "tutorials" / f"{name}.py"), str(tmp_path), folder=tmp_path)

@@ -104,6 +104,7 @@ def ignored(rows: int) -> None:
 
 
 class TestAKilledWorkerChangesNothing:
+    @pytest.mark.slow
     def test_in_the_middle_of_a_total(self, engine: Engine, tmp_path: Path) -> None:
         parts, told = rows_in_parts(), []
         undisturbed = engine.total(gram, parts, ignored)
@@ -121,6 +122,7 @@ class TestAKilledWorkerChangesNothing:
             np.testing.assert_array_equal(result["gram"], gram(part)["gram"])
         assert told == [part.rows for part in parts]
 
+    @pytest.mark.slow
     def test_nor_do_all_of_them(self, engine: Engine, tmp_path: Path) -> None:
         parts, told = rows_in_parts(200), []
         undisturbed = engine.total(gram, parts, ignored)

@@ -279,7 +279,10 @@ def least_by_clarabel(design):
 
 
 @pytest.mark.parametrize("noise", [pytest.param("number", marks=pytest.mark.slow), "array"])
-@pytest.mark.parametrize("program", list(PROGRAMS))
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "robust pointwise")) for name in PROGRAMS],
+)
 def test_the_bounds_of_other_programs_enclose_the_least_noise(program, noise):
     X = LINE[::6][:30]
     V = 0.02 if noise == "number" else np.linspace(0.01, 0.05, 30)

@@ -198,6 +198,7 @@ def pointwise(region=BOX, alpha=ALPHA, **options):
     return sf.protect(PRIOR, X, region, alpha=alpha, guarantee="pointwise", progress=False, **options)
 
 
+@pytest.mark.slow
 def test_cutting_planes_keep_the_floor_on_a_fresh_dense_grid_with_hardly_more_than_the_least_noise():
     mechanism = pointwise()
     a, b = np.meshgrid(np.linspace(0.3, 0.7, 53), np.linspace(0.4, 0.8, 59))
