@@ -14,8 +14,9 @@ import numpy as np
 
 from .arithmetic import Array, Tree, cholesky, kernel, numbers, root, solve_lower
 
-#: The finest step that outputs are rounded to is at least 2⁻⁴⁴ of their size; rounding adds step²/12 to a variance.
-ROUNDED = 2.0**-44 / 12**0.5
+#: The finest step that outputs are rounded to is at least 2⁻³⁰ of the prior's standard deviation (docs/roundoff.md);
+#: rounding adds step²/12 to a variance.
+ROUNDED = 2.0**-30 / 12**0.5
 
 
 class Process(ABC):
@@ -233,8 +234,9 @@ def insider_ratio_above(reader: Reader, held: Any, values: Values, tolerated: To
     both[:k, :k], both[:k, k:] = data[np.ix_(rows, rows)], data[rows]
     both[k:, :k], both[k:, k:] = data[:, rows], reader.seen
     # what is published is rounded: without that, who holds two rows with the same noise would learn its last bits
+    typical = np.trace(data) / n
     for i in range(k, k + n):
-        both[i, i] += both[i, i] * ROUNDED**2
+        both[i, i] += typical * ROUNDED**2
     cross = reader.cross(values)
     before = solve_lower(cholesky(both[:k, :k]), cross[rows])
     after = solve_lower(cholesky(both), np.vstack([cross[rows], cross]))

@@ -287,8 +287,8 @@ def _promise(tolerated: Tolerated) -> dict[str, Any]:
 def _values(random: Random, process: Process, X: Array, errors: Array) -> Array:
     """Values that the prior believes in."""
     A = process.covariance(X, X, False)
-    A = A + np.diag(errors) + 1e-9 * np.trace(A) / len(A) * np.eye(len(A))
-    return np.linalg.cholesky(A) @ random.normal(size=len(X))
+    sizes, vectors = np.linalg.eigh(A + np.diag(errors))
+    return np.asarray(vectors @ (np.sqrt(np.maximum(sizes, 0.0)) * random.normal(size=len(X))))
 
 
 def check_mechanism(drawn: Drawn, mechanism: sf.Mechanism, asked: Any, random: Random, notes: Notes) -> None:
