@@ -16,6 +16,7 @@ import torch
 from ..machine import product_rate, require_memory, warn_of_time
 from ..models import Prior, seconds_a_value
 from ..promise import Design
+from ..text import counted
 from .knowledge import SOLVED_AT_ONCE, SPREAD_FOR_AN_ESTIMATE
 from .search import inputs_looked_at
 
@@ -116,7 +117,7 @@ def _of_sums(design: Design, device: str | None) -> Cost:
     taken = matrices * size**2 + (WITH_ROWS * size + OF_PROMISED * promised) * promised + 2.0 * threads * 4096.0 * size
     work = rows * size * (2.0 + 2.0 * grams) * size + len(priors) * EIGENVALUES * (size**3 + promised**3)
     values = rows * size + len(priors) * (size**2 + promised**2)
-    sizes = f"{len(design.inputs):,} rows and {size:,.0f} centres for {len(priors)} reader{'s' * (len(priors) > 1)}"
+    sizes = f"{len(design.inputs):,} rows and {size:,.0f} centres for {counted(len(priors), 'reader')}"
     return Cost(LEAST_BYTES + 8.0 * taken, _seconds(priors, design, work, values, device), sizes)
 
 
