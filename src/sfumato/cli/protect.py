@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from ..promise import Design
     from ..proof import Certificate
     from ..regions import Region
-    from ..release import Release
     from .rehearse import Readers
 
 PROTECT_EXAMPLES = (
@@ -158,7 +157,7 @@ def _protect_table(
     """Protect a table that fits in memory; every file that is written has its own place."""
     from ..data import as_inputs
     from ..evaluate import compare_promises
-    from ..show import check_page
+    from ..show import check_page, write_publication
 
     target = Path(files.out)
     if files.report is not None:
@@ -188,7 +187,7 @@ def _protect_table(
     with findings_are_shown_later(), _nothing_written():
         release = mechanism.release(y, output_name=name, resolution=noise.resolution)
     with _counted_by(account.ledger):
-        _write(release, account, files)
+        write_publication(release, target, csv=files.csv, report=files.report, ledger=book, progress=not files.json)
         left = None if book is None else book.remaining()
     # what only the owner may know is shown here, and is not in the file
     own = mechanism.findings_on(y)
@@ -331,18 +330,6 @@ def _nothing_written() -> Iterator[None]:
         yield
     except GuaranteeError as error:
         raise GuaranteeError(f"{error} Nothing was written.") from error
-
-
-def _write(release: Release, account: Account, files: Files) -> None:
-    from ..data import write_table
-    from ..show import report
-
-    target = Path(files.out)
-    release.save(target)
-    if files.csv is not None:
-        write_table(release.to_frame(), files.csv)
-    if files.report is not None:
-        report(release, files.report, ledger=account.book, file=target, progress=not files.json)
 
 
 @contextmanager

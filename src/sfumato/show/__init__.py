@@ -7,6 +7,7 @@ from .cells import plot_cells
 from .comparisons import plot_audit, plot_history, plot_suggestion, plot_tradeoff
 from .curves import plot_both, plot_floor, plot_floor_along, plot_partial, plot_release, plot_slices, plot_trajectory
 from .maps import plot_covariance, plot_noise_map, plot_std_map
+from .publication import write_publication
 from .rehearsals import plot_rehearsal
 from .report_page import check_page, report, write_report
 from .view import (

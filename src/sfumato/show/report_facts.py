@@ -25,6 +25,21 @@ from ..text import counted, listed
 #: At how many inputs of a region its floor is looked at, to say how large it is.
 LOOKS = 512
 
+#: What the words of a certificate mean.
+_GUARANTEES = {
+    "joint": "Each sensitive value is protected, and every total, average and difference of them as well.",
+    "pointwise": "Each sensitive value is protected by itself; totals and averages may be known better.",
+}
+_STRUCTURES = {"full": "correlated between rows", "diagonal": "independent on every row"}
+_COVERS = {
+    "rows": "The promise is made at the rows of the data inside the region, and nowhere else.",
+    "points": "The promise is made at the single inputs that were named.",
+    "greedy": "These inputs, for which the noise was designed, stand for the whole region, and all of it is promised.",
+    "exchange": "The noise was designed for these inputs, added where the floor was not yet kept; the promise is for "
+    "the whole region.",
+    "everywhere": "A formula protects every input there is.",
+}
+
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MANY_DIGITS = re.compile(r"(?<![\w.])\d+\.\d{7,}(?:e[-+]?\d+)?(?![\w.])")
 
@@ -494,6 +509,101 @@ class Facts:
     def worst_kept(self) -> float:
         """The share of their uncertainty there that readers keep."""
         return self.certificate.worst_std / self.worst_prior if self.worst_prior > 0 else float("nan")
+
+    @property
+    def certificate_rows(self) -> list[tuple[str, str, str]]:
+        """The fields of the certificate: what each is called, its value, and what it means."""
+        found, design, about_f = self.certificate, self.design, self.protected != "record"
+        rows_only = design.cover == "rows" and about_f
+        rows = [
+            (
+                "Holds",
+                "yes" if found.holds else "NO",
+                "The promise is kept wherever it was made. Without this nothing is released.",
+            ),
+            (
+                "Evidence",
+                found.evidence_in_words,
+                "Proved means: for every input at which the promise is made, also between those that were looked at. "
+                "Searched means: in a part of the region an input that was not looked at may be known better.",
+            ),
+            (
+                "Promise",
+                found.promise,
+                "The exact wording; f is the function behind the data, s a sensitive input, and a record one value of "
+                "the data.",
+            ),
+            ("Model", found.prior, "What readers are assumed to believe beforehand. It is published."),
+            ("Guarantee", found.guarantee, _GUARANTEES[found.guarantee]),
+            (
+                "Closest to the floor",
+                multiple(found.floor_ratio),
+                "The least error of readers with this model over the floor that was seen in the region. At least 1 is "
+                f"needed{', but here only the rows are promised' if rows_only else ''}.",
+            ),
+        ]
+        if rows_only:
+            means = "The same at the rows inside the region, where it was promised."
+            rows.append(("Closest where promised", multiple(found.promised_ratio), means))
+        limit = "at most 100 %" if found.guarantee == "joint" else "not promised here"
+        rows += [
+            (
+                "Tolerance used",
+                share(found.joint_ratio),
+                f"How much of what may be learnt is learnt, of any weighted combination of sensitive values ({limit}).",
+            ),
+            (
+                "Worst input",
+                found.worst_place,
+                "Where readers come closest to the floor, of all inputs that were looked at.",
+            ),
+            (
+                "Error there",
+                f"{plus_minus(found.worst_std, 6)}; floor {plus_minus(found.worst_floor, 6)}",
+                f"How well the best reader knows the {self.protected} at the worst input, and how well they may.",
+            ),
+            (
+                "Kind of noise",
+                _STRUCTURES[found.structure],
+                "Correlated noise hides the same with less of it; independent noise is easier to explain.",
+            ),
+            (
+                "Total noise",
+                number(found.trace),
+                "The sum of the noise variances of all rows, in squared units.",
+            ),
+            (
+                "Least possible",
+                number(found.trace_lower),
+                "What any noise with this promise needs at least. It is proved, not estimated."
+                if found.trace_lower > 0
+                else "Not known here: earlier releases have a part in it.",
+            ),
+            (
+                "Gap",
+                share(self.gap) if self.gap_known else "not known",
+                "The share of the noise that could be saved at most.",
+            ),
+            ("Spill", share(found.spill), "The share of the noise that falls on rows outside the region."),
+        ]
+        if about_f:
+            rows.append(("Designed for", f"{found.sensitive:,} inputs ({found.cover})", _COVERS[found.cover]))
+        rows += [
+            (
+                "Looked at",
+                f"{found.checked:,} inputs",
+                "Inputs at which it was computed what readers know. A proof goes from them to all others.",
+            ),
+            (
+                "Round-off",
+                number(found.allowance, 2),
+                "Rounding error that was given to the reader, to be on the safe side.",
+            ),
+        ]
+        if found.compression > 0:
+            means = "How much of the noise is there only because the design was compressed."
+            rows.append(("Compression", share(found.compression), means))
+        return rows
 
     @property
     def gap_known(self) -> bool:
