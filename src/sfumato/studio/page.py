@@ -1,0 +1,139 @@
+"""The page: a header that says what left the machine, six steps from left to right, a footer with what can be repeated.
+
+What was chosen is in the session; the step that a tab shows is in its address. So a reload, or a connection that was
+lost and found again, shows what was there before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from nicegui import ui
+
+from ..errors import SfumatoError
+from ..text import one_line
+from .parts import Page, Sentence, labelled, words
+
+#: Seconds for which the server keeps a tab whose connection is lost; a tab that comes back later is built anew.
+RECONNECT = 60.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the path: the file that builds it, and its name on the page."""
+
+    name: str
+    title: str
+
+
+STEPS = (
+    Step("data", "Data"),
+    Step("model", "Model"),
+    Step("sensitive", "What is sensitive"),
+    Step("how_much", "How much"),
+    Step("check", "Check"),
+    Step("publish", "Publish"),
+)
+NAMES = tuple(step.name for step in STEPS)
+
+#: The sentence that the browser shows by itself while there is no connection; nothing in it comes from data.
+_LOST = """
+<script>
+addEventListener("DOMContentLoaded", () => {
+  const popup = document.getElementById("popup");
+  popup.setAttribute("role", "alert");
+  popup.dataset.testid = "connection-lost";
+  const [first, second] = popup.querySelectorAll("span");
+  first.textContent = "The connection to the studio on this machine is lost.";
+  second.textContent = "This page tries again by itself and picks up where you were. If you stopped the studio, " +
+    "start it again and open its new address.";
+});
+</script>
+"""
+
+
+def build(session: Any) -> None:
+    """Register the page of ``session`` at "/"."""
+
+    @ui.page("/", title="sfumato studio", dark=None, reconnect_timeout=RECONNECT, language="en-US")
+    def studio(step: str = "data") -> None:
+        ui.add_head_html(_LOST)
+        ui.add_css(Path(__file__).with_name("studio.css"))
+        ui.colors(primary="#005a8f")
+        _Frame(session, step if step in NAMES else "data")
+
+
+class _Frame:
+    """The frame of one tab: it shows one step at a time."""
+
+    def __init__(self, session: Any, step: str) -> None:
+        self.session = session
+        self.step = step
+        client = ui.context.client
+        self.page = Page(session, client)
+        self.page.go = self.go
+        with ui.header().classes("frame-header"):
+            words("span", "sfumato studio", "name")
+            self.steps = labelled(ui.element("nav").classes("steps"), "Steps")
+        with ui.element("main").classes("frame-main") as main:
+            self.notice = Sentence()
+            self.card = ui.element("section")
+        ui.skip_link("Skip to the step", target=main)
+        client.on_exception(self._unexpected)
+        self._show()
+
+    def go(self, step: str) -> None:
+        """Show another step; the address remembers it."""
+        self.step = step
+        ui.navigate.history.replace(f"?step={step}")
+        self.notice.say("")
+        self._show()
+        ui.run_javascript("scrollTo(0, 0); document.querySelector('main h1')?.focus({preventScroll: true})")
+
+    def _show(self) -> None:
+        number = NAMES.index(self.step)
+        self.steps.clear()
+        with self.steps:
+            for place, step in enumerate(STEPS):
+                self._link(place, step, here=place == number)
+        self.card.clear()
+        self.page.forget_parts()
+        with self.card:
+            words("h1", STEPS[number].title, "step-title").props("tabindex=-1")
+            self._build(self.step)
+            with ui.element("div").classes("step-ends"):
+                if number > 0:
+                    before = NAMES[number - 1]
+                    button = ui.button(f"Back: {STEPS[number - 1].title}", on_click=lambda: self.go(before))
+                    labelled(button.props("outline no-caps"), test="back")
+                if number + 1 < len(STEPS):
+                    after = NAMES[number + 1]
+                    button = ui.button(f"Next: {STEPS[number + 1].title}", on_click=lambda: self.go(after))
+                    labelled(button.props("unelevated no-caps"), test="next")
+
+    def _link(self, place: int, step: Step, here: bool) -> None:
+        link = ui.element("button").classes("step-link").props("type=button")
+        link.on("click", lambda: self.go(step.name))
+        labelled(link, f"Step {place + 1}: {step.title}", f"step-{step.name.replace('_', '-')}")
+        if here:
+            link.props("aria-current=step")
+        with link:
+            words("span", place + 1, "number")
+            words("span", step.title, "title")
+
+    def _build(self, name: str) -> None:
+        if find_spec(f"{__package__}.steps.{name}") is None:
+            Sentence("This step is not there yet.")
+            return
+        getattr(import_module(f"{__package__}.steps.{name}"), name)(self.session, self.page)
+
+    def _unexpected(self, error: Exception) -> None:
+        """What no step dealt with is said at the top of the page."""
+        text = one_line(error)
+        if not isinstance(error, SfumatoError):
+            text = f"This did not work, and it should have: {text} ({type(error).__name__}). Please report it."
+        self.notice.say(text, "bad")

@@ -1,0 +1,193 @@
+"""What all steps of the page are made of: parts that follow the session, sentences, progress with Cancel.
+
+A ``Page`` is one open browser tab over the session. Whatever is shown is text: names from data go through
+``text.shown`` and never become markup, properties or scripts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from nicegui import Client, ui
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
+
+from ..errors import SfumatoError
+from ..text import one_line, shown
+
+#: What a sentence is: plain, good news, something to take care of, or something that is wrong.
+Kind = Literal["plain", "good", "care", "bad"]
+
+#: Signs beside the colours, so that nobody needs to tell colours apart.
+_SIGNS: dict[Kind, str] = {"plain": "", "good": "✓", "care": "!", "bad": "✕"}
+
+#: Seconds between two looks at what has changed: work behind the page may report far more often.
+EVERY = 0.08
+
+
+def words(tag: str, text: object, classes: str = "") -> TextElement:
+    """An HTML element with a text in it, which is shown as it is and never read as markup."""
+    return TextElement(tag=tag, text=shown(text)).classes(classes)
+
+
+class Sentence(Element):
+    """A sentence that screen readers say when it changes; it takes no room while there is nothing to say."""
+
+    def __init__(self, text: str = "", kind: Kind = "plain") -> None:
+        super().__init__("div")
+        with self:
+            self._sign = words("span", "", "sign").props('aria-hidden="true"')
+            self._words = words("span", "")
+        self.say(text, kind)
+
+    def say(self, text: str, kind: Kind = "plain") -> None:
+        """Show ``text``; nothing hides the sentence."""
+        self.classes(replace=f"sentence {kind}" if text else "sentence silent")
+        self.props(f"role={'alert' if kind == 'bad' else 'status'}")
+        self._sign.set_text(_SIGNS[kind])
+        self._words.set_text(shown(text))
+
+
+def labelled(element: Any, label: str = "", test: str = "") -> Any:
+    """``element`` with a name for screen readers and one for tests; set as values, so that any text is harmless."""
+    if label:
+        element.props["aria-label"] = shown(label)
+    if test:
+        element.props["data-testid"] = test
+    return element
+
+
+@dataclass
+class _Part:
+    """Something on the page that looks at its key, and brings itself up to date where the key has changed."""
+
+    box: Element
+    key: Callable[[], Any]
+    update: Callable[[], None]
+    seen: Any
+
+
+class Page:
+    """One open browser tab: it follows the session until the tab is gone."""
+
+    def __init__(self, session: Any, client: Client) -> None:
+        self.session = session
+        self.client = client
+        self.go: Callable[[str], None] = lambda step: None
+        self._parts: list[_Part] = []
+        self._loop = asyncio.get_running_loop()
+        self._looked, self._waiting = 0.0, False
+        unsubscribe = session.subscribe(self._from_any_thread)
+        client.on_delete(unsubscribe)
+
+    def refresh_on(self, key: Callable[[], Any], render: Callable[[], None]) -> Element:
+        """A part of the page that ``render`` fills now, and again whenever ``key()`` has become another value.
+
+        Nothing that somebody may be typing in should lie in it, unless its key changes with what was typed only.
+        """
+        box = ui.element("div").classes("part")
+
+        def update() -> None:
+            box.clear()
+            with box:
+                render()
+
+        self.follow(box, key, update)
+        return box
+
+    def follow(self, box: Element, key: Callable[[], Any], update: Callable[[], None]) -> None:
+        """Call ``update`` now, and whenever ``key()`` has changed, for as long as ``box`` is on the page."""
+        part = _Part(box, key, update, None)
+        self._parts.append(part)
+        self._bring_up(part, key())
+
+    def sentence(self, text: str = "", kind: Kind = "plain") -> Sentence:
+        """A sentence at this place; ``say`` changes it."""
+        return Sentence(text, kind)
+
+    @contextmanager
+    def told(self, sentence: Sentence) -> Iterator[None]:
+        """What goes wrong inside is said by ``sentence``; it is silent where nothing does."""
+        try:
+            sentence.say("")
+            yield
+        except SfumatoError as error:
+            sentence.say(one_line(error), "bad")
+
+    def progress_of(self, job: Any, what: str) -> Element:
+        """A line while ``job`` runs: ``what``, its stage, how much is done, Cancel; then what went wrong, if it did."""
+        with ui.element("div").classes("progress") as box:
+            with ui.element("div").classes("progress-line") as line:
+                text = ui.label()
+                bar = labelled(ui.linear_progress(show_value=False, size="8px"), what)
+                cancel = ui.button("Cancel", on_click=lambda: job.cancel()).props("flat dense no-caps")
+                labelled(cancel, f"Cancel: {what}", "cancel")
+            outcome = Sentence()
+
+        def update() -> None:
+            running = job.state == "running"
+            line.set_visibility(running)
+            share = job.share
+            done = "" if share is None else f" ({100 * share:.0f} %)"
+            text.set_text(shown(f"{what}: {job.stage}{done}" if job.stage else f"{what} …"))
+            bar.props["indeterminate"] = share is None
+            bar.set_value(0.0 if share is None else round(share, 3))
+            if job.state == "failed":
+                outcome.say(job.error, "bad")
+            else:
+                outcome.say("Cancelled." if job.state == "cancelled" else "")
+
+        self.follow(box, lambda: (job.state, job.stage, job.share, job.error), update)
+        return box
+
+    def forget_parts(self) -> None:
+        """Drop the parts that are no longer on the page."""
+        self._parts = [part for part in self._parts if not part.box.is_deleted]
+
+    def _from_any_thread(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the server has stopped
+            self._loop.call_soon_threadsafe(self._soon)
+
+    def _soon(self) -> None:
+        if not self._waiting:
+            self._waiting = True
+            self._loop.call_later(max(0.0, self._looked + EVERY - time.monotonic()), self._look)
+
+    def _look(self) -> None:
+        self._waiting, self._looked = False, time.monotonic()
+        if self.client.is_deleted:
+            self._parts.clear()
+            return
+        self.forget_parts()
+        for part in list(self._parts):
+            if part.box.is_deleted:  # a part around it was filled anew just now
+                continue
+            key = part.key()
+            if not _same(key, part.seen):
+                self._bring_up(part, key)
+
+    def _bring_up(self, part: _Part, key: Any) -> None:
+        part.seen = key
+        try:
+            with part.box:
+                part.update()
+        except Exception as error:
+            if not isinstance(error, SfumatoError):
+                logging.getLogger("sfumato").exception("a part of the page could not be shown")
+            part.box.clear()
+            with part.box:
+                Sentence(one_line(error), "bad")
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two keys are the same; values that hold arrays are the same only if they are one object."""
+    try:
+        return bool(a == b)
+    except ValueError:
+        return False

@@ -1,0 +1,1 @@
+"""The six steps of the page, a file each: one function builds the step's card."""
