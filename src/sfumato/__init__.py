@@ -20,7 +20,7 @@ from .views import pictures_come_from
 
 #: The public names, by the room that they live in.
 _ROOMS = {
-    "data": "rows_of_dask rows_of_parquet",
+    "data": "read_table rows_of_dask rows_of_parquet",
     "design": "Mechanism protect",
     "design.estimator": "PrivateGPRegressor",  # not in the door: only this needs scikit-learn
     "errors": "BudgetError FitWarning FormatError GuaranteeError GuaranteeWarning InputError "
@@ -39,6 +39,7 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split
 __all__ = sorted([*_ROOM_OF, "__version__"])
 
 if TYPE_CHECKING:
+    from .data import read_table as read_table
     from .data import rows_of_dask as rows_of_dask
     from .data import rows_of_parquet as rows_of_parquet
     from .design import Mechanism as Mechanism

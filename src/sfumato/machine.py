@@ -8,8 +8,6 @@ import warnings
 from functools import lru_cache
 from pathlib import Path
 
-import torch
-
 from .errors import InputError, LongWorkWarning
 
 GIB = float(1 << 30)
@@ -21,6 +19,8 @@ LONG = 600.0
 def free_memory(device: str | None = None) -> float:
     """Bytes that can still be taken on ``device`` (None: this computer); infinite where nobody can tell."""
     if device is not None and device != "cpu":
+        import torch  # takes seconds; tables are read without it
+
         free, _ = torch.cuda.mem_get_info(torch.device(device))
         return float(free)
     return min(_of_computer(), _of_group(), _of_process())
@@ -102,6 +102,8 @@ def _of_process() -> float:
 @lru_cache
 def product_rate(device: str | None = None) -> float:
     """Floating-point operations a second in products of float64 matrices, measured once, in some milliseconds."""
+    import torch
+
     size = 1024 if device is None or device == "cpu" else 8192
     matrix = torch.ones(size, size, dtype=torch.float64, device=device or "cpu")
     best = float("inf")

@@ -12,8 +12,8 @@ import pytest
 
 import sfumato as sf
 from command_line import answer, done, refused, run
-from sfumato.data import open_table
 from sfumato.data.inputs import Outputs
+from sfumato.data.tables import open_table
 from sfumato.proof import region
 
 Run = Callable[..., Any]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sfumato import InputError
-from sfumato.data import open_table, select_columns
+from sfumato.data.tables import open_table, select_columns
 
 NUMBERS = st.floats(-1e9, 1e9).map(lambda value: round(value, 6) + 0.0)
 WORDS = st.text("abcäöüé xyz,;|", min_size=1, max_size=8).map(lambda text: f"w{text.strip()}w")

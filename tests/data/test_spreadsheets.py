@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data import open_table, write_table
 from sfumato.data.spreadsheets import quoted, unquoted
+from sfumato.data.tables import open_table, write_table
 
 
 @given(st.text("'=+-@\t\r\n.,eE19a ", max_size=8))

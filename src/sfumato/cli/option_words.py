@@ -16,6 +16,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     # where a message names both, the option is enough
     (r"\bfit_prior\([^()]*exclude=region\), (?=--)", ""),
     (r"\baccept=\([^()]*\), (?=--accept)", ""),
+    (r"\bdrop_missing=True, (?=--)", ""),
     (r"\bsf\.[\w.]+ or (?=--)", ""),
     (r"\(sf\.\w+, (?=--|sfumato )", "("),
     (rf"\b{_NAME}=\"[^\"]*\"(?: or labels)?, (?=--)", ""),

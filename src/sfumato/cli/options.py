@@ -17,7 +17,6 @@ import typer
 from ..errors import InputError
 from ..files import OWNER_ONLY, replacing, where_it_leads
 from .outputs import AskedOutputs, asked_outputs, numbers
-from .printing import say_note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,14 +116,10 @@ class Reading:
         self, path: Path, inputs: Sequence[str], outputs: Sequence[str] = (), as_they_are: Sequence[str] = ()
     ) -> pd.DataFrame:
         """These columns of the table in ``path``: outputs are numbers; inputs numbers, dates or text."""
-        from ..data import open_table, select_columns
+        from ..data import read_table
 
-        read = open_table(path, self.sep, self.decimal, self.encoding)
-        found = select_columns(read, inputs, outputs, path, self.drop_missing, as_they_are)
-        for name in (*inputs, *outputs):
-            if name in read.notes:
-                say_note(f"{path}, column {name!r}: {read.notes[name]}")
-        return found
+        how: dict[str, Any] = {"sep": self.sep, "decimal": self.decimal, "encoding": self.encoding}
+        return read_table(path, inputs, outputs, **how, drop_missing=self.drop_missing, labels=as_they_are)
 
     def options(self) -> list[str]:
         """What was given, as words of a command."""

@@ -31,8 +31,7 @@ from .tables import (
     in_row_order,
     is_plain,
     need_pyarrow,
-    open_table,
-    select_columns,
+    read_table,
     without_labels,
     write_table,
 )

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..machine import in_bytes
 from ..text import one_line
 from .columns import is_text, require_once
 from .spreadsheets import unquoted, with_texts
@@ -34,6 +35,9 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", r"\s+": 
 
 #: So much of the beginning of a file decides on its separator.
 HEAD = 1 << 16
+
+#: A text table may have this many columns.
+MOST_COLUMNS = 10_000
 
 # Before 3.1 pandas reads the last digit of a number wrongly unless it is asked not to; since then it warns when asked.
 _OLD = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
@@ -120,11 +124,16 @@ def as_separator(text: str) -> str:
 
 
 def read_text_table(
-    path: Path, sep: str | None = None, decimal: str | None = None, encoding: str | None = None
+    path: Path,
+    content: bytes,
+    most: float,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> TableAsRead:
-    """The table in a text file; what is None is found out."""
+    """The table in the ``content`` of a text file, of at most so many bytes; what is None is found out."""
     given = _given(sep, decimal, encoding)
-    raw = _content(path)
+    raw = _unpacked(content, path, most)
     looks = Form(encoding=_encoding(raw, path))
     text = _head(raw, given.get("encoding", looks.encoding), path)
     first = text.split("\n", 1)[0].strip().lower()
@@ -133,6 +142,7 @@ def read_text_table(
     looks = replace(looks, sep=first[4] if skipped else _separator(records, path, "sep" in given))
     looks = replace(looks, decimal="," if _commas(records.fields(looks.sep)) else ".")
     form = replace(looks, **{"decimal": "."} | given)
+    _check_header(raw, form, skipped, path)
     _check_width(records, form.sep, looks, path)
     frame = _parsed(raw, form, skipped, path)
     if "decimal" not in given:
@@ -184,14 +194,23 @@ def _given(sep: str | None, decimal: str | None, encoding: str | None) -> dict[s
 # ------------------------------------------------------------------------------------------ the bytes of a file
 
 
-def _content(path: Path) -> bytes:
-    """All bytes of a file, unpacked where they are packed."""
-    raw = path.read_bytes()
+def _unpacked(raw: bytes, path: Path, most: float) -> bytes:
+    """The bytes of a text file, unpacked where they are packed; a small file may hold more than any memory."""
     if raw[:2] == b"\x1f\x8b":
+        parts, size = [], 0
         try:
-            raw = gzip.decompress(raw)
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+                while part := file.read(1 << 20):
+                    parts.append(part)
+                    size += len(part)
+                    if size > most:
+                        raise InputError(
+                            f"{path} holds more than {in_bytes(most)} when it is unpacked; give fewer rows, or write "
+                            "it as Parquet."
+                        )
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path} is a damaged gzip file: {one_line(error)}; get it again.") from error
+        raw = b"".join(parts)
     kinds = {b"PK\x03\x04": "a zip archive or an Excel workbook", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
     for begin, kind in {**kinds, b"PAR1": "a Parquet file", b"%PDF": "a PDF file"}.items():
         if raw.startswith(begin):
@@ -231,6 +250,21 @@ def _head(raw: bytes, encoding: str, path: Path) -> str:
     except (UnicodeError, LookupError) as error:
         raise InputError(f"{path} cannot be read in {encoding}: {one_line(error)}; give another --encoding.") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _check_header(raw: bytes, form: Form, skipped: int, path: Path) -> None:
+    """Refuse a header with more columns than anybody has, before each of them takes memory."""
+    lines = io.BytesIO(raw)
+    for _ in range(skipped):
+        lines.readline()
+    header = lines.readline().partition(b"\r")[0]
+    mark = " " if form.sep == r"\s+" else form.sep
+    columns = header.count(mark.encode()) + 1
+    if columns > MOST_COLUMNS:
+        raise InputError(
+            f"{path} has {columns:,} columns by its first line with --sep {SEPARATORS.get(form.sep, form.sep)}; at "
+            f"most {MOST_COLUMNS:,} are read. See that rows are lines, or leave columns out."
+        )
 
 
 # ------------------------------------------------------------------------------------------ the separator

@@ -149,7 +149,7 @@ class Encoding:
     @classmethod
     def of(cls, frame: pd.DataFrame, name: str) -> Encoding | None:
         """How the columns of ``frame`` become numbers; None where all of them are."""
-        found = cls(tuple(_column(str(c), frame[c], name) for c in frame))
+        found = cls(tuple(as_column(str(c), frame[c], name) for c in frame))
         if all(column.kind == "number" for column in found.columns):
             return None
         require_once(name, found.names)
@@ -324,7 +324,7 @@ def moment_text(moment: np.datetime64) -> str:
     return text
 
 
-def _column(name: str, values: Any, table: str) -> Column:
+def as_column(name: str, values: Any, table: str) -> Column:
     """What kind of column this is; refuses what cannot be meant."""
     title, written = f"{table} column {name!r}", f"{table}[{name!r}]"
     kind = _kind(values, title, written)

@@ -5,6 +5,8 @@ Files are text (csv_files.py) or Parquet, checked column by column and written i
 
 from __future__ import annotations
 
+import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..files import replacing
+from ..machine import GIB, free_memory, in_bytes
 from ..text import one_line, some_of
 from .columns import require_columns
 from .csv_files import TEXT, TableAsRead, is_text_table, read_text_table
@@ -20,6 +23,9 @@ from .spreadsheets import for_spreadsheets
 
 CSV = (".csv",)
 PARQUET = (".parquet", ".pq")
+
+#: So many bytes may be in a file that somebody sent, unpacked.
+MOST_SENT = GIB
 
 #: What is said of a column of dates in a file.
 DATES = "dates are not numbers; turn them into days since a date of your choice."
@@ -91,23 +97,87 @@ def is_plain(index: pd.Index[Any]) -> bool:
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
 
 
+def read_table(
+    path: str | Path,
+    inputs: Sequence[str],
+    output: str | Sequence[str] = (),
+    *,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    drop_missing: bool = False,
+    labels: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The named columns of a text table (also with .gz) or a Parquet file, as the command line reads them.
+
+    Of text, separator, decimal mark, encoding and dates are found out where they are None; nothing is guessed. An
+    ``output``, or several of them, are numbers. ``inputs`` are numbers, dates or text. Columns of ``labels``, such as
+    households, come along as they are. Rows with missing values are refused, or left out with ``drop_missing``. A
+    ``RuntimeWarning`` says how a column was read where that is not plain to see.
+    """
+    source, outputs = Path(path), [output] if isinstance(output, str) else list(output)
+    read = open_table(source, sep, decimal, encoding)
+    found = select_columns(read, inputs, outputs, source, drop_missing, labels)
+    for name in (*inputs, *outputs):
+        if name in read.notes:
+            warnings.warn(f"{source}, column {name!r}: {read.notes[name]}", RuntimeWarning, stacklevel=2)
+    return found
+
+
 def open_table(
-    path: Path, sep: str | None = None, decimal: str | None = None, encoding: str | None = None
+    path: Path,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    *,
+    content: bytes | None = None,
 ) -> TableAsRead:
     """The table in a text file or in Parquet, after the ending of its name, and how it was read.
 
     ``sep`` ("," or comma, semicolon, tab, pipe, space), ``decimal`` ("." or ",") and ``encoding`` are for text; what
-    is None is found out, and gzip always.
+    is None is found out, and gzip always. With ``content``, the bytes of a file that somebody sent, ``path`` is only
+    what it is called; they may hold ``MOST_SENT`` bytes when they are unpacked.
     """
     parquet = _is_parquet(path, reading=True)
-    if not path.is_file():
+    if content is None and not path.is_file():
         raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}; give the path of a table.")
-    if not parquet:
-        return read_text_table(path, sep, decimal, encoding)
+    most = free_memory() if content is None else min(MOST_SENT, free_memory())
+    if parquet:
+        return TableAsRead(_read_parquet(path, content, most))
+    size = float(path.stat().st_size) if content is None else float(len(content))
+    _require_room(2.0 * size, path, free_memory())
+    return read_text_table(path, path.read_bytes() if content is None else content, most, sep, decimal, encoding)
+
+
+def _read_parquet(path: Path, content: bytes | None, most: float) -> pd.DataFrame:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def source() -> Any:
+        return path if content is None else io.BytesIO(content)
+
     try:
-        return TableAsRead(pd.read_parquet(path, engine="pyarrow"))
-    except (ValueError, OSError) as error:
+        with pq.ParquetFile(source()) as file:
+            about = file.metadata
+            groups = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+            # what repeats takes no room in the file
+            needed = max(8.0 * about.num_rows * about.num_columns, float(sum(groups)))
+        _require_room(needed, path, most)
+        table: pd.DataFrame = pd.read_parquet(source(), engine="pyarrow")
+    except InputError:
+        raise
+    except (pa.ArrowException, ValueError, OSError, TypeError, KeyError) as error:
         raise InputError(f"{path} cannot be read as a table: {one_line(error)}") from error
+    return table.rename(columns=str)
+
+
+def _require_room(needed: float, path: Path, most: float) -> None:
+    if needed > most:
+        raise InputError(
+            f"{path} needs about {in_bytes(needed)} of memory as a table, and there is room for {in_bytes(most)}; "
+            "give fewer rows or columns. Parquet data of any size are protected part after part by sfumato protect, "
+            "with a folder for --out."
+        )
 
 
 def select_columns(
@@ -131,7 +201,7 @@ def select_columns(
     for name in wanted:
         if name in table.doubts:
             raise InputError(f"{source}, column {name!r}: {table.doubts[name]}.")
-    chosen = pd.DataFrame({name: _values(frame[name], name, source, name in outputs) for name in wanted})
+    chosen = pd.DataFrame({name: as_values(frame[name], name, source, name in outputs) for name in wanted})
     absent = chosen.isna()
     rows = absent.any(axis=1).to_numpy()
     if rows.any() and not drop_missing:
@@ -140,7 +210,7 @@ def select_columns(
         raise InputError(
             f"{source} has {len(places)} of {len(chosen)} rows with missing values in {some_of(empty, 5)} "
             f"(rows {some_of(places, 8)}, counted from 1 below the header); "
-            "fill them in, or leave these rows out with --drop-missing."
+            "fill them in, or leave these rows out with drop_missing=True, --drop-missing."
         )
     kept: pd.DataFrame = chosen.join(frame[list(as_they_are)]).loc[~rows].reset_index(drop=True)
     if kept.empty:
@@ -183,14 +253,21 @@ def need_pyarrow() -> None:
         raise InputError("Parquet tables need pyarrow; install it with: pip install 'sfumato[parquet]'") from None
 
 
-def _values(values: pd.Series[Any], column: str, source: Path, must_be_numbers: bool) -> pd.Series[Any]:
+def as_values(values: pd.Series[Any], column: str, source: object, must_be_numbers: bool) -> pd.Series[Any]:
     """A column as float64, or, unless it must be numbers, as the dates or the text that it holds."""
     dates = pd.api.types.is_datetime64_any_dtype(values.dtype)
     if dates and not must_be_numbers:
         return values
     if dates:
         raise InputError(f"{source}, column {column!r}: {DATES}")
-    numbers = pd.to_numeric(values, errors="coerce")
+    try:
+        numbers = pd.to_numeric(values, errors="coerce")
+    except TypeError:  # lists, for example
+        kind = type(values.dropna().iloc[0]).__name__
+        raise InputError(
+            f"{source}, column {column!r}: it holds values of the type {kind}; give numbers, dates or text, or leave "
+            "the column out."
+        ) from None
     wrong = (numbers.isna() & values.notna()).to_numpy()
     if not wrong.any():
         return numbers.astype("float64")
