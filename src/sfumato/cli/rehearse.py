@@ -177,26 +177,35 @@ def rehearsals(
     There is none of a quantity without inputs or of what follows from another output, nor where readers may know the
     function because only records are promised.
     """
-    from ..arrays import evenly
-    from ..evaluate import rehearse as try_out
-    from ..models import JointPrior, Prior
+    from ..models import JointPrior
 
     if promise["protects"] == "records" and promise["floor"] is None:
         return {}
-    places = evenly(len(table), FEW_ROWS)
-    few = table.iloc[places]
     found = {}
     for name, where in regions.items():
         alone = prior.prior_of(name) if isinstance(prior, JointPrior) else prior
         if where is None or alone is None or name not in table:
             continue
-        if isinstance(alone, Prior) and not isinstance(alone.noise, float):  # a variance for each row
-            alone = dataclasses.replace(alone, noise=alone.noise[places])
         levels = {level: _own(promise[level], name) for level in ("alpha", "floor")}
-        found[name] = try_out(alone, few[list(columns)], few[name], where, **levels, advise=advise, progress=progress)
-    if found and len(few) < (rows or len(table)):
-        say_note(f"the rehearsal took {len(few)} of {rows or len(table)} rows, evenly spread.")
+        X, y = table[list(columns)], table[name]
+        found[name] = rehearsed_on_few(alone, X, y, where, **levels, advise=advise, progress=progress)
+    if found and FEW_ROWS < (rows or len(table)):
+        say_note(f"the rehearsal took {min(FEW_ROWS, len(table))} of {rows or len(table)} rows, evenly spread.")
     return found
+
+
+def rehearsed_on_few(
+    prior: Prior | PriorFamily, X: pd.DataFrame, y: pd.Series[Any], where: Region, **how: Any
+) -> Rehearsal:
+    """``sf.rehearse`` on ``FEW_ROWS`` rows, evenly spread; ``how`` are its other arguments."""
+    from ..arrays import evenly
+    from ..evaluate import rehearse as try_out
+    from ..models import Prior
+
+    places = evenly(len(X), FEW_ROWS)
+    if isinstance(prior, Prior) and not isinstance(prior.noise, float):  # a variance for each row
+        prior = dataclasses.replace(prior, noise=prior.noise[places])
+    return try_out(prior, X.iloc[places], y.iloc[places], where, **how)
 
 
 def _own(given: Any, name: str) -> Any:

@@ -1,0 +1,175 @@
+"""Everything the owner chose, as one value: it can be saved to a small file, opened, and turned into programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from ..errors import FormatError, InputError
+from ..text import plain
+from ..tree_checks import fields as checked_fields
+from ..tree_checks import items, number, text, whole
+
+Source = Literal["file", "upload", "demo", "notebook"]
+Level = Literal["alpha", "floor"]
+
+#: The name of the entry that makes a JSON text a file of choices, and its version.
+MARK, VERSION = "sfumato-studio", 1
+
+#: No file of choices is longer, no text in it, and no list.
+MOST_CHARACTERS, LONGEST, MOST_ITEMS = 1_000_000, 10_000, 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What is protected, where, how well and under which prior; the words are those of ``sfumato protect``.
+
+    ``data`` is the path or the name of a file, or the name of a demo. Of ``regions``, texts that ``sf.parse_region``
+    reads, all are meant. ``insiders`` are "rows" or a column of labels. ``value`` is that of α or of the floor, as
+    ``level`` says.
+    """
+
+    data: str = ""
+    source: Source = "file"
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    drop_missing: bool = False
+    inputs: tuple[str, ...] = ()
+    output: str = ""
+    kernel: str = "matern52"
+    lengthscale: float | None = None
+    mean: str = "constant"
+    coefficients: str = "published"
+    noise: str = "learn"
+    fit_outside: bool = True
+    fit_rows: int | None = None
+    regions: tuple[str, ...] = ()
+    protects: Literal["both", "function", "records"] = "both"
+    insiders: str | None = None
+    level: Level = "alpha"
+    value: float = 0.1
+    accept: tuple[str, ...] = ()
+    ledger: str | None = None
+    share: float | None = None
+
+    @property
+    def promise(self) -> dict[str, Any]:
+        """``alpha`` or ``floor``, and ``protects``, as ``sf.protect`` takes them."""
+        return {self.level: self.value, "protects": self.protects}
+
+    def to_json(self) -> str:
+        """The text of a file that ``from_json`` reads."""
+        return json.dumps({MARK: VERSION, **plain(asdict(self))}, indent=1, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, content: str) -> Choices:
+        """What a file of choices says; a ``FormatError`` for anything else.
+
+        >>> Choices.from_json(Choices(data="orbit.csv", inputs=("t",)).to_json()).inputs
+        ('t',)
+        """
+        if len(content) > MOST_CHARACTERS:
+            raise FormatError(
+                f"a file of choices has at most {MOST_CHARACTERS:,} characters; this has {len(content):,}."
+            )
+        try:
+            tree = json.loads(content)
+        except (ValueError, RecursionError):
+            raise FormatError("this is no file of choices (it is no JSON); save one in the studio.") from None
+        names = [field.name for field in fields(cls)]
+        given = checked_fields(tree, "file of choices", (MARK,), names)
+        if given[MARK] != VERSION:
+            raise FormatError(f"these choices are of version {str(given[MARK])[:20]}; this sfumato reads {VERSION}.")
+        return cls(**{name: _READERS[name](given[name], name) for name in names if name in given})
+
+    def changed(self, **changes: Any) -> Choices:
+        """These choices with others, each checked by itself."""
+        for name, value in changes.items():
+            if name not in _READERS:
+                raise InputError(f"{name!r} is no choice; choose one of {', '.join(_READERS)}.")
+            tree = list(value) if isinstance(value, tuple) else value
+            try:
+                changes[name] = _READERS[name](tree, name)
+            except FormatError as error:
+                raise InputError(str(error)) from None
+        return replace(self, **changes)
+
+
+def _text(value: object, name: str) -> str:
+    return text(value, name, LONGEST)
+
+
+def _some_text(value: object, name: str) -> str | None:
+    return None if value is None else text(value, name, LONGEST, 1)
+
+
+def _texts(values: object, name: str) -> tuple[str, ...]:
+    return tuple(text(value, name, LONGEST, 1) for value in items(values, name, most=MOST_ITEMS))
+
+
+def _flag(value: object, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise FormatError(f"{name} must be true or false.")
+    return value
+
+
+def _one_of(*allowed: str) -> Any:
+    def read(value: object, name: str) -> str:
+        if value not in allowed:
+            raise FormatError(f"{name} must be one of {', '.join(allowed)}.")
+        return str(value)
+
+    return read
+
+
+def _lengthscale(value: object, name: str) -> float | None:
+    return None if value is None else _above_zero(value, name)
+
+
+def _above_zero(value: object, name: str) -> float:
+    found = number(value, name)
+    if found <= 0.0:
+        raise FormatError(f"{name} is {found:g}; it must be above 0.")
+    return found
+
+
+def _share(value: object, name: str) -> float | None:
+    if value is None:
+        return None
+    found = _above_zero(value, name)
+    if found > 1.0:
+        raise FormatError(f"{name} is {found:g}; it must be at most 1.")
+    return found
+
+
+def _rows(value: object, name: str) -> int | None:
+    return None if value is None else whole(value, name, 2, 10**12)
+
+
+_READERS: dict[str, Any] = {
+    "data": _text,
+    "source": _one_of(*get_args(Source)),
+    "sep": _some_text,
+    "decimal": _some_text,
+    "encoding": _some_text,
+    "drop_missing": _flag,
+    "inputs": _texts,
+    "output": _text,
+    "kernel": _text,
+    "lengthscale": _lengthscale,
+    "mean": _text,
+    "coefficients": _one_of("published", "integrated"),
+    "noise": _text,
+    "fit_outside": _flag,
+    "fit_rows": _rows,
+    "regions": _texts,
+    "protects": _one_of("both", "function", "records"),
+    "insiders": _some_text,
+    "level": _one_of(*get_args(Level)),
+    "value": _above_zero,
+    "accept": _texts,
+    "ledger": _some_text,
+    "share": _share,
+}
