@@ -53,8 +53,7 @@ def test_a_strange_value_is_refused_or_is_one_that_could_have_been_saved(name, v
     text = json.dumps({MARK: 1, name: value})
     try:
         opened = Choices.from_json(text)
-    except FormatError as error:
-        assert "\n" not in str(error)
+    except FormatError:
         with pytest.raises(InputError):
             Choices().changed(**{name: tuple(value) if isinstance(value, list) else value})
     else:

@@ -189,7 +189,7 @@ def rehearsals(
         levels = {level: _own(promise[level], name) for level in ("alpha", "floor")}
         X, y = table[list(columns)], table[name]
         found[name] = rehearsed_on_few(alone, X, y, where, **levels, advise=advise, progress=progress)
-    if found and FEW_ROWS < (rows or len(table)):
+    if found and (rows or len(table)) > FEW_ROWS:
         say_note(f"the rehearsal took {min(FEW_ROWS, len(table))} of {rows or len(table)} rows, evenly spread.")
     return found
 
