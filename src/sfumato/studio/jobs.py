@@ -6,6 +6,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, Literal, TypeVar
 
 from ..errors import SfumatoError
@@ -113,7 +114,7 @@ class Job(Generic[T]):
         value: T | None = None
         error = ""
         try:
-            value = work(lambda stage, share=None: self._heard(number, stage, share))
+            value = work(partial(self._heard, number))
         except Cancelled:
             return
         except SfumatoError as problem:
