@@ -6,6 +6,7 @@ lost and found again, shows what was there before.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,7 +16,8 @@ from typing import Any
 from nicegui import ui
 
 from ..errors import SfumatoError
-from ..text import one_line
+from ..text import counted, listed, one_line
+from .guard import Guard
 from .parts import Page, Sentence, labelled, words
 
 #: Seconds for which the server keeps a tab whose connection is lost; a tab that comes back later is built anew.
@@ -56,22 +58,22 @@ addEventListener("DOMContentLoaded", () => {
 """
 
 
-def build(session: Any) -> None:
-    """Register the page of ``session`` at "/"."""
+def build(session_of: Callable[[], Any], guard_of: Callable[[], Guard]) -> None:
+    """Register the page at "/", once a process; both are asked when a tab is opened, whose address has the token."""
 
     @ui.page("/", title="sfumato studio", dark=None, reconnect_timeout=RECONNECT, language="en-US")
     def studio(step: str = "data") -> None:
         ui.add_head_html(_LOST)
         ui.add_css(Path(__file__).with_name("studio.css"))
         ui.colors(primary="#005a8f")
-        _Frame(session, step if step in NAMES else "data")
+        _Frame(session_of(), guard_of(), step if step in NAMES else "data")
 
 
 class _Frame:
     """The frame of one tab: it shows one step at a time."""
 
-    def __init__(self, session: Any, step: str) -> None:
-        self.session = session
+    def __init__(self, session: Any, guard: Guard, step: str) -> None:
+        self.session, self.guard = session, guard
         self.step = step
         client = ui.context.client
         self.page = Page(session, client)
@@ -82,6 +84,8 @@ class _Frame:
         with ui.element("main").classes("frame-main") as main:
             self.notice = Sentence()
             self.card = ui.element("section")
+        with ui.footer(fixed=False).classes("frame-footer"):
+            self._footer()
         ui.skip_link("Skip to the step", target=main)
         client.on_exception(self._unexpected)
         self._show()
@@ -130,6 +134,28 @@ class _Frame:
             Sentence("This step is not there yet.")
             return
         getattr(import_module(f"{__package__}.steps.{name}"), name)(self.session, self.page)
+
+    def _footer(self) -> None:
+        """What left this machine, what was written, and who asked."""
+        words("p", "Private: this page is served by your own machine, to your own machine.")
+        words("p", "What left it: nothing. The studio opens no connection to any other machine.")
+        self.page.refresh_on(lambda: tuple(self.session.written), self._written)
+        asked = words("p", "", "quiet")
+
+        def count() -> None:
+            refused = sum(self.guard.refused.values())
+            some = listed([f"{count} for the {why}" for why, count in sorted(self.guard.refused.items())])
+            asked.set_text(
+                f"Answered: {counted(self.guard.answered, 'request')}, all from this machine with the token. "
+                f"Refused: {refused if refused else 'none'}{f' ({some})' if some else ''}."
+            )
+
+        count()
+        ui.timer(5.0, count)
+
+    def _written(self) -> None:
+        written = [str(path) for path in self.session.written]
+        words("p", f"Files written: {listed(written) if written else 'none'}.").props("data-testid=written")
 
     def _unexpected(self, error: Exception) -> None:
         """What no step dealt with is said at the top of the page."""
