@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from .options import Json, OutFolder, Replace, check_folder_name, check_new, save_figure
 from .printing import as_json, new_table, say, say_lines, show_certificate, show_table
-from .rehearse import in_a_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,9 +92,9 @@ def demo(out: OutFolder = Path("demo"), replace: Replace = False, json: Json = F
         return
     where = release.region.in_words(release.columns)
     show_certificate(release.certificate, f"The radius of a satellite, hidden where {where}")
-    say(in_a_line(tried["steers"]))
+    say(tried["steers"].sentence())
     _show_told(told)
-    say(in_a_line(tried["coasts"], " where it coasts, under the prior of the paper"))
+    say(tried["coasts"].sentence(" where it coasts, under the prior of the paper"))
     say_lines("", *LESSON.splitlines(), "", f"Written to {out}/:")
     say_lines(*(f"  {name:<17} {what}" for name, what in FILES.items()))
     say_lines(*(line.format(sfumato=_own_name(), out=out) for line in NEXT.splitlines()))

@@ -46,7 +46,7 @@ from .printing import (
     say_written,
     show_certificate,
 )
-from .rehearse import FEW_ROWS, in_a_line, refusal, rehearsals
+from .rehearse import FEW_ROWS, refusal, rehearsals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,7 +216,7 @@ def _protect_table(
         show_certificate(certificate, f"{', '.join(outputs.released)}, protected where {places}")
         say(fit_in_words(prior, fit.fit_outside, outside))
         for name, one in tried.items():
-            say(in_a_line(one, f" of {name}" if outputs.several else ""))
+            say(one.sentence(f" of {name}" if outputs.several else ""))
         if compared is not None:
             say(str(compared))
         for finding in own:
@@ -416,7 +416,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     else:
         show_certificate(certificate, f"{output}, protected where {where.in_words(tuple(asked.columns))}")
         for one in tried.values():
-            say(in_a_line(one))
+            say(one.sentence())
         speed = rows_a_second(len(rows), seconds)
         say_written(f"{out}{os.sep}, {len(rows)} rows in {seconds:.1f} s ({speed})")
         if replaced:

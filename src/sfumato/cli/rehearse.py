@@ -212,20 +212,6 @@ def _own(given: Any, name: str) -> Any:
     return given.get(name) if isinstance(given, dict) else given
 
 
-def in_a_line(found: Rehearsal, about: str = "") -> str:
-    """What a rehearsal has shown, for its owner."""
-    head = f"Rehearsal{about}"
-    if found.best is None:
-        return f"{head}: the region cannot be moved to other rows, so the prior was not tried."
-    best = found.best
-    said = (
-        f"at {counted(len(found.look_alikes), 'look-alike')} of the region {best.name} is off by {best.floors:.2g} "
-        f"floors, where the prior claims {best.claimed / best.floor:.2g}"
-    )
-    luck = ", which may be chance" if found.passes and best.share < 1.0 else ""
-    return f"{head}: {'passed' if found.passes else found.verdict}; {said}{luck}."
-
-
 def _lower(found: Rehearsal) -> str:
     """What to promise with the advised prior, where it is less than what was asked for."""
     return "" if found.advised is None or found.advised.lower is None else f" {found.advised.promises}"

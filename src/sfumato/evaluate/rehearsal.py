@@ -125,6 +125,19 @@ class Rehearsal:
         """What follows for a release, as everywhere."""
         return verdict(True, self.findings)
 
+    def sentence(self, about: str = "") -> str:
+        """What it has shown, in a sentence for the owner; ``about`` what, if that must be said."""
+        head = f"Rehearsal{about}"
+        if self.best is None:
+            return f"{head}: the region cannot be moved to other rows, so the prior was not tried."
+        best = self.best
+        said = (
+            f"at {counted(len(self.look_alikes), 'look-alike')} of the region {best.name} is off by {best.floors:.2g} "
+            f"floors, where the prior claims {best.claimed / best.floor:.2g}"
+        )
+        luck = ", which may be chance" if self.passes and best.share < 1.0 else ""
+        return f"{head}: {'passed' if self.passes else self.verdict}; {said}{luck}."
+
     @property
     def advice(self) -> str:
         """The prior to use instead, as a call and as options of the command; empty where none is needed or found."""
