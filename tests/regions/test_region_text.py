@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sfumato.data.inputs import as_inputs
 from sfumato.errors import InputError
 from sfumato.linalg.low_discrepancy import halton
-from sfumato.regions import Box, Region, Union, parse_region
+from sfumato.regions import Box, Region, Union, parse_region, region_text
 
 COLUMNS = ("t", "AGEP", "PUMA", "two words", "and", 'odd`"name')
 
@@ -206,3 +206,27 @@ def test_any_text_is_a_region_or_an_input_error(text: str) -> None:
         return
     assert isinstance(region, Region)
     assert region.in_words()
+
+
+any_name = st.text(min_size=1, max_size=12)
+moments = st.integers(-5 * 10**16, 5 * 10**16).map(lambda value: np.datetime64(value, "us"))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(any_name, min_size=3, max_size=3, unique=True),
+    st.lists(any_name, min_size=1, max_size=4, unique=True),
+    st.tuples(finite, finite),
+    st.tuples(moments, moments),
+    st.booleans(),
+)
+def test_every_box_has_a_text_whatever_its_columns_and_levels_are_called(columns, levels, sides, dates, shared) -> None:
+    date, number, category = columns
+    levels = [*levels, *(one for one in columns if shared and one not in levels)]
+    bounds = {date: tuple(sorted(dates)), number: tuple(sorted(sides)), category: levels}
+    again = parse_region(region_text(bounds, columns), columns)
+    assert dict(again.meant)[category].names == tuple(levels)
+    assert (again.lower, again.upper) == tuple((side,) for side in bounds[number])
+    first, last = bounds[date]
+    assert dict(again.meant)[date].lower == first
+    assert dict(again.meant)[date].upper >= last

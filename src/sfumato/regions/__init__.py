@@ -5,6 +5,6 @@ to put them into words.
 """
 
 from .boxes import Boxes
-from .reading import Token, Tokens, parse_region, region_from_tree
+from .reading import Token, Tokens, parse_region, region_from_tree, region_text
 from .region import Intersection, Points, Region, Union, bound_points
 from .shapes import MOST_OUTPUTS, Ball, Box, Everywhere, OutputRegion

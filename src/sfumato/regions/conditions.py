@@ -133,8 +133,13 @@ def levels_text(name: str, levels: Collection[str]) -> str:
 
 def level_text(level: str) -> str:
     """A level as ``parse_region`` reads it: bare where possible, else in quotes."""
-    if level.isidentifier() and level.casefold() not in KEYWORDS | {"inf", "infinity", "nan"}:
+    if is_plain_word(level) and level.casefold() not in KEYWORDS | {"inf", "infinity", "nan"}:
         return level
     if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", level) and number_text(float(level)) == level:
         return level
     return '"' + level.replace('"', '""') + '"'
+
+
+def is_plain_word(text: str) -> bool:
+    """Whether the language reads ``text`` as one name: not every letter of Python's identifiers is one there."""
+    return text.isidentifier() and re.fullmatch(r"\w+", text) is not None

@@ -18,17 +18,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data import MemoryInputs, end_of_day
+from ..data import MemoryInputs, end_of_day, moment_text
 from ..errors import FormatError, InputError
-from ..text import close_match
+from ..text import close_match, number_text, span_text
 from ..tree_checks import items, matrix, node, number, positive, text, texts, whole
-from .conditions import Condition, Dates, Levels, is_empty, met
+from .conditions import Condition, Dates, Levels, is_empty, level_text, met
 from .region import MOST_DEPTH, MOST_NODES, Intersection, Points, Region, Union, name_text, shown
 from .shapes import MOST_OUTPUTS, Ball, Box, Everywhere, OutputRegion
 
@@ -185,6 +185,36 @@ def parse_region(
     tokens = Tokens(text, "region text", '"1 <= t <= 2"')
     regions = [Box(bounds, free=free) for bounds in _Parser(tokens, tuple(columns), tuple(outputs)).read()]
     return regions[0] if len(regions) == 1 else Union(regions)
+
+
+def region_text(bounds: Mapping[str, Sequence[Any]], columns: Sequence[str]) -> str:
+    """The text that ``parse_region`` reads as the box with these ``bounds``, over inputs with these ``columns``.
+
+    A column has a pair of numbers or moments, None for an open side, or a list of the levels of a category.
+
+    >>> region_text({"date": (np.datetime64("1985-01-01"), None), "site": ["A", "site", "7"]}, ["date", "site"])
+    "date ≥ 1985-01-01 and site in (A, 'site', '7')"
+    """
+    parts = []
+    for column, said in bounds.items():
+        if isinstance(said, list):
+            levels = [_level_apart(level, columns) for level in said]
+            of = name_text(column)
+            parts.append(f"{of} = {levels[0]}" if len(levels) == 1 else f"{of} in ({', '.join(levels)})")
+        else:
+            low, high = (None if side is None else _side_text(side) for side in said)
+            parts.append(span_text(name_text(column), low, high))
+    return " and ".join(part for part in parts if part)
+
+
+def _level_apart(level: str, columns: Sequence[str]) -> str:
+    """A level that cannot be taken for a column or a number."""
+    bare = level not in columns and level_text(level) == level and not level[:1].isdigit()
+    return level if bare else "'" + level.replace("'", "''") + "'"
+
+
+def _side_text(side: Any) -> str:
+    return moment_text(side) if isinstance(side, np.datetime64) else number_text(side)
 
 
 class _Parser:

@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..linalg import deal, fill_cube, fill_interval
 from ..text import close_match, number_text
 from .boxes import Boxes, distinct, within_data
-from .conditions import KEYWORDS
+from .conditions import KEYWORDS, is_plain_word
 
 #: Regions are nested and have parts up to these numbers, so that what is built can be read back from a file.
 MOST_DEPTH, MOST_NODES = 16, 1000
@@ -698,6 +698,6 @@ def column_position(column: str, inputs: Inputs) -> int:
 
 def name_text(name: str) -> str:
     """A column name as ``parse_region`` reads it: bare where possible, else in backticks."""
-    if name.isidentifier() and name.casefold() not in KEYWORDS:
+    if is_plain_word(name) and name.casefold() not in KEYWORDS:
         return name
     return "`" + name.replace("`", "``") + "`"

@@ -27,5 +27,6 @@ from .view import (
     draw_reader,
     legend_of_figure,
     plain_axes,
+    runs,
     value_axes,
 )
