@@ -6,5 +6,6 @@ wrong use.
 
 from .app import app
 from .command import add_command
-from .options import Json, OutFolder, Replace, check_folder_name, check_new, flag, option
+from .options import Fit, Json, OutFolder, Replace, check_folder_name, check_new, flag, option
 from .printing import as_json, say_lines
+from .rehearse import rehearsed_on_few

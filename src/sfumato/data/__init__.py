@@ -4,6 +4,8 @@ It takes tables with labels and columns, and checks them once. It gives float64 
 memory or stored, and parts of them to be worked on here or on a cluster.
 """
 
+from .column_facts import ColumnFacts, column_facts
+from .csv_files import TableAsRead
 from .encoding import Column, Encoding, Finest, as_moment, end_of_day, from_moments, moment_text, to_moments
 from .inputs import (
     ONE_OUTPUT,
@@ -31,7 +33,9 @@ from .tables import (
     in_row_order,
     is_plain,
     need_pyarrow,
+    open_table,
     read_table,
+    select_columns,
     without_labels,
     write_table,
 )

@@ -1,0 +1,450 @@
+"""One owner's work: the data in memory, the choices, and what has been made of them so far.
+
+Nothing here knows of pages. ``Session.choose`` is the only way to change something; what depended on it is forgotten
+then. Whatever takes long is a ``Job``. Nothing is written before ``start_publish``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from ..cli import Fit, rehearsed_on_few
+from ..data import (
+    ColumnFacts,
+    Inputs,
+    TableAsRead,
+    as_inputs,
+    as_outputs,
+    column_facts,
+    open_table,
+    select_columns,
+)
+from ..design import Mechanism
+from ..errors import GuaranteeError, InputError
+from ..evaluate import Audit, Rehearsal, Tradeoff, audit
+from ..ledger import Ledger
+from ..models import Prior, fit_prior
+from ..proof import Certificate
+from ..regions import Box, Region, parse_region
+from ..release import Release, load
+from ..show import write_publication
+from .choices import Choices
+from .jobs import Job, Listener
+
+Effect: TypeAlias = Any
+Levels: TypeAlias = Any
+
+#: A table with more rows has its prior fitted to so many of them, evenly spread.
+MANY_ROWS, FITTED_ROWS = 20_000, 2000
+
+#: Reads a table, told the separator, the decimal mark and the encoding.
+Reader = Callable[[str | None, str | None, str | None], TableAsRead]
+
+#: What each job's result depends on. A job that is not named here depends on all that comes before it.
+_READING = ("sep", "decimal", "encoding")
+_COLUMNS = ("data", "source", *_READING, "drop_missing", "inputs", "output", "insiders")
+_MODEL = ("kernel", "lengthscale", "mean", "coefficients", "noise", "fit_outside", "fit_rows")
+_PROMISE = ("regions", "protects", "insiders")
+_LEVEL = ("level", "value")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found on a design and the owner's values: the ``certificate`` has the findings on both.
+
+    ``release`` is what Publish writes, and what is audited. It is None where the verdict is against it (``refused``
+    says why), and with a ledger, which counts a release from the moment it is drawn.
+    """
+
+    mechanism: Mechanism
+    certificate: Certificate
+    rehearsal: Rehearsal | None
+    effect: Effect | None
+    release: Release | None
+    refused: str = ""
+
+
+class Written(NamedTuple):
+    """The files that were written, and the certificate that was found in the release file, read again."""
+
+    paths: tuple[Path, ...]
+    certificate: Certificate
+
+
+class Session:
+    """The owner's data, choices and results. All methods may be called from one thread at a time (the page's)."""
+
+    def __init__(self) -> None:
+        self.choices = Choices()
+        self.table: TableAsRead | None = None
+        self.columns: tuple[ColumnFacts, ...] = ()
+        self.written: tuple[Path, ...] = ()
+        #: Why there are no ``X`` and ``y`` yet, in a sentence; empty where there are.
+        self.trouble = "Open a table first."
+        self._read: Reader | None = None
+        self._chosen: pd.DataFrame | None = None
+        self._inputs: Inputs | None = None
+        self._region: Region | None = None
+        self._levels: tuple[object, Levels] | None = None
+        self._listeners: dict[int, Callable[[], None]] = {}
+        self._lock = threading.Lock()
+        self.fit: Job[Prior] = Job("fit", self._tell)
+        self.rehearsal: Job[Rehearsal] = Job("rehearsal", self._tell)
+        self.effect: Job[Effect] = Job("effect", self._tell)
+        self.curve: Job[Tradeoff] = Job("curve", self._tell)
+        self.check: Job[Checked] = Job("check", self._tell)
+        self.audit: Job[Audit] = Job("audit", self._tell)
+        self.publish: Job[Written] = Job("publish", self._tell)
+
+    @property
+    def jobs(self) -> tuple[Job[Any], ...]:
+        return (self.fit, self.rehearsal, self.effect, self.curve, self.check, self.audit, self.publish)
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Have ``changed`` called, from any thread, after every change; what comes back ends that."""
+        mark = id(changed)
+        with self._lock:
+            self._listeners[mark] = changed
+
+        def end() -> None:
+            with self._lock:
+                self._listeners.pop(mark, None)
+
+        return end
+
+    def _tell(self) -> None:
+        with self._lock:
+            listeners = list(self._listeners.values())
+        for changed in listeners:
+            changed()
+
+    # ------------------------------------------------------------------------------------------------ data
+
+    def open_path(self, path: Path) -> None:
+        """Read the table in a file of this machine."""
+        self._open(partial(open_table, path), Choices(data=str(path), source="file"))
+
+    def open_upload(self, name: str, content: bytes) -> None:
+        """Read a table that came through the page; it stays in memory."""
+        self._open(partial(open_table, Path(name), content=content), Choices(data=name, source="upload"))
+
+    def open_demo(self, name: str) -> None:
+        """Take one of the demo tables, with the choices that go with it."""
+        shown = _demo(name)
+        chosen = Choices(data=name, source="demo", inputs=shown.inputs, output=shown.output, regions=shown.regions)
+        self._open(_always(shown.frame), chosen.changed(level=shown.level, value=shown.value))
+
+    def open_arrays(self, X: Any, y: Any = None) -> None:
+        """Take inputs and outputs from Python: a table with both, or arrays."""
+        rows = None if isinstance(X, pd.DataFrame) else as_inputs(X)
+        frame = X.copy() if rows is None else pd.DataFrame(rows.values, columns=list(rows.names))
+        frame.columns = pd.Index(list(map(str, frame.columns)))
+        inputs, output = tuple(frame.columns), ""
+        if y is not None:
+            output = str(getattr(y, "name", None) or "y")
+            if output in inputs:
+                raise InputError(f"y is called {output!r}, and so is a column of X; give y another name.")
+            frame = frame.assign(**{output: as_outputs(y, as_inputs(X))})
+        chosen = Choices(source="notebook", inputs=inputs if output else (), output=output)
+        self._open(_always(frame.reset_index(drop=True)), chosen)
+
+    def open_choices(self, content: str) -> None:
+        """Take choices that were saved. Their data are opened too where that is possible: a demo, or a file here; else
+        they have to go with the table that is open."""
+        chosen = Choices.from_json(content)
+        if chosen.source == "demo":
+            self._open(_always(_demo(chosen.data).frame), chosen)
+        elif chosen.source == "file" and Path(chosen.data).is_file():
+            self._open(partial(open_table, Path(chosen.data)), chosen)
+        elif self._read is None:
+            raise InputError(f"These choices are about {chosen.data or 'a table'}; open that table first.")
+        else:
+            self._open(self._read, chosen.changed(data=self.choices.data, source=self.choices.source))
+
+    def _open(self, read: Reader, choices: Choices) -> None:
+        """Take a table that ``read`` gives, told how text is to be read; if anything is wrong, all stays as it was."""
+        table = read(choices.sep, choices.decimal, choices.encoding)
+        if not len(table.frame):
+            raise InputError("The table has no rows; open one that has.")
+        if choices.fit_rows is None and len(table.frame) > MANY_ROWS:
+            choices = choices.changed(fit_rows=FITTED_ROWS)
+        self._take(choices, table)
+        self._read, self.columns = read, column_facts(table)
+        self._tell()
+
+    @property
+    def rows(self) -> int:
+        """How many rows take part: those without missing values, where they are left out."""
+        return 0 if self._chosen is None else len(self._chosen)
+
+    @property
+    def X(self) -> pd.DataFrame:  # noqa: N802
+        """The inputs, as they are published."""
+        return self._need()[list(self.choices.inputs)]
+
+    @property
+    def y(self) -> pd.Series[Any]:
+        """The secret values."""
+        return self._need()[self.choices.output]
+
+    @property
+    def inputs(self) -> Inputs:
+        """The inputs as numbers."""
+        if self._inputs is None:
+            self._inputs = as_inputs(self.X)
+        return self._inputs
+
+    def _need(self) -> pd.DataFrame:
+        if self._chosen is None:
+            raise InputError(self.trouble)
+        return self._chosen
+
+    # --------------------------------------------------------------------------------------------- choices
+
+    def choose(self, **changes: Any) -> None:
+        """Change choices; an ``InputError`` for what cannot be, and then all stays as it was.
+
+        Columns that cannot be used together are no error: ``trouble`` says what is wrong with them.
+        """
+        chosen = self.choices.changed(**changes)
+        if self._read is not None and _of(chosen, _READING) != _of(self.choices, _READING):
+            self._open(self._read, chosen)
+        else:
+            self._take(chosen, self.table)
+
+    def _take(self, choices: Choices, table: TableAsRead | None) -> None:
+        if choices.level == "alpha" and not 0.0 < choices.value < 1.0:
+            raise InputError(f"alpha is {choices.value:g}; it is a share between 0 and 1.")
+        same = table is self.table and _of(choices, _COLUMNS) == _of(self.choices, _COLUMNS)
+        chosen, trouble = (self._chosen, self.trouble) if same else _columns_of(table, choices)
+        inputs, region = self._inputs if same else None, None
+        if chosen is not None and choices.regions:
+            inputs = inputs or as_inputs(chosen[list(choices.inputs)])
+            region = _region(choices).bind(inputs)
+        self.choices, self.trouble, self.table = choices, trouble, table
+        self._chosen, self._inputs, self._region = chosen, inputs, region
+        for job in self.jobs:
+            if job.key is not None and job.key != self.key(job):
+                job.reset()
+        self._tell()
+
+    @property
+    def region(self) -> Region | None:
+        """Where the output is sensitive: all of the texts together, bound to the inputs."""
+        return self._region
+
+    @property
+    def inside(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which rows lie in the region."""
+        if self._region is None:
+            return np.zeros(self.rows, dtype=np.bool_)
+        return np.asarray(self._region.contains(self.inputs.values), dtype=np.bool_)
+
+    @property
+    def fit_settings(self) -> Fit:
+        """How the prior is found, as ``sfumato protect`` is told."""
+        return Fit(**{name: getattr(self.choices, name) for name in _MODEL})
+
+    @property
+    def excluded(self) -> Region | None:
+        """The region whose rows have no part in the fit; None where there is none, or too few rows are outside."""
+        return self.fit_settings.excluded(self._region, self.inputs)
+
+    @property
+    def stand_in(self) -> Region:
+        """For a rehearsal before a region is chosen: the middle fifth of the first input."""
+        values = self.inputs.values[:, 0]
+        low, high = np.quantile(values, [0.4, 0.6])
+        ends = np.full((2, self.inputs.features), [[-np.inf], [np.inf]])
+        ends[:, 0] = low, high
+        return Box(ends[0], ends[1])
+
+    @property
+    def insiders(self) -> Any:
+        """Who holds which rows, as ``sf.protect`` takes it."""
+        asked = self.choices.insiders
+        return asked if asked in (None, "rows") else self._need()[asked].tolist()
+
+    # ------------------------------------------------------------------------------------------------ jobs
+
+    def key(self, job: Job[Any] | str) -> object:
+        """What the result of ``job`` depends on, of the choices of now."""
+        fit = (*_COLUMNS[:-1], *_MODEL, *(("regions",) if self.choices.fit_outside else ()))
+        names: dict[str, tuple[str, ...]] = {
+            "fit": fit,
+            "rehearsal": (*fit, "regions", "protects", *_LEVEL),
+            "effect": (*fit, *_PROMISE, *_LEVEL, "ledger"),
+            "curve": (*fit, *_PROMISE, "level", "ledger"),
+            "levels": (*fit, *_PROMISE),
+        }
+        everything = (*fit, *_PROMISE, *_LEVEL, "accept", "ledger", "share")
+        return _of(self.choices, names.get(job if isinstance(job, str) else job.name, everything))
+
+    def start_fit(self) -> None:
+        """Fit the prior, to the rows outside the region where there is one."""
+        X, y, settings, exclude = self.X, self.y, self.fit_settings, self.excluded
+
+        def work(step: Listener) -> Prior:
+            settings.check()
+            how: dict[str, Any] = {**settings.settings(), "exclude": exclude, "progress": step}
+            prior: Prior = fit_prior(X, y, **how)
+            return prior
+
+        self.fit.start(work, self.key(self.fit))
+
+    def start_rehearsal(self) -> None:
+        """Try the prior on regions like the one that is sensitive, or on the stand-in."""
+        prior = self._prior()
+        level: dict[str, float] = {self.choices.level: self.choices.value}
+        region = self._region or self.stand_in
+        self.rehearsal.start(lambda step: self._rehearsed(prior, region, level, step), self.key(self.rehearsal))
+
+    def _rehearsed(self, prior: Prior, region: Region, level: dict[str, float], step: Listener) -> Rehearsal:
+        return rehearsed_on_few(prior, self.X, self.y, region, **level, progress=step)
+
+    @property
+    def levels(self) -> Levels:
+        """What all levels of the promise share."""
+        key = self.key("levels")
+        if self._levels is None or self._levels[0] != key:
+            region = self._region
+            if region is None:
+                raise InputError("No region is chosen yet; say first what is sensitive.")
+            made = import_module("sfumato").Levels(
+                self._prior(), self.X, region, protects=self.choices.protects, insiders=self.insiders
+            )
+            self._levels = key, made
+        return self._levels[1]
+
+    def start_effect(self) -> None:
+        """Look at what the level does; a newer level takes the place of those that wait."""
+        levels, asked = self.levels, {self.choices.level: self.choices.value}
+        self.effect.start(lambda step: levels.at(**asked, progress=step), self.key(self.effect), lets_finish=True)
+
+    def start_curve(self) -> None:
+        """Work out the trade-off between privacy inside and accuracy outside."""
+        levels = self.levels
+        self.curve.start(lambda step: levels.curve(progress=step), self.key(self.curve))
+
+    def start_check(self) -> None:
+        """Make the design as it is published, prove it, and look at everything that speaks against it."""
+        levels, choices = self.levels, self.choices
+        known = self.rehearsal.value if self.rehearsal.key == self.key(self.rehearsal) else None
+        self.check.start(lambda step: self._checked(levels, choices, known, step), self.key(self.check))
+
+    def _checked(self, levels: Levels, choices: Choices, known: Rehearsal | None, step: Listener) -> Checked:
+        region, prior, y = self._region, self._prior(), self.y
+        assert region is not None  # the levels have one
+        level: dict[str, float] = {choices.level: choices.value}
+        tried = known
+        if tried is None and (choices.protects != "records" or choices.level == "floor"):
+            tried = self._rehearsed(prior, region, level, step)
+        how: dict[str, Any] = {"accept": choices.accept, "findings": () if tried is None else tried.findings}
+        if choices.ledger is None:
+            mechanism = levels.protect(**level, **how, progress=step)
+        else:
+            if choices.share is not None:
+                how["share"] = choices.share
+            book = Ledger(choices.ledger)
+            how |= {**choices.promise, "output_name": choices.output, "progress": step}
+            mechanism = book.protect(prior, self.X, region, **how)
+        certificate = mechanism.certificate.with_findings(*mechanism.findings_on(y))
+        effect = levels.effect_of(mechanism.design) if choices.ledger is None else None
+        release, refused = None, ""
+        if choices.ledger is None:
+            try:
+                release = mechanism.release(y, output_name=choices.output)
+            except (GuaranteeError, InputError) as error:
+                refused = str(error)
+        return Checked(mechanism, certificate, tried, effect, release, refused)
+
+    def start_audit(self) -> None:
+        """Attack the release that was checked with everything that is known."""
+        checked, y = self.check.value, self.y
+        if checked is None or checked.release is None:
+            raise InputError("There is no release to audit yet; run the check first.")
+        release = checked.release
+        self.audit.start(
+            lambda step: audit(release, y.to_numpy(), progress=step),  # type: ignore[arg-type]
+            self.key(self.audit),
+        )
+
+    def start_publish(self, folder: Path, name: str, *, csv: bool, report: bool, replace: bool = False) -> None:
+        """Write what was checked into ``folder``, as ``name`` with endings; then read it again and certify it."""
+        checked, y, output, book = self.check.value, self.y, self.choices.output, self.choices.ledger
+        if checked is None:
+            raise InputError("Nothing has been checked yet; run the check first.")
+        if checked.certificate.verdict == "do not publish" or checked.refused:
+            raise GuaranteeError(f"The verdict is: do not publish. {checked.refused}".strip())
+        wanted = {"release": f"{name}.sfumato", "csv": f"{name}.csv" if csv else None}
+        wanted["report"] = f"{name}.html" if report else None
+        places = {kind: folder / file for kind, file in wanted.items() if file is not None}
+        for place in places.values():
+            if place.exists() and not replace:
+                raise InputError(
+                    f"{place.name} is there already; tick that files may be replaced, or give another name."
+                )
+
+        def work(step: Listener) -> Written:
+            release = checked.release or checked.mechanism.release(y, output_name=output)
+            ledger = None if book is None else Ledger(book)
+            more: dict[str, Any] = {"csv": places.get("csv"), "report": places.get("report"), "progress": step}
+            paths = write_publication(release, places["release"], ledger=ledger, **more)
+            paths += () if book is None else (Path(book),)
+            self.written = tuple(dict.fromkeys((*self.written, *paths)))
+            return Written(paths, load(places["release"]).certify())
+
+        self.publish.start(work, self.key(self.publish))
+
+    def _prior(self) -> Prior:
+        if self.fit.value is None:
+            raise InputError("The prior is not fitted yet; fit it first.")
+        return self.fit.value
+
+
+def _of(choices: Choices, names: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(getattr(choices, name) for name in names)
+
+
+def _columns_of(table: TableAsRead | None, choices: Choices) -> tuple[pd.DataFrame | None, str]:
+    """The columns that take part, or why there are none."""
+    if table is None:
+        return None, "Open a table first."
+    if not choices.inputs or not choices.output:
+        return None, f"Choose {'an output' if choices.inputs else 'inputs'} among the columns."
+    if choices.output in choices.inputs:
+        return None, f"{choices.output} is the output, and an input too; inputs are published as they are."
+    held = choices.insiders
+    labels = [] if held is None or held in ("rows", *choices.inputs) else [held]
+    source = Path(choices.data or "the table")
+    try:
+        chosen = select_columns(table, choices.inputs, [choices.output], source, choices.drop_missing, labels)
+    except InputError as error:
+        return None, str(error)
+    if len(chosen) < 2:
+        return None, f"Only {len(chosen)} of the rows can be used; two are the least."
+    return chosen, ""
+
+
+def _demo(name: str) -> Any:
+    return import_module("sfumato.studio.demos").demo(name)
+
+
+def _always(frame: pd.DataFrame) -> Reader:
+    """A table that is there already, however text is to be read."""
+    return lambda sep, decimal, encoding: TableAsRead(frame)
+
+
+def _region(choices: Choices) -> Region:
+    """All regions together; what is wrong with a text is said."""
+    parts = [parse_region(text, list(choices.inputs), outputs=[choices.output]) for text in choices.regions]
+    return reduce(lambda first, second: first | second, parts)
