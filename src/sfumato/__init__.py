@@ -33,6 +33,7 @@ _ROOMS = {
     "regions": "Ball Box Everywhere Points Region parse_region",
     "release": "Prediction Release load",
     "show": "report",
+    "studio": "studio",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from .release import Release as Release
     from .release import load as load
     from .show import report as report
+    from .studio import studio as studio
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,15 @@
-"""The command ``sfumato``, put together: those of ``cli``, and the paper's. Also ``python -m sfumato``."""
+"""The command ``sfumato``, put together: those of ``cli``, the studio, and the paper's. Also ``python -m sfumato``."""
 
 import io
 import sys
 
 from .cli import app
 from .paper import add_commands
+from .studio import add_studio
 
 __all__ = ["app", "main"]
 
+add_studio(app)
 add_commands(app)
 
 

@@ -22,7 +22,7 @@ from sfumato.noise.noise import CorrelatedNoise
 
 COMMANDS = (
     "demo, rehearse, protect, predict, certify, report, audit, tradeoff, suggest, ledger show, ledger verify, "
-    "reproduce, data"
+    "studio, reproduce, data"
 )
 
 

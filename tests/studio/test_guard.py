@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -301,7 +302,7 @@ def test_a_forgotten_token_ends_the_pages_that_are_open():
     assert ended.inner.ended == ["websocket.disconnect"]
 
 
-def test_a_code_leads_to_the_page_once():
+def test_a_code_leads_to_the_page_once_and_soon(monkeypatch):
     guard = Guard(Inner(), PORT)
     token = guard.new_token()
     code = guard.new_code(token)
@@ -317,6 +318,11 @@ def test_a_code_leads_to_the_page_once():
     assert (first.status, first.headers["location"]) == (303, f"/{token}/")
     assert second.status == 404
     assert not guard.app.seen
+    with monkeypatch.context() as later:
+        code = guard.new_code(token)
+        now = time.monotonic()
+        later.setattr(guard_module.time, "monotonic", lambda: now + guard_module.CODE_SECONDS + 1)
+        assert knock(f"/{code}/", guard=guard).status == 404
     late = guard.new_code(token)
     guard.forget(token)
     assert knock(f"/{late}/", guard=guard).status == 404

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Literal
@@ -24,6 +25,9 @@ TOO_LARGE = (
     f"This is more than the {LARGEST_BODY // 1_000_000} MB that the page takes. Start the studio with the file: "
     "sfumato studio FILE."
 )
+
+#: How long a browser may take to start.
+CODE_SECONDS = 120.0
 
 #: Why something was refused: said to nobody but the owner.
 Reason = Literal["host", "token", "origin", "method", "path", "size"]
@@ -53,7 +57,7 @@ class Guard:
         self.pages = 0
         self._hosts = {f"{name}:{port}".encode() for name in ("127.0.0.1", "localhost")}
         self._framed: dict[str, bool] = {}
-        self._once: dict[str, str] = {}
+        self._once: dict[str, tuple[str, float]] = {}
 
     def new_token(self, *, framed: bool = False) -> str:
         """A new token; ``framed``, its pages may be shown inside a notebook on this machine."""
@@ -64,12 +68,12 @@ class Guard:
     def forget(self, token: str) -> None:
         """Let nobody in with ``token`` from now on; pages that are open hear and say nothing more."""
         self._framed.pop(token, None)
-        self._once = {code: kept for code, kept in self._once.items() if kept != token}
+        self._once = {code: kept for code, kept in self._once.items() if kept[0] != token}
 
     def new_code(self, token: str) -> str:
-        """A code that leads to the pages of ``token``, once: other users can see what a browser is started with."""
+        """A code that leads to the pages of ``token``, once and soon: others can see what a browser is started with."""
         code = secrets.token_urlsafe(32)
-        self._once[code] = token
+        self._once[code] = (token, time.monotonic() + CODE_SECONDS)
         return code
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -148,7 +152,7 @@ class Guard:
 
         taken, started = 0, False
 
-        async def counted() -> Message:
+        async def read() -> Message:
             nonlocal taken
             if taken > self.largest_body:
                 return {"type": "http.disconnect"}
@@ -167,7 +171,7 @@ class Guard:
 
         self.answered += 1
         try:
-            await self.app(_inside(scope, token), counted, marked)
+            await self.app(_inside(scope, token), read, marked)
         except Exception:
             if taken <= self.largest_body:
                 raise
@@ -183,8 +187,12 @@ class Guard:
         if code is None or scope["method"] != "GET" or scope["path"] != f"/{code}/":
             self.refused["token"] += 1
             return await _refuse(scope, send)
+        token, until = self._once.pop(code)
+        if time.monotonic() > until:
+            self.refused["token"] += 1
+            return await _refuse(scope, send)
         self.answered += 1
-        return await _plain(send, 303, "", (b"location", f"/{self._once.pop(code)}/".encode()))
+        return await _plain(send, 303, "", (b"location", f"/{token}/".encode()))
 
 
 def _inside(scope: Message, token: str) -> Message:
