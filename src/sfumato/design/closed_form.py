@@ -20,6 +20,7 @@ from ..linalg import (
 )
 from ..noise import CorrelatedNoise
 from ..programs import joint_noise_factor
+from ..progress import alive
 from .plan import Plan
 
 
@@ -59,6 +60,7 @@ class ClosedForm:
 
     def noise(self, root: Array, level: float, shift: float) -> CorrelatedNoise:
         """Σ for ``root`` = U. ``level`` is the round-off in B and ``shift`` a noise that is added where it matters."""
+        alive()
         if self.plan.method == "sign":
             return self._by_sign(root, shift)
         factor = self._by_subspace(root) if shift == 0 else None

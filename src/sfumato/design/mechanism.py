@@ -19,6 +19,7 @@ from ..errors import GuaranteeError, GuaranteeWarning, InputError
 from ..linalg import VERY_SMALL, few_threads
 from ..models import JointPrior, Prior, PriorFamily
 from ..noise import SecretKey
+from ..progress import AskedProgress
 from ..progress import progress as show_progress
 from ..promise import Design, Finding, Guarantee, Protects, Structure, Tolerance, WithDesign, warn_of
 from ..proof import Certificate, Effort, Examination, Pieces, examine, look_alike
@@ -132,7 +133,7 @@ class Mechanism(WithDesign):
         *,
         output_name: str | None = None,
         resolution: float | None = None,
-        progress: bool = True,
+        progress: AskedProgress = True,
     ) -> Release:
         """Blur the column ``output`` of rows that are read part after part, and write the release to ``folder``.
 
@@ -229,7 +230,7 @@ def protect(
     engine: Any = None,
     findings: Sequence[Finding] = (),
     accept: Sequence[str] = (),
-    progress: bool = True,
+    progress: AskedProgress = True,
 ) -> Mechanism:
     """The least noise on outputs at ``X`` that lets readers with the prior know f in ``region`` no better than allowed.
 

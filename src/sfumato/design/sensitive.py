@@ -13,6 +13,7 @@ from ..data import among
 from ..errors import InputError
 from ..linalg import Pivots, pivoted_cholesky
 from ..models import Prior
+from ..progress import alive
 from ..promise import rows_in_reach
 from .problem import Probes, Program, Solver
 
@@ -293,6 +294,7 @@ class Candidates:
         """The t at which what is learnt at the probes is about what may be; it falls more slowly than t."""
         t = 1.0
         for _ in range(MOST_STEPS):
+            alive()
             most = float(np.max(learnt_at(t)))
             if most <= self.limit * (1.0 + self.unit * CLOSE):
                 break

@@ -13,6 +13,7 @@ from ..arrays import Array
 from ..files import OWNER_ONLY
 from ..linalg import few_threads
 from ..models import Prior
+from ..progress import AskedProgress
 from ..progress import progress as show_progress
 from ..promise import Finding, Verdict, accepting, asked_acceptance, check_accepted
 from ..proof import Certificate
@@ -287,7 +288,7 @@ def audit(
     physics: Callable[[Array], Any] | None = None,
     others: Sequence[Release] = (),
     accept: Sequence[str] = (),
-    progress: bool = True,
+    progress: AskedProgress = True,
 ) -> Audit:
     """Attack a release with everything that is known, and compare with the truth ``y`` that only the owner has.
 
@@ -311,13 +312,14 @@ def audit(
     """
     codes = asked_acceptance(accept)
     target = target_for(release, y, sensitive)
-    asked = adversaries(target, draws=draws, grid=grid, physics=physics, others=others)
-    records = target.of_records()
-    if records is not None and target.records is None:
-        asked += after_records(records)
     estimates: list[tuple[Adversary, Estimate]] = []
     skipped: list[Skipped] = []
     with show_progress(progress) as bar, few_threads(*[1] * (len(target.rows) <= ONE_THREAD)):
+        bar.stage("looking for adversaries")
+        asked = adversaries(target, draws=draws, grid=grid, physics=physics, others=others)
+        records = target.of_records()
+        if records is not None and target.records is None:
+            asked += after_records(records)
         for number, adversary in enumerate(asked):
             bar.stage(f"attacking: {adversary.name}")
             bar.update(number / len(asked))
@@ -325,6 +327,7 @@ def audit(
                 estimates.append((adversary, adversary.attack()))
             except NotTriedError as why:
                 skipped.append(Skipped(adversary.name, str(why)))
+        bar.stage("comparing with the truth")
         outcomes = _judged(target, estimates)
     reader = next((outcome for outcome in outcomes if outcome.about == "records"), None)
     told = None if records is None or reader is None else records_told(records, reader)

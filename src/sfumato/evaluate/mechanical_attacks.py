@@ -12,6 +12,7 @@ from ..arrays import Array, Index, Mask
 from ..errors import InputError
 from ..linalg import Whitening
 from ..noise import Noise, SecretKey, round_outputs
+from ..progress import alive
 from ..release import UNSAFE_MESSAGE, Release, rounded
 from .statistical_attacks import bayes
 from .target import MOST_ROWS, Estimate, Evidence, NotTriedError, Target
@@ -200,6 +201,7 @@ def find_seed(target: Target, guesses: int = GUESSES) -> int | None:
     threshold = _log_density(plain + target.noise[np.ix_(rows, rows)], residual[:, None])[0]
     draw, best, seed = _drawer(target.design.noise, rows), -np.inf, 0
     for start in range(0, guesses, _SEEDS_AT_ONCE):
+        alive()
         tried = range(start, min(start + _SEEDS_AT_ONCE, guesses))
         drawn = np.column_stack([draw(_normals(target, number)) for number in tried])
         densities = _log_density(plain, residual[:, None] - drawn)

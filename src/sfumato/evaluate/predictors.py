@@ -21,6 +21,7 @@ import torch
 from ..arrays import Array, Index, evenly
 from ..linalg import one_thread
 from ..models import LogDensity, Prior, build_kernel
+from ..progress import alive
 
 #: More rows than this do not change a fit, and take long.
 MOST_FITTED = 180
@@ -154,6 +155,7 @@ def _strongest(x: Array, left: Array, weigh: Weigh) -> tuple[float, float] | Non
 
 def _explained(frequencies: Array, x: Array, left: Array, weigh: Weigh) -> Array:
     """The sum of squares that a sine and a cosine of each frequency explain."""
+    alive()
     angle = 2.0 * np.pi * np.outer(x, frequencies)
     sine, cosine = weigh(np.sin(angle)), weigh(np.cos(angle))
     ss, cc, sc = (sine**2).sum(0), (cosine**2).sum(0), (sine * cosine).sum(0)
@@ -365,6 +367,7 @@ class Refit(Rival):
         bounds = [(math.log(low), math.log(high)) for low, high in (_BOUNDS[name] for name in names)] + [(-10.0, 10.0)]
 
         def slope(at: Array) -> tuple[float, Array]:
+            alive()
             raw = torch.from_numpy(np.array(at)).requires_grad_(True)
             free = torch.exp(raw[:-1])
             squares = torch.tensordot(free[:d] ** -2, gaps, dims=1)

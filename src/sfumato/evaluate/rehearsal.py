@@ -19,7 +19,7 @@ from ..arrays import Array, Index, evenly
 from ..data import Encoding, as_outputs
 from ..errors import InputError
 from ..models import Prior, PriorFamily
-from ..progress import Progress
+from ..progress import AskedProgress, Progress
 from ..progress import progress as show_progress
 from ..promise import ALARMING, Finding, Verdict, verdict
 from ..regions import Region
@@ -222,7 +222,7 @@ def rehearse(
     *,
     floor: float | None = None,
     advise: bool = True,
-    progress: bool = True,
+    progress: AskedProgress = True,
 ) -> Rehearsal:
     """How well ``prior`` does as a promise about ``region``: rivals predict look-alikes of it, hidden in turn.
 
@@ -362,12 +362,13 @@ def _predictions(rows: HiddenRows, noise: Array | None, step: Progress) -> dict[
     turns, found = len(rows.hidden), dict[Rival, Array]()
     for place, rival in enumerate(tried):
         step.stage(f"{rival.name} predicts look-alikes")
-        step.update(place / len(tried))
         predicted: dict[int, Array] = {}
         for part in range(min(PARTS, turns)):
             own = range(part, turns, PARTS)
+            step.update((place + len(predicted) / turns) / len(tried))
             learnt = rival.learnt(*_of(rows, noise, rows.seen(*own)))
             for turn in own:
+                step.update((place + len(predicted) / turns) / len(tried))
                 told = _of(rows, noise, rows.seen(turn))
                 predicted[turn] = learnt.predict(*told, rows.X[rows.hidden[turn]])
         found[rival] = np.concatenate([predicted[turn] for turn in range(turns)])

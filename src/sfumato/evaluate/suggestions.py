@@ -17,7 +17,7 @@ import numpy as np
 from ..data import as_inputs
 from ..errors import GuaranteeWarning, InputError
 from ..models import Prior
-from ..progress import Progress
+from ..progress import AskedProgress, Progress
 from ..progress import progress as show_progress
 from ..promise import Protects
 from ..regions import Region
@@ -279,7 +279,7 @@ def suggest(
     floor: float | None = None,
     serve: Any = None,
     output: str | None = None,
-    progress: bool = True,
+    progress: AskedProgress = True,
 ) -> Suggestion:
     """Which floor each promise can be had at, or what a level would cost; give one of five.
 

@@ -19,6 +19,7 @@ from ..data import among, as_inputs, stacked_outputs, without_labels
 from ..errors import InputError
 from ..linalg import Whitening
 from ..models import GaussianProcess, Posterior, Prior
+from ..progress import alive
 from ..promise import Design, Reader, RowsHeld
 from ..release import Release, steps_of
 from .rivals import unsafe_normals
@@ -65,6 +66,7 @@ class Evidence:
 
     def about(self, target: Target, prior: Prior) -> tuple[Array, Array]:
         """The means and the variances of what ``target`` judges, for someone who holds ``prior``."""
+        alive()
         if target.records is None:
             seen = self.seen_by(prior)
             return seen.mean_at(target.inputs), seen.variance(target.inputs)

@@ -18,6 +18,7 @@ from ..data import as_outputs
 from ..design import AskedCover, check_choice
 from ..errors import FindingWarning, GuaranteeWarning, InputError
 from ..models import Prior
+from ..progress import AskedProgress
 from ..progress import progress as show_progress
 from ..regions import Region
 from ..text import aligned, listed, name_and_unit, plain, shown_lines, wrapped
@@ -297,7 +298,7 @@ def tradeoff(
     X_test: Any = None,
     cover: AskedCover = "auto",
     output: str | None = None,
-    progress: bool = True,
+    progress: AskedProgress = True,
 ) -> Tradeoff:
     """What readers lose outside ``region`` at each of ``alphas`` (or ``floors``, in the units of y), by several ways.
 

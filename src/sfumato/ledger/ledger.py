@@ -29,6 +29,7 @@ from ..errors import BudgetError, FormatError, GuaranteeWarning, InputError
 from ..linalg import as_array
 from ..models import JointPrior, Prior
 from ..noise import SecretKey, no_noise
+from ..progress import AskedProgress
 from ..progress import progress as show_progress
 from ..promise import Finding, Revealed, interpretations, warn_of
 from ..proof import Certificate, Effort, cost_of_check, one_by_one
@@ -127,7 +128,7 @@ class Ledger:
         evidence: AskedEvidence = "best",
         findings: Sequence[Finding] = (),
         accept: Sequence[str] = (),
-        progress: bool = True,
+        progress: AskedProgress = True,
         **how: Any,
     ) -> Mechanism:
         """The least noise such that this release and all recorded ones together keep the promise.

@@ -18,6 +18,7 @@ from ..data import Inputs, StoredColumn, StoredInputs, as_inputs, as_outputs, sa
 from ..errors import FitWarning, InputError
 from ..linalg import Whitening
 from ..machine import require_memory
+from ..progress import AskedProgress
 from ..progress import progress as progress_bar
 from ..text import listed, shown_lines
 from .fit_many import fitted_to_many, why_not_bounded
@@ -93,7 +94,7 @@ def fit_prior(
     restarts: int | None = ...,
     rows: int | None = ...,
     device: str | None = ...,
-    progress: bool = ...,
+    progress: AskedProgress = ...,
 ) -> Prior: ...
 
 
@@ -117,7 +118,7 @@ def fit_prior(
     restarts: int | None = ...,
     rows: int | None = ...,
     device: str | None = ...,
-    progress: bool = ...,
+    progress: AskedProgress = ...,
 ) -> PriorFamily: ...
 
 
@@ -140,7 +141,7 @@ def fit_prior(
     restarts: int | None = None,
     rows: int | None = None,
     device: str | None = None,
-    progress: bool = True,
+    progress: AskedProgress = True,
 ) -> Prior | PriorFamily:
     """The prior under which ``y`` at ``X`` is most likely, in the user's units.
 

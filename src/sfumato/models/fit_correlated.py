@@ -22,7 +22,7 @@ from gpytorch.kernels import Kernel, ScaleKernel
 from ..arrays import Array, is_number
 from ..data import as_inputs, as_outputs, sample_places
 from ..errors import FitWarning, InputError
-from ..progress import Progress
+from ..progress import AskedProgress, Progress
 from ..progress import progress as progress_bar
 from .fit import EXACT_ROWS, FEW_ROWS, FEW_STARTS, MORE_STARTS, checked_kernel, rows_outside, rows_to_fit
 from .fit_search import (
@@ -99,7 +99,7 @@ def fit_correlated(
     exclude: Any = None,
     restarts: int | None = None,
     rows: int | None = None,
-    progress: bool = True,
+    progress: AskedProgress = True,
 ) -> JointPrior:
     """The most likely prior of outputs that go together, as in ``sf.JointPrior.coregionalised``, in the user's units.
 

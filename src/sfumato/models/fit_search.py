@@ -27,7 +27,7 @@ from ..arrays import Array, Index
 from ..data import sample_places
 from ..errors import InputError
 from ..linalg import Whitening
-from ..progress import Progress
+from ..progress import Progress, alive
 from .fit_rows import Block
 from .kernel_text import KernelText
 from .learnt_noise import LearntNoise
@@ -327,6 +327,7 @@ class Search:
 
     def loss_and_slopes(self, rows: Rows, vector: Array) -> tuple[float, Array]:
         """``LOST`` and no slopes where the covariance of the rows is not positive definite."""
+        alive()
         self.put(vector)
         for one in self.free():
             one.grad = None

@@ -22,6 +22,7 @@ from ..data import among
 from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, solve_lower, squared_norms, units
 from ..noise import ErrorCovariance, FunctionalNoise
 from ..programs import needed_everywhere
+from ..progress import alive
 from ..promise import Design, FunctionAndRecords, Reader, Records, SensitiveValues, records_at
 from .features import Features
 from .roundoff import COEFFICIENTS, DELTA_TO_SPARE, ESTIMATED_INVERSE, FACTORED, FACTORED_SUMS, SOLVED, SOLVED_SUMS
@@ -145,6 +146,7 @@ class ExactKnowledge(Knowledge):
         device: str | None = None,
         records: Records | None = None,
     ) -> None:
+        alive()
         self.design, self.reader, self.error, self.device = design, reader, error, device
         self.records = reader.records(design.inputs, design.records) if records is None else records
         rows = len(design.inputs)
@@ -218,6 +220,7 @@ class ExactKnowledge(Knowledge):
         return as_tensor(self.lower, self.device).float()
 
     def joint_ratio(self) -> float:
+        alive()
         if self.lower is None:
             return float("inf")
         if self.design.cover == "everywhere":

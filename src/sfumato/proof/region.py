@@ -461,6 +461,7 @@ class Prover:
         spare = SPARE * grid.error / grid.amplification * float(np.sqrt(np.maximum(left, 0.0))[0])
         for start in range(0, len(live), together):
             part = live[start : start + together]
+            self.effort.done(min(self.decided, 1.0))
             told = self.knowledge.told(grid.nodes(part.pieces.boxes), spare)
             for first in range(0, grid.patches, step):
                 own = slice(first, first + step)

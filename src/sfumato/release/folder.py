@@ -34,6 +34,7 @@ from ..errors import GuaranteeError, InputError
 from ..files import TEMPORARY_NAME, create_private, replacing, sync_folder, told_of_failures
 from ..models import Prior
 from ..noise import FunctionalNoise, RandomFunction, RecordNoise, SecretKey, round_outputs
+from ..progress import AskedProgress
 from ..progress import progress as show_progress
 from ..promise import Design
 from ..proof import Certificate
@@ -138,7 +139,7 @@ class FolderWriter:
     output_name: str = "y"
     resolution: float | None = None
     device: str = "cpu"
-    progress: bool = False
+    progress: AskedProgress = False
 
     def write(
         self,

@@ -33,6 +33,7 @@ from ..data import (
 from ..errors import FormatError, GuaranteeError, InputError
 from ..models import OutputsKernel, Posterior
 from ..noise import SecretKey, check_resolution
+from ..progress import AskedProgress
 from ..progress import progress as show_progress
 from ..promise import Design, Finding, WithDesign, how_to_accept, worse_than_found
 from ..proof import Certificate, Effort, certify
@@ -202,8 +203,7 @@ class Release(WithDesign):
         """The resolution of each row."""
         return steps_of(self.resolution, self.design)
 
-    @_numbers_of_anyone()
-    def certify(self, *, engine: Any = None, device: str | None = None, progress: bool = True) -> Certificate:
+    def certify(self, *, engine: Any = None, device: str | None = None, progress: AskedProgress = True) -> Certificate:
         """The certificate, computed again from the public design alone; it trusts no claim of the owner.
 
         Only bad news is taken over: findings that the owner admits to and that the design does not show; and which
@@ -211,18 +211,18 @@ class Release(WithDesign):
         which ``engine`` (a Dask client) and ``device`` can do.
         """
         claimed = self.certificate
-        with show_progress(progress) as step:
+        with show_progress(progress) as step, _numbers_of_anyone():
             step.stage("checking the promise")
             # what took long to be proved may take long to be proved again
             effort = Effort(claimed.evidence == "proved", done=step.update)
             done = step.counter(len(self.design.inputs))
             found = certify(self.design, as_engine(engine, device), device, done, effort)
-        # that its owner had not proved it is no news where it is proved now
-        admitted = [one for one in claimed.findings if one.code != "searched" or found.evidence != "proved"]
-        return found.with_findings(
-            *_false_claims(claimed, found),
-            *worse_than_found(admitted, found.findings),
-        ).accepting(claimed.accepted)
+            # that its owner had not proved it is no news where it is proved now
+            admitted = [one for one in claimed.findings if one.code != "searched" or found.evidence != "proved"]
+            return found.with_findings(
+                *_false_claims(claimed, found),
+                *worse_than_found(admitted, found.findings),
+            ).accepting(claimed.accepted)
 
     def to_frame(self, index: Any = None) -> pd.DataFrame:
         """Inputs and published outputs as one table, with a column for each output.

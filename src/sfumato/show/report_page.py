@@ -23,6 +23,7 @@ from ..data import stacked_outputs, without_labels
 from ..errors import FormatError, InputError
 from ..evaluate import AUDIT_HEADER, REHEARSAL_HEADER, Audit, Rehearsal
 from ..files import OWNER_ONLY, replacing, where_it_leads
+from ..progress import AskedProgress
 from ..progress import progress as show_progress
 from ..promise import Finding
 from ..proof import Certificate
@@ -54,7 +55,7 @@ def report(
     accept: Sequence[str] = (),
     title: str | None = None,
     file: str | os.PathLike[str] | None = None,
-    progress: bool = True,
+    progress: AskedProgress = True,
 ) -> Path:
     """Write one self-contained web page about a release to ``path``, for the person who signs off a publication.
 
@@ -90,7 +91,7 @@ def write_report(
     accept: Sequence[str] = (),
     title: str | None = None,
     file: str | os.PathLike[str] | None = None,
-    progress: bool = True,
+    progress: AskedProgress = True,
 ) -> tuple[Path, Facts]:
     """``report``, and the facts that are on the page."""
     if isinstance(release, (str, os.PathLike)):
