@@ -373,10 +373,7 @@ class Session:
         if checked is None or checked.release is None:
             raise InputError("There is no release to audit yet; run the check first.")
         release = checked.release
-        self.audit.start(
-            lambda step: audit(release, y.to_numpy(), progress=step),  # type: ignore[arg-type]
-            self.key(self.audit),
-        )
+        self.audit.start(lambda step: audit(release, y.to_numpy(), progress=step), self.key(self.audit))
 
     def start_publish(self, folder: Path, name: str, *, csv: bool, report: bool, replace: bool = False) -> None:
         """Write what was checked into ``folder``, as ``name`` with endings; then read it again and certify it."""
