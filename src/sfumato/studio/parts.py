@@ -20,6 +20,7 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from ..errors import SfumatoError
 from ..text import one_line, shown
+from .charts import Chart
 
 #: What a sentence is: plain, good news, something to take care of, or something that is wrong.
 Kind = Literal["plain", "good", "care", "bad"]
@@ -61,6 +62,27 @@ def labelled(element: Any, label: str = "", test: str = "") -> Any:
     if test:
         element.props["data-testid"] = test
     return element
+
+
+class Picture(Element):
+    """A chart, named for screen readers by its sentence, and below it what must be told."""
+
+    def __init__(self, chart: Chart, test: str = "chart") -> None:
+        super().__init__("div")
+        with self.classes("drawing"):
+            self._frame = labelled(ui.element("div").classes("chart").props("role=img"), test=test)
+            with self._frame:
+                self.plot = ui.plotly(chart.figure)
+            self._note = words("p", "", "quiet")
+        self.show(chart)
+
+    def show(self, chart: Chart) -> None:
+        """Draw another chart at this place."""
+        if self.plot.figure is not chart.figure:
+            self.plot.update_figure(chart.figure)
+        labelled(self._frame, chart.label)
+        self._note.set_text(shown(chart.note))
+        self._note.set_visibility(bool(chart.note))
 
 
 @dataclass

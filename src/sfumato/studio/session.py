@@ -303,13 +303,8 @@ class Session:
 
     def start_rehearsal(self) -> None:
         """Try the prior on regions like the one that is sensitive, or on the stand-in."""
-        prior = self._prior()
-        level: dict[str, float] = {self.choices.level: self.choices.value}
         region = self._region or self.stand_in
-        self.rehearsal.start(lambda step: self._rehearsed(prior, region, level, step), self.key(self.rehearsal))
-
-    def _rehearsed(self, prior: Prior, region: Region, level: dict[str, float], step: Listener) -> Rehearsal:
-        return rehearsed_on_few(prior, self.X, self.y, region, **level, progress=step)
+        self.rehearsal.start(partial(_rehearsed, self._problem(region)), self.key(self.rehearsal))
 
     @property
     def levels(self) -> Levels:
@@ -337,35 +332,10 @@ class Session:
 
     def start_check(self) -> None:
         """Make the design as it is published, prove it, and look at everything that speaks against it."""
-        levels, choices = self.levels, self.choices
+        levels = self.levels
+        assert self._region is not None  # the levels have one
         known = self.rehearsal.value if self.rehearsal.key == self.key(self.rehearsal) else None
-        self.check.start(lambda step: self._checked(levels, choices, known, step), self.key(self.check))
-
-    def _checked(self, levels: Levels, choices: Choices, known: Rehearsal | None, step: Listener) -> Checked:
-        region, prior, y = self._region, self._prior(), self.y
-        assert region is not None  # the levels have one
-        level: dict[str, float] = {choices.level: choices.value}
-        tried = known
-        if tried is None and (choices.protects != "records" or choices.level == "floor"):
-            tried = self._rehearsed(prior, region, level, step)
-        how: dict[str, Any] = {"accept": choices.accept, "findings": () if tried is None else tried.findings}
-        if choices.ledger is None:
-            mechanism = levels.protect(**level, **how, progress=step)
-        else:
-            if choices.share is not None:
-                how["share"] = choices.share
-            book = Ledger(choices.ledger)
-            how |= {**choices.promise, "output_name": choices.output, "progress": step}
-            mechanism = book.protect(prior, self.X, region, **how)
-        certificate = mechanism.certificate.with_findings(*mechanism.findings_on(y))
-        effect = levels.effect_of(mechanism.design) if choices.ledger is None else None
-        release, refused = None, ""
-        if choices.ledger is None:
-            try:
-                release = mechanism.release(y, output_name=choices.output)
-            except (GuaranteeError, InputError) as error:
-                refused = str(error)
-        return Checked(mechanism, certificate, tried, effect, release, refused)
+        self.check.start(partial(_checked, self._problem(self._region), levels, known), self.key(self.check))
 
     def start_audit(self) -> None:
         """Attack the release that was checked with everything that is known."""
@@ -406,6 +376,50 @@ class Session:
         if self.fit.value is None:
             raise InputError("The prior is not fitted yet; fit it first.")
         return self.fit.value
+
+    def _problem(self, region: Region) -> _Problem:
+        return _Problem(self._prior(), self.X, self.y, region, self.choices)
+
+
+class _Problem(NamedTuple):
+    """What work behind the page starts from; the session may change meanwhile."""
+
+    prior: Prior
+    X: pd.DataFrame
+    y: pd.Series[Any]
+    region: Region
+    choices: Choices
+
+    @property
+    def level(self) -> dict[str, float]:
+        return {self.choices.level: self.choices.value}
+
+
+def _rehearsed(problem: _Problem, step: Listener) -> Rehearsal:
+    prior, X, y, region, _ = problem
+    return rehearsed_on_few(prior, X, y, region, **problem.level, progress=step)
+
+
+def _checked(problem: _Problem, levels: Levels, tried: Rehearsal | None, step: Listener) -> Checked:
+    """The design of ``problem`` as it is published; ``tried`` is its rehearsal, where that was made already."""
+    prior, X, y, region, choices = problem
+    if tried is None and (choices.protects != "records" or choices.level == "floor"):
+        tried = _rehearsed(problem, step)
+    how: dict[str, Any] = {"accept": choices.accept, "findings": () if tried is None else tried.findings}
+    if choices.ledger is not None:
+        how |= {**choices.promise, "output_name": choices.output, "progress": step}
+        how |= {} if choices.share is None else {"share": choices.share}
+        mechanism = Ledger(choices.ledger).protect(prior, X, region, **how)
+        return Checked(mechanism, mechanism.certificate.with_findings(*mechanism.findings_on(y)), tried, None, None)
+    mechanism = levels.protect(**problem.level, **how, progress=step)
+    effect = levels.effect_of(mechanism.design)
+    certificate = mechanism.certificate.with_findings(*mechanism.findings_on(y))
+    release, refused = None, ""
+    try:
+        release = mechanism.release(y, output_name=choices.output)
+    except (GuaranteeError, InputError) as error:
+        refused = str(error)
+    return Checked(mechanism, certificate, tried, effect, release, refused)
 
 
 def _of(choices: Choices, names: tuple[str, ...]) -> tuple[Any, ...]:
