@@ -4,7 +4,7 @@ It takes data, and models of GPyTorch, BoTorch or scikit-learn. It gives priors,
 that those libraries can work with.
 """
 
-from .fit import fit_prior
+from .fit import checked_kernel, fit_prior
 from .fit_correlated import fit_correlated
 from .fit_rows import least_outside
 from .functionals import Average, Derivative, Integral, Value

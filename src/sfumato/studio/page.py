@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from nicegui import ui
 
@@ -19,6 +19,7 @@ from ..errors import SfumatoError
 from ..text import counted, listed, one_line
 from .guard import Guard
 from .parts import Page, Sentence, labelled, words
+from .session import Session
 
 #: Seconds for which the server keeps a tab whose connection is lost; a tab that comes back later is built anew.
 RECONNECT = 60.0
@@ -42,37 +43,28 @@ STEPS = (
 )
 NAMES = tuple(step.name for step in STEPS)
 
-#: The sentence that the browser shows by itself while there is no connection; nothing in it comes from data.
-_LOST = """
-<script>
-addEventListener("DOMContentLoaded", () => {
-  const popup = document.getElementById("popup");
-  popup.setAttribute("role", "alert");
-  popup.dataset.testid = "connection-lost";
-  const [first, second] = popup.querySelectorAll("span");
-  first.textContent = "The connection to the studio on this machine is lost.";
-  second.textContent = "This page tries again by itself and picks up where you were. If you stopped the studio, " +
-    "start it again and open its new address.";
-});
-</script>
-"""
 
-
-def build(session_of: Callable[[], Any], guard_of: Callable[[], Guard]) -> None:
+def build(session_of: Callable[[], Session], guard_of: Callable[[], Guard]) -> None:
     """Register the page at "/", once a process; both are asked when a tab is opened, whose address has the token."""
 
     @ui.page("/", title="sfumato studio", dark=None, reconnect_timeout=RECONNECT, language="en-US")
     def studio(step: str = "data") -> None:
-        ui.add_head_html(_LOST)
-        ui.add_css(Path(__file__).with_name("studio.css"))
+        ui.add_head_html(f"<script>{_beside('studio.js')}</script>")
+        ui.add_css(_beside("studio.css"))
         ui.colors(primary="#005a8f")
         _Frame(session_of(), guard_of(), step if step in NAMES else "data")
+
+
+@cache
+def _beside(name: str) -> str:
+    """The text of a file beside this one: the same for everybody, with nothing from data in it."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 class _Frame:
     """The frame of one tab: it shows one step at a time."""
 
-    def __init__(self, session: Any, guard: Guard, step: str) -> None:
+    def __init__(self, session: Session, guard: Guard, step: str) -> None:
         self.session, self.guard = session, guard
         self.step = step
         client = ui.context.client
@@ -93,10 +85,12 @@ class _Frame:
     def go(self, step: str) -> None:
         """Show another step; the address remembers it."""
         self.step = step
-        ui.navigate.history.replace(f"?step={step}")
         self.notice.say("")
         self._show()
-        ui.run_javascript("scrollTo(0, 0); document.querySelector('main h1')?.focus({preventScroll: true})")
+        self.page.client.run_javascript(
+            f"history.replaceState(null, '', '?step={step}'); scrollTo(0, 0); "
+            "document.querySelector('main h1')?.focus({preventScroll: true})"
+        )
 
     def _show(self) -> None:
         number = NAMES.index(self.step)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from nicegui import Client, ui
 from nicegui.element import Element
@@ -21,6 +21,10 @@ from nicegui.elements.mixins.text_element import TextElement
 from ..errors import SfumatoError
 from ..text import one_line, shown
 from .charts import Chart
+
+if TYPE_CHECKING:
+    from .jobs import Job
+    from .session import Session
 
 #: What a sentence is: plain, good news, something to take care of, or something that is wrong.
 Kind = Literal["plain", "good", "care", "bad"]
@@ -91,14 +95,14 @@ class _Part:
 
     box: Element
     key: Callable[[], Any]
-    update: Callable[[], None]
+    update: Callable[[], object]
     seen: Any
 
 
 class Page:
     """One open browser tab: it follows the session until the tab is gone."""
 
-    def __init__(self, session: Any, client: Client) -> None:
+    def __init__(self, session: Session, client: Client) -> None:
         self.session = session
         self.client = client
         self.go: Callable[[str], None] = lambda step: None
@@ -123,7 +127,7 @@ class Page:
         self.follow(box, key, update)
         return box
 
-    def follow(self, box: Element, key: Callable[[], Any], update: Callable[[], None]) -> None:
+    def follow(self, box: Element, key: Callable[[], Any], update: Callable[[], object]) -> None:
         """Call ``update`` now, and whenever ``key()`` has changed, for as long as ``box`` is on the page."""
         part = _Part(box, key, update, None)
         self._parts.append(part)
@@ -142,7 +146,7 @@ class Page:
         except SfumatoError as error:
             sentence.say(one_line(error), "bad")
 
-    def progress_of(self, job: Any, what: str) -> Element:
+    def progress_of(self, job: Job[Any], what: str) -> Element:
         """A line while ``job`` runs: ``what``, its stage, how much is done, Cancel; then what went wrong, if it did."""
         with ui.element("div").classes("progress") as box:
             with ui.element("div").classes("progress-line") as line:
@@ -168,6 +172,25 @@ class Page:
         self.follow(box, lambda: (job.state, job.stage, job.share, job.error), update)
         return box
 
+    def entry(self, label: str, value: str, take: Callable[[str], None], test: str, hint: str = "") -> ui.input:
+        """A line to write in; ``take`` gets the text with Enter, or when the line is left, if it has changed."""
+        line = ui.input(label, value=value).props("outlined dense")
+        taken = value
+
+        def taking() -> None:
+            nonlocal taken
+            text = str(line.value or "").strip()
+            if text != taken:
+                taken = text
+                take(text)
+
+        line.on("blur", taking, args=[])
+        line.on("keydown.enter", taking, args=[])
+        if hint:
+            line.props["hint"] = shown(hint)
+        labelled(line, test=test)
+        return line
+
     def forget_parts(self) -> None:
         """Drop the parts that are no longer on the page."""
         self._parts = [part for part in self._parts if not part.box.is_deleted]
@@ -179,9 +202,10 @@ class Page:
     def _soon(self) -> None:
         if not self._waiting:
             self._waiting = True
-            self._loop.call_later(max(0.0, self._looked + EVERY - time.monotonic()), self._look)
+            self._loop.call_later(max(0.0, self._looked + EVERY - time.monotonic()), self.look)
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Bring all parts whose key has changed up to date."""
         self._waiting, self._looked = False, time.monotonic()
         if self.client.is_deleted:
             self._parts.clear()

@@ -1,0 +1,267 @@
+"""The step *Model*: the prior that readers are assumed to know, its fit, and its rehearsal."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import threading
+from typing import TYPE_CHECKING
+
+from nicegui import ui
+
+from ...errors import InputError
+from ...models import checked_kernel
+from ...show import plot_rehearsal
+from ...text import counted, number_text, shown
+from ..parts import Page, Sentence, labelled, words
+
+if TYPE_CHECKING:
+    from ...evaluate import Rehearsal
+    from ...models import Prior
+    from ..session import Session
+
+KERNELS = {
+    "matern52": "matern52: smooth, as most measurements are",
+    "matern32": "matern32: less smooth",
+    "matern12": "matern12: rough",
+    "rbf": "rbf: very smooth",
+    "rq": "rq: smooth on several scales",
+    "periodic": "periodic: repeats itself (one input)",
+    "": "a sum or product, as text",
+}
+MEANS = {
+    "constant": "constant, learnt",
+    "zero": "zero",
+    "linear": "linear trend",
+    "quadratic": "quadratic trend",
+    "cubic": "cubic trend",
+    "": "a number",
+}
+TRENDS = ("linear", "quadratic", "cubic")
+COEFFICIENTS = {
+    "published": "The trend may be known: it is published, and what deviates from it is protected.",
+    "integrated": "Readers do not know the trend; promise a floor in units then.",
+}
+
+_drawing = threading.Lock()  # Matplotlib draws one picture at a time
+
+
+def model(session: Session, page: Page) -> None:
+    """Build the step's card."""
+    with ui.element("section").classes("panel"):
+        words("h2", "What is assumed public")
+        words(
+            "p",
+            "The prior is what readers are assumed to believe before they see anything. Its kernel, mean, noise and "
+            "all fitted values are published with the release. A promise is as good as its prior: choose one that is "
+            "not more ignorant than your readers.",
+        )
+        page.refresh_on(lambda: (session.region, session.choices.fit_outside, session.rows), lambda: _rows(session))
+    with ui.element("section").classes("panel"):
+        words("h2", "The prior")
+        # The fields are built anew only where something else than they changed the choices.
+        fields = _Fields(session, page)
+        page.refresh_on(fields.key, fields.build)
+        with ui.element("div").classes("controls"):
+            fit = ui.button("Fit the prior", on_click=fields.fit).props("unelevated no-caps")
+            labelled(fit, test="fit")
+        page.progress_of(session.fit, "Fitting the prior")
+        page.refresh_on(lambda: (session.fit.state, session.fit.value), lambda: _fitted(session))
+    with ui.element("section").classes("panel"):
+        words("h2", "Rehearsal")
+        words(
+            "p",
+            "Regions like yours are hidden in turn, and textbook methods predict them from the other rows. Where one "
+            "is closer than the prior says anyone can be, readers may be too.",
+        )
+        page.refresh_on(lambda: (session.fit.state, session.rehearsal.state), lambda: _rehearse(session))
+        page.progress_of(session.rehearsal, "Rehearsing")
+        page.refresh_on(lambda: session.rehearsal.value, lambda: _rehearsed(session, page))
+
+
+def _rows(session: Session) -> None:
+    if session.region is None:
+        text = "No region is chosen yet, so the prior is fitted to all rows. It is fitted again when you choose one."
+    elif not session.choices.fit_outside:
+        text = "The prior is fitted to all rows, those inside the region too: what is published tells a little of them."
+    elif session.excluded is None:
+        text = "The prior is fitted to all rows, those inside the region too, because too few are outside."
+    else:
+        text = "The prior is fitted to the rows outside the region, so that it tells nothing of those inside."
+    words("p", text)
+
+
+class _Fields:
+    """What may be said about the prior."""
+
+    def __init__(self, session: Session, page: Page) -> None:
+        self.session, self.page = session, page
+        self.own: set[str] = set()  # what is being written, and not chosen from a list
+
+    def key(self) -> tuple[object, ...]:
+        now = self.session.choices
+        return (
+            now.kernel,
+            now.lengthscale,
+            now.mean,
+            now.coefficients,
+            now.noise,
+            now.fit_outside,
+            now.fit_rows,
+            now.inputs,
+        )
+
+    def build(self) -> None:
+        """Build them from the choices of now."""
+        now, page = self.session.choices, self.page
+        self.told = page.sentence()
+        with ui.element("div").classes("fields"):
+            own = self._select("kernel", "Kernel", KERNELS, now.kernel)
+            if own:
+                hint = 'for example "rbf + periodic(period=1) * rbf"'
+                page.entry("Kernel as text", now.kernel, lambda text: self._choose(kernel=text), "kernel-text", hint)
+            else:
+                scale = "" if now.lengthscale is None else number_text(now.lengthscale)
+                page.entry("Lengthscale", scale, self._lengthscale, "lengthscale", "empty: learnt")
+            if self._select("mean", "Mean", MEANS, now.mean):
+                known = "" if now.mean in MEANS else now.mean
+                page.entry("Mean as a number", known, lambda text: self._choose(mean=text), "mean-number")
+            by = {f"learn by {name}": f"learnt for each value of {shown(name)}" for name in now.inputs}
+            noises = {"learn": "learnt: one variance", **by, "": "a number: the variance"}
+            if self._select("noise", "Errors in the data", noises, now.noise):
+                known = "" if now.noise in noises else now.noise
+                page.entry("Noise variance", known, lambda text: self._choose(noise=text), "noise-number")
+            rows = "" if now.fit_rows is None else str(now.fit_rows)
+            page.entry("Rows to fit to", rows, self._fit_rows, "fit-rows", "empty: all; else so many, spread evenly")
+        if now.mean in TRENDS:
+            way = ui.radio(COEFFICIENTS, value=now.coefficients)
+            way.on_value_change(lambda event: self._choose(coefficients=event.value))
+            labelled(way, "Who knows the trend", "coefficients")
+        outside = ui.checkbox("Fit to the rows outside the region only", value=now.fit_outside)
+        outside.on_value_change(lambda event: self._choose(fit_outside=bool(event.value)))
+        labelled(outside, test="fit-outside")
+
+    def fit(self) -> None:
+        """Fit the prior; what is wrong with the kernel or the mean is said before."""
+        with self.page.told(self.told):
+            self.session.start_fit()
+
+    def _select(self, name: str, label: str, options: dict[str, str], value: str) -> bool:
+        """A list to choose from; whether something that is not on it is to be written instead."""
+        own = name in self.own or value not in options
+
+        def take(chosen: str) -> None:
+            self.own.discard(name)
+            if chosen:
+                self._choose(**{name: chosen})
+            else:
+                self.own.add(name)
+            self.page.look()
+
+        one = ui.select(options, label=label, value="" if own else value).props("outlined dense")
+        one.on_value_change(lambda event: take(event.value))
+        labelled(one, test=name)
+        return own
+
+    def _lengthscale(self, text: str) -> None:
+        self._choose(lengthscale=None if not text else _number("Lengthscale", text))
+
+    def _fit_rows(self, text: str) -> None:
+        count = None if not text else _number("Rows to fit to", text)
+        self._choose(fit_rows=None if count is None else int(count))
+
+    def _choose(self, **changes: object) -> None:
+        with self.page.told(self.told):
+            if "kernel" in changes and not self.session.trouble:
+                checked_kernel(str(changes["kernel"]), None, self.session.inputs)
+                changes["lengthscale"] = None
+            for name in ("mean", "noise"):
+                if name in changes:
+                    _check_word(name, str(changes[name]))
+            self.session.choose(**changes)
+
+
+def _number(label: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{label} is {text!r}; give a number, or leave it empty.") from None
+
+
+def _check_word(name: str, text: str) -> None:
+    if text not in MEANS and not text.startswith("learn"):
+        _number(name.capitalize(), text)
+
+
+def _fitted(session: Session) -> None:
+    prior: Prior | None = session.fit.value
+    if prior is None:
+        if session.fit.state == "idle":
+            Sentence("The prior is not fitted yet.")
+        return
+    Sentence(str(prior), "good").props("data-testid=fitted")
+    report = prior.fit_report
+    if report is not None:
+        with ui.element("ul").classes("quiet"):
+            for line in str(report).splitlines():
+                words("li", line.strip().removeprefix("- "))
+
+
+def _rehearse(session: Session) -> None:
+    if session.fit.state != "done":
+        Sentence("Fit the prior first.")
+        return
+    if session.region is None:
+        words("p", "No region is chosen yet: a stand-in takes its place, the middle fifth of the first input.", "quiet")
+    if session.rehearsal.state != "running":
+        again = "Rehearse" if session.rehearsal.value is None else "Rehearse again"
+        labelled(ui.button(again, on_click=session.start_rehearsal).props("outline no-caps"), test="rehearse")
+
+
+def _rehearsed(session: Session, page: Page) -> None:
+    found: Rehearsal | None = session.rehearsal.value
+    if found is None:
+        return
+    kind = {"publish": "good", "publish with care": "care", "do not publish": "bad"}[found.verdict]
+    Sentence(found.sentence(), kind).props("data-testid=rehearsal")  # type: ignore[arg-type]
+    for finding in found.findings:
+        Sentence(f"{finding.label}: {finding.text}", "bad" if finding.stops else "care")
+    for note in found.notes:
+        words("p", note, "quiet")
+    advised = found.advised
+    if advised is not None:
+        passes = "It passes the same rehearsal." if advised.passes else "It is nearer, though it does not pass either."
+        words("p", f"{passes} {advised.promises}")
+
+        def use() -> None:
+            session.choose(kernel=advised.kernel, mean=advised.mean, lengthscale=None)
+            session.start_fit()
+
+        button = ui.button(f"Use {shown(advised.kernel)}, mean {shown(advised.mean)}", on_click=use)
+        labelled(button.props("unelevated no-caps"), test="use-advice")
+    if found.results:
+        _picture(found)
+
+
+def _picture(found: Rehearsal) -> None:
+    """The rehearsal's picture; it is drawn behind, and what it shows is said for those who do not see it."""
+    picture = ui.element("img").classes("picture")
+    picture.props["alt"] = shown(
+        f"{counted(len(found.look_alikes), 'look-alike')} of the region in the data, with the band that the prior "
+        f"claims and what the nearest rival predicted. {found.sentence()}"
+    )
+
+    async def draw() -> None:
+        picture.props["src"] = await asyncio.to_thread(_png, found)
+
+    ui.timer(0.01, draw, once=True)
+
+
+def _png(found: Rehearsal) -> str:
+    """The picture as an address that holds it."""
+    with _drawing:
+        figure, file = plot_rehearsal(found).get_figure(root=True), io.BytesIO()
+        assert figure is not None
+        figure.savefig(file, format="png", dpi=130)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
