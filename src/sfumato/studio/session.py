@@ -38,6 +38,7 @@ from ..regions import Box, Region, parse_region
 from ..release import Release, load
 from ..show import write_publication
 from .choices import Choices
+from .demos import demo
 from .jobs import Job, Listener
 
 Effect: TypeAlias = Any
@@ -139,9 +140,8 @@ class Session:
 
     def open_demo(self, name: str) -> None:
         """Take one of the demo tables, with the choices that go with it."""
-        shown = _demo(name)
-        chosen = Choices(data=name, source="demo", inputs=shown.inputs, output=shown.output, regions=shown.regions)
-        self._open(_always(shown.frame), chosen.changed(level=shown.level, value=shown.value))
+        shown = demo(name)
+        self._open(_always(shown.frame), Choices(data=name, source="demo").changed(**shown.suggested()))
 
     def open_arrays(self, X: Any, y: Any = None) -> None:
         """Take inputs and outputs from Python: a table with both, or arrays."""
@@ -162,7 +162,7 @@ class Session:
         they have to go with the table that is open."""
         chosen = Choices.from_json(content)
         if chosen.source == "demo":
-            self._open(_always(_demo(chosen.data).frame), chosen)
+            self._open(_always(demo(chosen.data).frame), chosen)
         elif chosen.source == "file" and Path(chosen.data).is_file():
             self._open(partial(open_table, Path(chosen.data)), chosen)
         elif self._read is None:
@@ -378,7 +378,7 @@ class Session:
         return self.fit.value
 
     def _problem(self, region: Region) -> _Problem:
-        return _Problem(self._prior(), self.X, self.y, region, self.choices)
+        return _Problem(self._prior(), self.X, self.y, region, self.choices, self.insiders)
 
 
 class _Problem(NamedTuple):
@@ -389,6 +389,7 @@ class _Problem(NamedTuple):
     y: pd.Series[Any]
     region: Region
     choices: Choices
+    insiders: Any
 
     @property
     def level(self) -> dict[str, float]:
@@ -396,18 +397,18 @@ class _Problem(NamedTuple):
 
 
 def _rehearsed(problem: _Problem, step: Listener) -> Rehearsal:
-    prior, X, y, region, _ = problem
+    prior, X, y, region, *_ = problem
     return rehearsed_on_few(prior, X, y, region, **problem.level, progress=step)
 
 
 def _checked(problem: _Problem, levels: Levels, tried: Rehearsal | None, step: Listener) -> Checked:
     """The design of ``problem`` as it is published; ``tried`` is its rehearsal, where that was made already."""
-    prior, X, y, region, choices = problem
+    prior, X, y, region, choices, insiders = problem
     if tried is None and (choices.protects != "records" or choices.level == "floor"):
         tried = _rehearsed(problem, step)
     how: dict[str, Any] = {"accept": choices.accept, "findings": () if tried is None else tried.findings}
     if choices.ledger is not None:
-        how |= {**choices.promise, "output_name": choices.output, "progress": step}
+        how |= {**choices.promise, "insiders": insiders, "output_name": choices.output, "progress": step}
         how |= {} if choices.share is None else {"share": choices.share}
         mechanism = Ledger(choices.ledger).protect(prior, X, region, **how)
         return Checked(mechanism, mechanism.certificate.with_findings(*mechanism.findings_on(y)), tried, None, None)
@@ -444,10 +445,6 @@ def _columns_of(table: TableAsRead | None, choices: Choices) -> tuple[pd.DataFra
     if len(chosen) < 2:
         return None, f"Only {len(chosen)} of the rows can be used; two are the least."
     return chosen, ""
-
-
-def _demo(name: str) -> Any:
-    return import_module("sfumato.studio.demos").demo(name)
 
 
 def _always(frame: pd.DataFrame) -> Reader:
