@@ -54,6 +54,8 @@ class Axis:
     place: slice
     low: float
     high: float
+    #: Whether all dates are days.
+    whole_days: bool = False
 
     @classmethod
     def of(cls, inputs: Inputs, name: str) -> Axis:
@@ -71,7 +73,8 @@ class Axis:
         values = inputs.sample.values[:, place.start]
         low, high = float(values.min()), float(values.max())
         margin = 0.02 * (high - low) or 0.02 * abs(low) or 1.0
-        return cls(column, place, low - margin, high + margin)
+        days = column.kind == "date" and column.unit == "days" and bool(np.all(values == np.floor(values)))
+        return cls(column, place, low - margin, high + margin, days)
 
     @property
     def name(self) -> str:
@@ -107,19 +110,19 @@ class Axis:
         found: list[Any] = np.datetime_as_string(to_moments(np.nan_to_num(values), self.column.unit), "ms").tolist()
         return [None if gap else text for text, gap in zip(found, np.isnan(values).tolist(), strict=True)]
 
-    def layout(self) -> dict[str, Any]:
-        """This axis in a Plotly layout."""
+    def layout(self, upright: bool = False) -> dict[str, Any]:
+        """This axis in a Plotly layout; few levels that stand ``upright`` leave room on a narrow screen."""
         utc = " (UTC)" if self.column.utc else ""
         found: dict[str, Any] = {
             "title": {"text": f"{escaped(self.name)}{utc}", "standoff": 8},
             "range": self.drawn([self.low, self.high]),
             "type": "date" if self.column.kind == "date" else "linear",
         }
-        if not self.is_category:
-            found["tickangle"] = 0
-        else:
+        found["autotickangles"] = [0, 30]
+        if self.is_category:
             levels = self.column.levels
             found |= {"tickvals": [*range(len(levels))], "ticktext": [escaped(level, 16) for level in levels]}
+            found |= {"tickangle": -90} if upright and len(levels) <= 6 else {}
         return found
 
     def in_words(self, position: float) -> str:

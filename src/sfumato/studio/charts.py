@@ -109,7 +109,7 @@ def data_chart(
                 "opacity": 0.85,
             }
         )
-    vertical = axes[1].layout() if is_map else _numbers_axis(output, heights)
+    vertical = axes[1].layout(upright=True) if is_map else _numbers_axis(output, heights)
     figure = _figure(traces, axes[0].layout(), vertical)
     if drawing:
         direction = {} if is_map else {"selectdirection": "h"}
@@ -296,7 +296,7 @@ def _known_map(places: Places, output: str, readers: Array, prior: Array | None)
         border = _region_trace(places.axes, places.outlines, (0.0, 1.0), over=True)
         # white dashes on black are seen on every colour
         traces += [border, border | {"line": {"color": "#ffffff", "width": 1.5, "dash": "dash"}, "showlegend": False}]
-    return _figure(traces, across.layout(), up.layout())
+    return _figure(traces, across.layout(), up.layout(upright=True))
 
 
 def _middle(inputs: Inputs, region: Region) -> Array:
@@ -391,7 +391,7 @@ def _figure(traces: list[dict[str, Any]], across: dict[str, Any], up: dict[str, 
         "yaxis": axis | {"nticks": 7} | up,
         "legend": legend,
         "margin": {"l": 56, "r": 14, "t": 30, "b": 48},
-        "font": {"family": "inherit", "size": 13, "color": "#222222"},
+        "font": {"family": "Roboto, sans-serif", "size": 13, "color": "#222222"},
         "paper_bgcolor": "#ffffff",
         "plot_bgcolor": "#ffffff",
         "hoverlabel": {"namelength": -1, "align": "left"},
