@@ -121,8 +121,9 @@ class Axis:
         found["autotickangles"] = [0, 30]
         if self.is_category:
             levels = self.column.levels
-            found |= {"tickvals": [*range(len(levels))], "ticktext": [escaped(level, 16) for level in levels]}
-            found |= {"tickangle": -90} if upright and len(levels) <= 6 else {}
+            turned = upright and len(levels) <= 6
+            found |= {"tickvals": [*range(len(levels))], "tickangle": -90 if turned else "auto"}
+            found["ticktext"] = [escaped(level, 11 if turned else 16) for level in levels]
         return found
 
     def in_words(self, position: float) -> str:

@@ -61,8 +61,7 @@ class _Where:
         self.replaces: int | None = None
         with ui.element("section").classes("panel"):
             words("h2", "Where it is sensitive")
-            box = "a box" if self.up else "a range"
-            words("p", f"Drag {box} over the chart, with the mouse or a finger, or say it below. Several make a union.")
+            words("p", "Drag over the chart, with the mouse or a finger, or say it below. All regions count together.")
             if len(names) > 1:
                 self._choose_axes(names)
             self.picture = Picture(self._chart(), "region-chart")
@@ -91,7 +90,7 @@ class _Where:
     def _choose_axes(self, names: list[str]) -> None:
         """Which inputs the chart shows: one against the output, or two."""
         shown_names = {name: shown(name) for name in names}
-        values = f"{shown(self.session.choices.output)} (drag along the other axis alone)"
+        values = f"{shown(self.session.choices.output)}, the output"
         with ui.element("div").classes("controls"):
             across = ui.select(shown_names, value=self.across, label="Across").props("outlined dense")
             up = ui.select({**shown_names, "": values}, value=self.up, label="Up").props("outlined dense")
