@@ -16,6 +16,7 @@ from .composition import (
 from .design import Cover, Design, Guarantee, Insider, Protects, Structure, WithDesign, promised_records, rows_in_reach
 from .families import can_be_promised_to_families, members_of, size_of_members
 from .findings import (
+    ACCEPTABLE,
     ALARMING,
     NOT_ANY_RECORD,
     ONE_BY_ONE,

@@ -9,7 +9,10 @@ from .curves import plot_both, plot_floor, plot_floor_along, plot_partial, plot_
 from .maps import plot_covariance, plot_noise_map, plot_std_map
 from .publication import write_publication
 from .rehearsals import plot_rehearsal
+from .report_facts import Facts
+from .report_figures import Picture, public_pictures
 from .report_page import check_page, report, write_report
+from .report_records import RecordFacts
 from .view import (
     BAND,
     DASHED,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -87,6 +87,30 @@ class Picture(Element):
         labelled(self._frame, chart.label)
         self._note.set_text(shown(chart.note))
         self._note.set_visibility(bool(chart.note))
+
+
+@contextmanager
+def panel(title: str) -> Iterator[Element]:
+    """A part of a step with a heading."""
+    with ui.element("section").classes("panel") as box:
+        words("h2", title)
+        yield box
+
+
+def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> None:
+    """A table of texts; the first of a row says what it is about. ``marks`` are names of the rows for tests."""
+    with ui.element("div").classes("scrolls"), ui.element("table").classes("facts words"):
+        words("caption", caption)
+        if any(header):
+            with ui.element("thead"), ui.element("tr"):
+                for name in header:
+                    words("th", name).props("scope=col")
+        with ui.element("tbody"):
+            for place, (first, *others) in enumerate(rows):
+                with labelled(ui.element("tr"), test=marks[place] if marks else ""):
+                    words("th", first).props("scope=row")
+                    for cell in others:
+                        words("td", cell)
 
 
 @dataclass

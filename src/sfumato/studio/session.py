@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from importlib import import_module
 from pathlib import Path
@@ -30,16 +30,17 @@ from ..data import (
 )
 from ..design import Mechanism
 from ..errors import GuaranteeError, InputError
-from ..evaluate import Audit, Rehearsal, Tradeoff, audit
+from ..evaluate import Audit, Rehearsal, Suggestion, Tradeoff, audit, check_suggestion, suggest
 from ..ledger import Ledger
 from ..models import Prior, fit_prior
+from ..promise import PRIOR_BEATEN, in_order
 from ..proof import Certificate
 from ..regions import Box, Region, parse_region
-from ..release import Release, load
-from ..show import write_publication
+from ..release import Release, why_not
 from .choices import Choices
 from .demos import demo
 from .jobs import Job, Listener
+from .publication import Places, Written, publish_files
 
 Effect: TypeAlias = Any
 Levels: TypeAlias = Any
@@ -74,13 +75,6 @@ class Checked:
     refused: str = ""
 
 
-class Written(NamedTuple):
-    """The files that were written, and the certificate that was found in the release file, read again."""
-
-    paths: tuple[Path, ...]
-    certificate: Certificate
-
-
 class Session:
     """The owner's data, choices and results. All methods may be called from one thread at a time (the page's)."""
 
@@ -105,10 +99,14 @@ class Session:
         self.check: Job[Checked] = Job("check", self._tell)
         self.audit: Job[Audit] = Job("audit", self._tell)
         self.publish: Job[Written] = Job("publish", self._tell)
+        self.suggestion: Job[Suggestion] = Job("suggestion", self._tell)
+        #: Where files are written, at Publish.
+        self.folder = Path.cwd()
 
     @property
     def jobs(self) -> tuple[Job[Any], ...]:
-        return (self.fit, self.rehearsal, self.effect, self.curve, self.check, self.audit, self.publish)
+        looks = self.fit, self.rehearsal, self.effect, self.curve, self.suggestion
+        return (*looks, self.check, self.audit, self.publish)
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Have ``changed`` called, from any thread, after every change; what comes back ends that."""
@@ -233,9 +231,14 @@ class Session:
         self.choices, self.trouble, self.table = choices, trouble, table
         self._chosen, self._inputs, self._region = chosen, inputs, region
         for job in self.jobs:
-            if job.key is not None and job.key != self.key(job):
+            if job.key is not None and job.key != self.key(job) and not self._is_near(job):
                 job.reset()
         self._tell()
+
+    def _is_near(self, job: Job[Any]) -> bool:
+        """Whether another level alone has changed: while a slider moves, the last effect is seen until the next."""
+        levels = self.key("levels")
+        return job is self.effect and isinstance(job.key, tuple) and job.key[: len(levels)] == levels
 
     @property
     def region(self) -> Region | None:
@@ -276,7 +279,7 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------ jobs
 
-    def key(self, job: Job[Any] | str) -> object:
+    def key(self, job: Job[Any] | str) -> tuple[Any, ...]:
         """What the result of ``job`` depends on, of the choices of now."""
         fit = (*_COLUMNS[:-1], *_MODEL, *(("regions",) if self.choices.fit_outside else ()))
         names: dict[str, tuple[str, ...]] = {
@@ -285,9 +288,13 @@ class Session:
             "effect": (*fit, *_PROMISE, *_LEVEL, "ledger"),
             "curve": (*fit, *_PROMISE, "level", "ledger"),
             "levels": (*fit, *_PROMISE),
+            "suggestion": (*fit, "regions"),
         }
-        everything = (*fit, *_PROMISE, *_LEVEL, "accept", "ledger", "share")
-        return _of(self.choices, names.get(job if isinstance(job, str) else job.name, everything))
+        name = job if isinstance(job, str) else job.name
+        if name in names:
+            return _of(self.choices, names[name])
+        everything = (*fit, *_PROMISE, *_LEVEL, "ledger", "share")
+        return (*_of(self.choices, everything), _before_audit(self.choices))
 
     def start_fit(self) -> None:
         """Fit the prior, to the rows outside the region where there is one."""
@@ -345,30 +352,66 @@ class Session:
         release = checked.release
         self.audit.start(lambda step: audit(release, y.to_numpy(), progress=step), self.key(self.audit))
 
-    def start_publish(self, folder: Path, name: str, *, csv: bool, report: bool, replace: bool = False) -> None:
-        """Write what was checked into ``folder``, as ``name`` with endings; then read it again and certify it."""
-        checked, y, output, book = self.check.value, self.y, self.choices.output, self.choices.ledger
+    def start_suggestion(self, max_loss: float) -> None:
+        """Look for the strongest floors that cost readers outside at most this share of their accuracy."""
+        prior, X, region, output = self._prior(), self.X, self._region, self.choices.output
+        if region is None:
+            raise InputError("No region is chosen yet; say first what is sensitive.")
+        check_suggestion(max_loss, None, None, None, None)
+        self.suggestion.start(
+            lambda step: suggest(prior, X, region, max_loss, output=output, progress=step), self.key(self.suggestion)
+        )
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """That of what was checked, with what rehearsal and audit found, in words for the owner alone."""
+        checked, tried = self.check.value, self.audit.value
         if checked is None:
-            raise InputError("Nothing has been checked yet; run the check first.")
-        if checked.certificate.verdict == "do not publish" or checked.refused:
-            raise GuaranteeError(f"The verdict is: do not publish. {checked.refused}".strip())
-        wanted = {"release": f"{name}.sfumato", "csv": f"{name}.csv" if csv else None}
-        wanted["report"] = f"{name}.html" if report else None
-        places = {kind: folder / file for kind, file in wanted.items() if file is not None}
-        for place in places.values():
-            if place.exists() and not replace:
-                raise InputError(
-                    f"{place.name} is there already; tick that files may be replaced, or give another name."
-                )
+            return None
+        mine = [one for each in (checked.rehearsal, tried) if each is not None for one in each.findings]
+        codes = {one.code for one in mine}
+        # in place of the sentences without numbers that are published
+        others = [one for one in checked.certificate.findings if one.code not in codes]
+        found = replace(checked.certificate, findings=in_order([*others, *mine]))
+        return found.accepting(self.choices.accept)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing may be published, and what to do; empty where it may."""
+        checked, decided = self.check.value, self.certificate
+        if checked is None or decided is None:
+            return "Nothing has been checked yet; run the check first."
+        if checked.refused:
+            return checked.refused
+        return why_not(decided) if decided.verdict == "do not publish" else ""
+
+    def places(self, name: str, csv: str | None, report: str | None, replace: bool = False) -> Places:
+        """Where files of these names are written; an ``InputError`` where they must not be."""
+        made_from = [self.choices.data] if self.choices.source == "file" else []
+        made_from += [] if self.choices.ledger is None else [self.choices.ledger]
+        return Places.checked(
+            self.folder, name, csv, report, replace=replace, reads=tuple(self.folder / one for one in made_from)
+        )
+
+    def start_publish(self, name: str, csv: str | None = None, report: str | None = None, *, replace: bool) -> None:
+        """Write what was checked to files of these names; then read it again and certify it.
+
+        Guarantee: nothing is written where the verdict is "do not publish". A ledger knows of the release first.
+        """
+        if self.refusal:
+            raise GuaranteeError(self.refusal)
+        places, checked, y, choices = self.places(name, csv, report, replace), self.check.value, self.y, self.choices
+        assert checked is not None  # else it is refused
 
         def work(step: Listener) -> Written:
-            release = checked.release or checked.mechanism.release(y, output_name=output)
-            ledger = None if book is None else Ledger(book)
-            more: dict[str, Any] = {"csv": places.get("csv"), "report": places.get("report"), "progress": step}
-            paths = write_publication(release, places["release"], ledger=ledger, **more)
-            paths += () if book is None else (Path(book),)
-            self.written = tuple(dict.fromkeys((*self.written, *paths)))
-            return Written(paths, load(places["release"]).certify())
+            step("writing the files", None)
+            release = checked.release or checked.mechanism.release(y, output_name=choices.output)
+            ledger = None if choices.ledger is None else Ledger(self.folder / choices.ledger)
+            written = publish_files(release, places, ledger)
+            self.written = tuple(
+                dict.fromkeys((*self.written, *written.paths, *([written.ledger] if written.ledger else [])))
+            )
+            return written
 
         self.publish.start(work, self.key(self.publish))
 
@@ -378,7 +421,7 @@ class Session:
         return self.fit.value
 
     def _problem(self, region: Region) -> _Problem:
-        return _Problem(self._prior(), self.X, self.y, region, self.choices, self.insiders)
+        return _Problem(self._prior(), self.X, self.y, region, self.choices, self.insiders, self.folder)
 
 
 class _Problem(NamedTuple):
@@ -390,6 +433,7 @@ class _Problem(NamedTuple):
     region: Region
     choices: Choices
     insiders: Any
+    folder: Path
 
     @property
     def level(self) -> dict[str, float]:
@@ -403,14 +447,18 @@ def _rehearsed(problem: _Problem, step: Listener) -> Rehearsal:
 
 def _checked(problem: _Problem, levels: Levels, tried: Rehearsal | None, step: Listener) -> Checked:
     """The design of ``problem`` as it is published; ``tried`` is its rehearsal, where that was made already."""
-    prior, X, y, region, choices, insiders = problem
+    prior, X, y, region, choices, insiders, folder = problem
     if tried is None and (choices.protects != "records" or choices.level == "floor"):
         tried = _rehearsed(problem, step)
-    how: dict[str, Any] = {"accept": choices.accept, "findings": () if tried is None else tried.findings}
+    findings = () if tried is None else tried.findings
+    codes = {one.code for one in findings}
+    # others are accepted of the audit, which comes later
+    accept = [code for code in _before_audit(choices) if code != PRIOR_BEATEN or code in codes]
+    how: dict[str, Any] = {"accept": accept, "findings": findings}
     if choices.ledger is not None:
         how |= {**choices.promise, "insiders": insiders, "output_name": choices.output, "progress": step}
         how |= {} if choices.share is None else {"share": choices.share}
-        mechanism = Ledger(choices.ledger).protect(prior, X, region, **how)
+        mechanism = Ledger(folder / choices.ledger).protect(prior, X, region, **how)
         return Checked(mechanism, mechanism.certificate.with_findings(*mechanism.findings_on(y)), tried, None, None)
     mechanism = levels.protect(**problem.level, **how, progress=step)
     effect = levels.effect_of(mechanism.design)
@@ -425,6 +473,11 @@ def _checked(problem: _Problem, levels: Levels, tried: Rehearsal | None, step: L
 
 def _of(choices: Choices, names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(getattr(choices, name) for name in names)
+
+
+def _before_audit(choices: Choices) -> tuple[str, ...]:
+    """The codes of findings that are accepted, without those that only an audit can make."""
+    return tuple(code for code in choices.accept if code not in ("values-on-a-grid", "audit-far-below-floor"))
 
 
 def _columns_of(table: TableAsRead | None, choices: Choices) -> tuple[pd.DataFrame | None, str]:

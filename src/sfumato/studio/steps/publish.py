@@ -1,0 +1,149 @@
+"""The step Publish: what is written, where and under which names; and what was read back of it."""
+
+from __future__ import annotations
+
+import shlex
+from functools import partial
+from pathlib import Path
+
+from nicegui import ui
+
+from ...errors import InputError
+from ...text import shown
+from ..parts import Page, labelled, panel, words
+from ..publication import ENDINGS, Written, plain_name
+from ..session import Session
+from .check import show_verdict
+from .ready import once_ready
+
+#: The files that can be had, what they are for, and what is put after the name of the data.
+_FILES = {
+    "release file": ("the values with noise, the prior, the noise's covariance and the certificate, for readers", ""),
+    "table": ("the published values alone, for spreadsheets", "_public"),
+    "report": ("one page for the person who signs off the publication", ""),
+}
+
+
+def publish(session: Session, page: Page) -> None:
+    """Build the step."""
+    once_ready(session, page, lambda: _build(session, page))
+
+
+def _build(session: Session, page: Page) -> None:
+    with panel("Verdict"):
+        page.progress_of(session.check, "Designing the noise and proving the promise")
+        page.refresh_on(lambda: (session.check.value, session.audit.value), lambda: _verdict(session, page))
+    with panel("What is written"):
+        _Form(session, page)
+    with panel("What was written"):
+        page.refresh_on(lambda: session.publish.value, lambda: _written(session.publish.value))
+
+
+def _verdict(session: Session, page: Page) -> None:
+    decided, checked = session.certificate, session.check.value
+    if decided is None or checked is None:
+        words("p", "Nothing was checked yet: a release is published with its certificate.")
+        labelled(ui.button("Go to Check", on_click=lambda: page.go("check")).props("outline no-caps"), test="to-check")
+        return
+    show_verdict(decided, session.refusal)
+    if session.audit.value is None:
+        words("p", "The release was not audited. The audit is in the step Check.", "quiet")
+
+
+class _Form:
+    """Names, ticks and the button."""
+
+    def __init__(self, session: Session, page: Page) -> None:
+        self.session, self.page = session, page
+        words("p", f"Files are written to {session.folder}, when you say so and not before.")
+        stem = _stem(session.choices.data)
+        self.ticks: dict[str, ui.checkbox] = {}
+        self.names: dict[str, ui.input] = {}
+        for what, (means, more) in _FILES.items():
+            with ui.element("div").classes("row file"):
+                tick = ui.checkbox(f"{what.capitalize()}: {means}", value=True, on_change=self._look)
+                self.ticks[what] = labelled(tick, test=f"write-{what.replace(' ', '-')}")
+                tick.set_enabled(what != "release file")  # without it there is no publication
+                name = ui.input(f"Name of the {what}", value=f"{stem}{more}{ENDINGS[what]}", on_change=self._look)
+                self.names[what] = labelled(name.props("maxlength=200 spellcheck=false"), test=what.replace(" ", "-"))
+        if session.choices.ledger is not None:
+            words("p", f"The ledger {session.choices.ledger} gets an entry first: whatever happens then counts.")
+        self.replace = ui.checkbox("Replace files that are there already", value=False, on_change=self._look)
+        labelled(self.replace, test="replace")
+        self.problem = page.sentence()
+        labelled(self.problem, test="publish-problem")
+        self.button = ui.button("Publish", on_click=self._publish).props("unelevated no-caps")
+        labelled(self.button, test="publish")
+        page.follow(self.button, self._key, self._look)
+        page.progress_of(session.publish, "Publishing")
+
+    def _key(self) -> object:
+        session = self.session
+        return session.check.value, session.audit.value, session.publish.state, session.choices.accept
+
+    def _asked(self) -> tuple[tuple[str, str | None, str | None], bool]:
+        """The names of the files, None for those that are not wanted; and whether old ones may be replaced."""
+        table, page = (
+            (self.names[what].value or "") if self.ticks[what].value else None for what in ("table", "report")
+        )
+        return (self.names["release file"].value or "", table, page), bool(self.replace.value)
+
+    def _look(self) -> None:
+        """Say at once what is wrong with the names, or why nothing can be published."""
+        session = self.session
+        if not hasattr(self, "button"):
+            return
+        refusal = session.refusal
+        names, replace = self._asked()
+        problem = ""
+        if refusal and session.check.value is not None:
+            problem = refusal
+        elif session.publish.state not in ("running", "done"):
+            try:
+                session.places(*names, replace)
+            except InputError as error:
+                problem = str(error)
+        self.problem.say(problem, "bad")
+        self.button.set_enabled(not problem and session.check.value is not None and not session.publish.is_running)
+
+    def _publish(self) -> None:
+        names, replace = self._asked()
+        with self.page.told(self.problem):
+            self.session.start_publish(*names, replace=replace)
+
+
+def _stem(data: str) -> str:
+    """The name of the data, if files can be called so; else "release"."""
+    stem = Path(data).name.split(".")[0]
+    try:
+        return plain_name(f"{stem}.sfumato", "release file").removesuffix(".sfumato")
+    except InputError:
+        return "release"
+
+
+def _written(found: Written | None) -> None:
+    if found is None:
+        words("p", "Nothing yet.", "quiet")
+        return
+    with labelled(ui.element("ul"), test="files-written"):
+        for path in found.paths:
+            with ui.element("li"):
+                words("code", path)
+                content = found.contents[path.name]
+                save = ui.button(f"Download {shown(path.name)}", on_click=partial(_download, content, path.name))
+                save.props("flat dense no-caps")
+        if found.ledger is not None:
+            words("li", f"an entry in the ledger {found.ledger}; keep it, and publish nothing beside it")
+    if found.replaced:
+        words("p", "The old release was replaced. Publish one of them only: two of one secret can be averaged.")
+    name = shlex.quote(found.paths[0].name)
+    words("p", "The release file was read back, and its certificate computed again from the file alone:")
+    show_verdict(found.certificate)
+    words("p", "What readers do with it: check it, and predict at inputs of their own.")
+    words("pre", f"sfumato certify {name}", "program")
+    words("pre", f"sfumato predict {name} NEW.csv", "program")
+    words("p", "All of these files may be given away. Your data, the choices and what only you were shown stay here.")
+
+
+def _download(content: bytes, name: str) -> None:
+    ui.download.content(content, name)

@@ -1,0 +1,25 @@
+"""What has to be there before a level can be chosen: data, a region, and the prior that goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..parts import Page
+from ..session import Session
+
+
+def once_ready(session: Session, page: Page, build: Callable[[], None]) -> None:
+    """``build`` the step as soon as there is a region and a fitted prior; a sentence says what is missing."""
+
+    def render() -> None:
+        if session.trouble or session.region is None:
+            page.sentence(session.trouble or "No region is chosen yet; say first what is sensitive.", "care")
+            return
+        if session.fit.value is None:
+            if session.fit.state == "idle":
+                session.start_fit()
+            page.progress_of(session.fit, "Fitting the prior")
+            return
+        build()
+
+    page.refresh_on(lambda: (session.trouble, session.region, session.fit.value), render)
