@@ -207,10 +207,11 @@ def _audit(session: Session, page: Page) -> None:
         table(caption, names, audit.rows())
         for text in () if audit.records is None else audit.records.words:
             words("p", text)
-        for one in audit.outcomes:
-            if one.below:
-                words("p", f"{one.name}: {one.words}")
-        for left in audit.skipped:
-            words("p", f"Not tried: {left.name}, because {left.why}")
+        with ui.expansion("Who got below the floor, what to do, and what was not tried"):
+            for one in audit.outcomes:
+                if one.below:
+                    words("p", f"{one.name}: {one.words}")
+            for left in audit.skipped:
+                words("p", f"Not tried: {left.name}, because {left.why}")
 
     page.refresh_on(lambda: session.audit.value, show)

@@ -60,7 +60,7 @@ class _Form:
         self.ticks: dict[str, ui.checkbox] = {}
         self.names: dict[str, ui.input] = {}
         for what, (means, more) in _FILES.items():
-            with ui.element("div").classes("row file"):
+            with ui.element("div").classes("file"):
                 tick = ui.checkbox(f"{what.capitalize()}: {means}", value=True, on_change=self._look)
                 self.ticks[what] = labelled(tick, test=f"write-{what.replace(' ', '-')}")
                 tick.set_enabled(what != "release file")  # without it there is no publication
@@ -103,7 +103,7 @@ class _Form:
                 session.places(*names, replace)
             except InputError as error:
                 problem = str(error)
-        self.problem.say(problem, "bad")
+        self.problem.say(problem, "bad" if problem else "plain")
         self.button.set_enabled(not problem and session.check.value is not None and not session.publish.is_running)
 
     def _publish(self) -> None:
