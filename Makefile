@@ -7,10 +7,15 @@ INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.installed-docs
 # Only errors are shown: where pip looks for packages is the machine's business.
 PIP := $(BIN)/pip -qq --disable-pip-version-check
+# Python compiles what is imported. pip would compile everything that is installed: half a minute for nothing.
+INSTALL := $(PIP) install --no-compile -c constraints.txt
 
 export MPLBACKEND := Agg
 # Two test workers on two cores: one thread each is faster than four that fight.
-TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+# Each gets one half of the list, and takes from the other's end when it is done: few fixtures are made twice.
+TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+# mypy starts without a cache in a fresh clone.
+MYPY := $(BIN)/mypy --num-workers 2
 
 .PHONY: demo test test-all test-lowest lint bench soak docs clean
 
@@ -34,7 +39,7 @@ test-lowest: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(MYPY)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.fitting
@@ -74,10 +79,10 @@ clean:
 # torch comes first and alone, so that a CPU build that is at hand is taken and no CUDA libraries are fetched.
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -c constraints.txt torch
-	$(PIP) install -c constraints.txt -e ".[test,parquet,data,dask]"
+	$(INSTALL) torch
+	$(INSTALL) -e ".[test,parquet,data,dask]"
 	touch $@
 
 $(DOCS_INSTALLED): $(INSTALLED)
-	$(PIP) install -c constraints.txt -e ".[docs]"
+	$(INSTALL) -e ".[docs]"
 	touch $@

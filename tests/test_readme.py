@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_line import done, run
+from command_line import answer, done, refused, run
+from sfumato.cli.demo import _make as make_demo
 
 ROOT = Path(__file__).resolve().parents[1]
 # The tutorials are run as programs: tests/test_docs.py.
@@ -26,9 +30,12 @@ def blocks(page: Path, language: str) -> list[str]:
 def test_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     # The blocks of a page build on each other, as a reader would type them.
-    names: dict[str, object] = {"__name__": "example"}
+    names: dict[str, Any] = {"__name__": "example"}
     for number, block in enumerate(blocks(page, "python")):
         exec(compile(block, f"{page.name}, block {number + 1}", "exec"), names)
+    if page.name == "README.md":  # what should be is blurred, and little else
+        outside, inside = names["reader"].predict([0.2, 1.5]).std
+        assert inside > 1.5 * outside
 
 
 def test_readme_has_a_python_example_of_under_twenty_lines() -> None:
@@ -36,23 +43,47 @@ def test_readme_has_a_python_example_of_under_twenty_lines() -> None:
     assert 8 <= sum(bool(line.strip()) for line in example.splitlines()) < 20
 
 
-def test_the_readme_example_blurs_what_it_should_and_little_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"__name__": "example"}
-    exec(compile(blocks(ROOT / "README.md", "python")[0], "README.md", "exec"), names)
-    outside, inside = names["reader"].predict([0.2, 1.5]).std
-    assert inside > 1.5 * outside
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Any]]:
+    """The folder that ``sfumato demo`` wrote as the README has it, and what it said. It takes long, so once for all."""
+    folder, once = tmp_path_factory.mktemp("readme"), functools.cache(make_demo)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr("sfumato.cli.demo._make", lambda out, _: once(Path(out).resolve(), False))
+        yield folder, done(run("demo"))
 
 
-def test_readme_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_readme_commands_run_in_order(demo: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(demo[0])
     text = "\n".join(blocks(ROOT / "README.md", "sh")).replace("\\\n", " ")
     commands = [shlex.split(line) for line in text.splitlines() if line.startswith("sfumato ")]
     assert len(commands) >= 4
+    assert commands.pop(0) == ["sfumato", "demo"]
     for command in commands:
         done(run(*command[1:]))
+
+
+def test_demo_writes_all_its_files_and_its_commands_work(demo: tuple[Path, Any]) -> None:
+    folder, said = demo[0] / "demo", demo[1].stdout
+    assert "The promise holds." in said
+    assert "An orbit is predictable." in said
+    names = ["coasting.csv", "coasting.sfumato", "new.csv", "orbit.csv", "orbit.png", "orbit.sfumato", "report.html"]
+    names += ["truth.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert (folder / "orbit.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    private = {path.name for path in folder.iterdir() if stat.S_IMODE(path.stat().st_mode) == 0o600}
+    assert private == {"coasting.csv", "orbit.png", "truth.csv"}  # the truth is in them
+    assert len(pd.read_csv(folder / "orbit.csv")) == 61
+    assert "sfumato certify demo/orbit.sfumato" in said
+    done(run("certify", folder / "orbit.sfumato"))
+    done(run("predict", folder / "orbit.sfumato", folder / "new.csv"))
+    steers, paper, repeating = answer(run("demo", "--out", folder, "--json", "--replace"))["priors"]
+    # what the demo says: the paper's prior hides nothing of an orbit that repeats, and the others keep their floors
+    assert paper["rival_inside"] < 0.1
+    assert min(steers["rival_inside"], repeating["rival_inside"]) > 0.9
+    assert repeating["error_outside"] > 4 * paper["error_outside"]
+    refused(run("demo", "--out", folder / "new.csv"), "is a file")
+    refused(run("demo", "--out", folder), "truth.csv is there already", "--replace")
 
 
 def test_commands_for_several_outputs_and_releases_run_in_order(

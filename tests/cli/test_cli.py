@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
-import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +15,6 @@ import pytest
 
 import sfumato as sf
 from command_line import answer, as_words, done, refused, run
-from sfumato.cli.demo import _make as make_demo
 from sfumato.noise.noise import CorrelatedNoise
 
 COMMANDS = (
@@ -362,39 +359,10 @@ def test_protect_writes_nothing_when_the_promise_cannot_be_kept(data: Path, monk
     assert sorted(path.name for path in data.parent.iterdir()) == ["orbit.csv"]
 
 
-def test_demo_writes_all_its_files_and_its_commands_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "demo"
-    once = functools.cache(make_demo)  # it takes long, and is told twice
-    monkeypatch.setattr("sfumato.cli.demo._make", lambda out, _: once(out, False))
-    result = done(run("demo", "--out", folder))
-    assert "The promise holds." in result.stdout
-    assert "An orbit is predictable." in result.stdout
-    names = ["coasting.csv", "coasting.sfumato", "new.csv", "orbit.csv", "orbit.png", "orbit.sfumato", "report.html"]
-    names += ["truth.csv"]
-    assert sorted(path.name for path in folder.iterdir()) == names
-    assert (folder / "orbit.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    private = {path.name for path in folder.iterdir() if stat.S_IMODE(path.stat().st_mode) == 0o600}
-    assert private == {"coasting.csv", "orbit.png", "truth.csv"}  # the truth is in them
-    assert len(pd.read_csv(folder / "orbit.csv")) == 61
-    assert f"sfumato certify {folder}/orbit.sfumato" in result.stdout
-    done(run("certify", folder / "orbit.sfumato"))
-    done(run("predict", folder / "orbit.sfumato", folder / "new.csv"))
-    steers, paper, repeating = answer(run("demo", "--out", folder, "--json", "--replace"))["priors"]
-    # what the demo says: the paper's prior hides nothing of an orbit that repeats, and the others keep their floors
-    assert paper["rival_inside"] < 0.1
-    assert min(steers["rival_inside"], repeating["rival_inside"]) > 0.9
-    assert repeating["error_outside"] > 4 * paper["error_outside"]
-    refused(run("demo", "--out", folder / "new.csv"), "is a file")
-    refused(run("demo", "--out", folder), "truth.csv is there already", "--replace")
-
-
 @pytest.mark.processes
 def test_as_a_real_program(data: Path) -> None:
     command = [sys.executable, "-m", "sfumato", *map(str, options(data))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    again = subprocess.run([*command, "--share", "0.5"], capture_output=True, text=True, check=False)
-    assert again.returncode == 2
-    assert again.stdout == ""
-    assert "--share is about the releases of a ledger" in again.stderr
+    refused(run(*options(data), "--share", 0.5), "--share is about the releases of a ledger")

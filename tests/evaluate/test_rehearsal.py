@@ -67,7 +67,11 @@ def rehearsed(name):
     return sf.rehearse(prior, t, y, region, alpha=PROMISE, advise=advise, progress=False)
 
 
-@pytest.mark.parametrize("name", BAD)
+#: The notebook of docs/tutorials, which is run by tests/test_docs.py, goes the same way.
+SLOW_CO2 = pytest.param("co2", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [SLOW_CO2, *(name for name in BAD if name != "co2")])
 def test_a_prior_that_a_textbook_beats_is_flagged(name):
     found = rehearsed(name)
     assert not found.passes
@@ -75,7 +79,7 @@ def test_a_prior_that_a_textbook_beats_is_flagged(name):
     assert found.verdict == {"high": "do not publish", "medium": "publish with care"}[found.findings[0].severity]
 
 
-@pytest.mark.parametrize("name", ["co2", "line, rbf"])
+@pytest.mark.parametrize("name", [SLOW_CO2, "line, rbf"])
 def test_the_advice_can_be_copied_and_passes(name):
     make, region, _, _ = BAD[name]
     X, y = make()
@@ -195,7 +199,7 @@ def test_a_shape_that_cannot_be_moved_is_said_and_is_no_alarm():
 
 
 def test_a_rehearsal_can_be_read_shown_and_drawn():
-    found = rehearsed("co2")
+    found = rehearsed("line, rbf")
     lines = str(found).splitlines()
     code = [line for line in lines if "kernel=" in line]
     assert max(len(line) for line in lines if line not in code) <= 80

@@ -108,23 +108,23 @@ def test_rows_that_are_measured_again_have_errors_of_their_own(ledger):
     assert len(ledger) == 3
 
 
-def test_twelve_releases_stay_within_the_promise_where_independent_ones_do_not(ledger, tmp_path):
+def test_six_releases_stay_within_the_promise_where_independent_ones_do_not(ledger, tmp_path):
     prior = sf.Prior(rbf(0.1), noise=1e-3)
     x = np.linspace(0.5, 2.5, 21)
-    for k in range(12):
-        ledger.protect(prior, x, REGION, alpha=0.5, share=1 / (12 - k)).release(outputs(x))
+    for k in range(6):
+        ledger.protect(prior, x, REGION, alpha=0.5, share=1 / (6 - k)).release(outputs(x))
     certificate = ledger.certificate(REGION)
-    assert len(ledger) == 12
+    assert len(ledger) == 6
     assert certificate.holds
     assert 1.0 <= certificate.floor_ratio < 1.01
     naive = sf.Ledger(tmp_path / "naive.ledger")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sf.GuaranteeWarning)
-        for _ in range(12):
+        for _ in range(6):
             naive.record(sf.protect(prior, x, REGION, alpha=0.5).release(outputs(x)))
     broken = naive.certificate(REGION)
     assert not broken.holds
-    assert broken.worst_std**2 < 0.1
+    assert broken.worst_std**2 < 0.2
     with pytest.raises(sf.BudgetError, match="nothing is left"):
         naive.protect(prior, x, REGION, alpha=0.5)
 

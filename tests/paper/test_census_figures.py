@@ -10,17 +10,14 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 from matplotlib.patches import Rectangle
 
-from census_tables import made_up_pums
-from sfumato.paper.census_data import paper_split, thinned
 from sfumato.paper.census_figures import draw_all, draw_cloaking, draw_errors, draw_map
-from sfumato.paper.census_study import DP_ALL, DP_AVERAGED, DP_PRIVATE, census_study
+from sfumato.paper.census_study import DP_ALL, DP_AVERAGED, DP_PRIVATE
 from sfumato.paper.study import AWARE, EPSILONS, UNSECURED
 
 
 @pytest.fixture(scope="module")
-def result():
-    people = thinned(paper_split(made_up_pums(2500)), 60)
-    return census_study(people, "authors", seeds=5, covers=("rows", "auto"), naive_seeds=1)
+def result(census):
+    return census
 
 
 @pytest.fixture(scope="module")

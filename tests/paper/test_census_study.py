@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from census_tables import made_up_pums
 from sfumato.data import as_inputs
 from sfumato.errors import GuaranteeWarning, InputError
 from sfumato.paper.census_data import paper_split, read_pums, thinned
@@ -23,17 +22,12 @@ from sfumato.paper.census_study import (
 )
 from sfumato.paper.study import ALPHAS, AWARE, DROPOUT, EPSILONS, NAIVE, UNSECURED
 
-SEEDS = 60
+SEEDS = 60  # as in conftest.py
 
 
 @pytest.fixture(scope="session")
-def people():
-    return thinned(paper_split(made_up_pums(2500)), 120)
-
-
-@pytest.fixture(scope="session")
-def authors(people):
-    return census_study(people, "authors", seeds=SEEDS, covers=("rows", "auto"), naive_seeds=2)
+def authors(census):
+    return census
 
 
 def line(result, method, level="", cover=None):

@@ -75,7 +75,7 @@ def test_the_promise_about_r_and_its_derivative_holds_in_50_digits(found):
         M += blur
         for i in range(2 * n):
             M[i, i] += mpmath.mpf(noise.shift)
-        points = np.linspace(1.0, 2.0, 41)
+        points = np.linspace(1.0, 2.0, 21)
         count = len(points)
         cross = mpmath.matrix(2 * n, 2 * count)
         for first in (0, 1):

@@ -310,6 +310,7 @@ class TestTakingUp:
         for name in os.listdir(job.out / ROW_FOLDER):
             assert (job.out / ROW_FOLDER / name).read_bytes() == (tmp_path / "all" / ROW_FOLDER / name).read_bytes()
 
+    @pytest.mark.slow
     @pytest.mark.processes
     def test_the_workers_of_a_cluster_write_the_same_also_when_they_are_killed(self, job: Job, tmp_path: Path) -> None:
         distributed = pytest.importorskip("distributed")
@@ -534,7 +535,7 @@ def test_rows_to_fit_are_spread_evenly_and_outside_if_asked(job: Job) -> None:
 
 class TestCommand:
     #: So many that who watches them being written can end it in the middle.
-    MANY = 200
+    MANY = 100
 
     def table(self, folder: Path, files: int) -> Path:
         """A folder of small files: each is a part of its own."""
@@ -634,7 +635,7 @@ class TestCommand:
         files = sorted(file for file in (out / RUN / ROW_FOLDER).iterdir() if file.suffix == ".parquet")
         assert 5 <= len(files) < self.MANY
         early = np.vstack([pd.read_parquet(file).to_numpy() for file in files])
-        assert len(early) == 10 * len(files)
+        assert len(early) == 20 * len(files)
         # the same key and design from the beginning, and the same without the key
         whole, keyless = tmp_path / "whole", tmp_path / "keyless"
         for other in (whole, keyless):

@@ -238,7 +238,7 @@ def rehearse(
     Guarantee: if the prior is right, it is called beaten or doubtful in less than 5 % of all cases.
 
     >>> import numpy as np, sfumato as sf
-    >>> t = np.linspace(0, 6, 121)
+    >>> t = np.linspace(0, 6, 73)
     >>> y = np.sin(2 * np.pi * t)
     >>> region = sf.Box(2.5, 3.5)
     >>> prior = sf.fit_prior(t, y, lengthscale=0.05, noise=1e-4, exclude=region)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class Promise:
     earlier: tuple[Array, ...] = ()
     asked: Region | None = None
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The same for promises that are the same but for what stands for their region: sensitive inputs, records."""
         design = self.design
