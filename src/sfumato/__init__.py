@@ -25,7 +25,7 @@ _ROOMS = {
     "design.estimator": "PrivateGPRegressor",  # not in the door: only this needs scikit-learn
     "errors": "BudgetError FitWarning FormatError GuaranteeError GuaranteeWarning InputError "
     "LongWorkWarning ResourceError",
-    "evaluate": "Rehearsal Suggestion Tradeoff audit rehearse suggest tradeoff",
+    "evaluate": "Effect Levels Rehearsal Suggestion Tradeoff audit rehearse suggest tradeoff",
     "ledger": "Ledger",
     "models": "Average Derivative Integral JointPrior Prior PriorFamily Value fit_correlated fit_prior",
     "promise": "Finding KernelTolerance MatrixTolerance Tolerance",
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from .errors import InputError as InputError
     from .errors import LongWorkWarning as LongWorkWarning
     from .errors import ResourceError as ResourceError
+    from .evaluate import Effect as Effect
+    from .evaluate import Levels as Levels
     from .evaluate import Rehearsal as Rehearsal
     from .evaluate import Suggestion as Suggestion
     from .evaluate import Tradeoff as Tradeoff

@@ -130,7 +130,7 @@ def test_what_cannot_be_promised_is_said() -> None:
 def test_designs_that_share_their_factorisation_are_those_of_protect(protects: Any) -> None:
     points = sf.Points([[1.2], [1.5], [1.9]])
     where = asked_problem(PRIOR, T, points, 0.5)
-    work = SharedWork(where, "auto", SERVE[:, None])
+    work = SharedWork(where, "auto")
     for how in ({"alpha": 0.1}, {"alpha": 0.6}, {"floor": 0.3}):
         looked = work.looked_at(asked_problem(PRIOR, T, points, protects=protects, **how), lambda words: None)
         made = sf.protect(PRIOR, T, points, protects=protects, progress=False, **how)  # type: ignore[arg-type]
@@ -139,11 +139,11 @@ def test_designs_that_share_their_factorisation_are_those_of_protect(protects: A
         left = PRIOR.condition(T, np.zeros(31), made.noise.covariance() + 0.2 * np.eye(31)).variance(SERVE)
         told = work.told(looked.design.noise)
         assert told is not None
-        np.testing.assert_allclose(told.left_at(work.seen), left, rtol=1e-9)
+        np.testing.assert_allclose(told.left_at(work.view(SERVE[:, None])), left, rtol=1e-9)
 
 
 def test_a_design_that_is_looked_at_is_the_closed_form_and_keeps_the_floor_between() -> None:
-    work = SharedWork(asked_problem(PRIOR, T, REGION, 0.5), "auto", SERVE[:, None])
+    work = SharedWork(asked_problem(PRIOR, T, REGION, 0.5), "auto")
     between = np.linspace(1, 2, 5001)[:, None]
     for alpha in (0.05, 0.7):
         made = work.looked_at(asked_problem(PRIOR, T, REGION, alpha, protects="function"), lambda words: None)

@@ -7,8 +7,10 @@ positive part of U Δ⁻¹ Uᵀ − A, and a look at what readers of it know.
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import NoReturn
 
@@ -24,17 +26,20 @@ from .plan import check_memory, exact_plan
 from .problem import DenseRows, Explained, Problem, Solver, View
 from .sensitive import AskedCover, Say, Spread
 
+#: So many sets of inputs that readers are looked at stay ready.
+VIEWS_KEPT = 4
+
 
 @dataclass(frozen=True, eq=False)
 class SharedWork:
     """What all joint promises under one prior about one region of the same rows have in common.
 
-    ``problem`` is any of them, ``places`` are inputs at which readers of every design are looked at.
+    ``problem`` is any of them.
     """
 
     problem: Problem
     cover: AskedCover
-    places: Array
+    _views: OrderedDict[bytes, View] = field(default_factory=OrderedDict, repr=False)
 
     @cached_property
     def rows(self) -> DenseRows:
@@ -50,11 +55,17 @@ class SharedWork:
     def spread(self) -> Spread:
         return Spread(self.solver)
 
-    @cached_property
-    def seen(self) -> View:
-        """``places`` as readers see them; all of their variance may be learnt."""
-        exposure = self.solver.exposures[0]
-        return View.of(exposure, self.places).allowing(exposure.unknown.variance(self.places))
+    def view(self, points: Array) -> View:
+        """``points`` as readers see them; all of their variance may be learnt. The last few are kept."""
+        key = hashlib.sha256(points.tobytes()).digest()
+        found = self._views.get(key)
+        if found is None:
+            exposure = self.solver.exposures[0]
+            found = View.of(exposure, points).allowing(exposure.unknown.variance(points))
+            self._views[key] = found
+            while len(self._views) > VIEWS_KEPT:
+                self._views.popitem(last=False)
+        return found
 
     def looked_at(self, problem: Problem, say: Say) -> Attempt:
         """The least noise that was found for ``problem``, as ``protect`` finds it, but for the proof.

@@ -142,13 +142,22 @@ def called(*levels: Level) -> str:
 class Comparison:
     """The comparison while it is made: readers of each design, at the same places.
 
-    ``left_out`` says of which way, and at which level (None: at all), there is no line, and why.
+    ``left_out`` says of which way, and at which level (None: at all), there is no line, and why. Promises to
+    ``insiders`` share nothing: each is made by ``protect``.
     """
 
     def __init__(
-        self, prior: Prior, inputs: Inputs, region: Region, places: Places, y: Array | None, cover: AskedCover
+        self,
+        prior: Prior,
+        inputs: Inputs,
+        region: Region,
+        places: Places,
+        y: Array | None = None,
+        cover: AskedCover = "auto",
+        insiders: Any = None,
     ) -> None:
         self.prior, self.inputs, self.region, self.places, self.y, self.cover = prior, inputs, region, places, y, cover
+        self.insiders = insiders
         self.private = region.contains(inputs.values)
         prior_variance = prior.variance(places.all)
         outside, self.prior_inside = places.split(prior_variance)
@@ -176,7 +185,7 @@ class Comparison:
         if len(self.inputs) > FEW_ROWS:
             return None
         any_level = asked_problem(self.prior, self.inputs, self.region, 0.5, protects="function")
-        return SharedWork(any_level, self.cover, self.places.all)
+        return SharedWork(any_level, self.cover)
 
     def lines(self, levels: Sequence[Level], ways: Sequence[str], step: Progress) -> list[Line]:
         """Those of each way and level that there are, in this order."""
@@ -213,13 +222,22 @@ class Comparison:
     def line(self, way: str, level: Level, step: Progress, *, proved: bool = False) -> Line | None:
         """One way at one level; None where it cannot be promised, which ``left_out`` then says."""
         start = time.perf_counter()
-        if self._is_pointless(way):
+        if self.is_pointless(way):
             return None
         try:
-            design, holds, evidence = self._designed(way, level, step, proved)
+            line = self.looked_at(way, level, step, proved)[1]
         except InputError as error:
             self._leave_out(way, level, str(error))
             return None
+        return replace(line, seconds=time.perf_counter() - start)
+
+    def looked_at(self, way: str, level: Level, step: Progress, proved: bool = False) -> tuple[Design, Line]:
+        """A design and its line; ``InputError`` where there is none. ``proved``: the one that ``protect`` makes."""
+        design, holds, evidence = self._designed(way, level, step, proved)
+        return design, self.line_of(design, way, level, holds, evidence)
+
+    def line_of(self, design: Design, way: str, level: Level, holds: bool, evidence: str) -> Line:
+        """What readers of ``design`` know, and what it cost."""
         if self._first is None:
             self._first = design
         if design.noise.compressed:
@@ -238,9 +256,21 @@ class Comparison:
         )
         if not design.protects_function:
             line = replace(line, floor=float(np.min(record_floors(design))))
-        return self._with_loss(replace(line, seconds=time.perf_counter() - start))
+        return self._with_loss(line)
 
-    def _is_pointless(self, way: str) -> bool:
+    def variance_at(self, design: Design, points: Array) -> Array:
+        """What readers of ``design`` do not know of f at ``points``."""
+        if self.shared is not None and len(design.inputs) == len(self.inputs):
+            told = self.shared.told(design.noise)
+            if told is not None:
+                return told.left_at(self.shared.view(points))
+        return variances(design, points)
+
+    def unprotected_variance_at(self, points: Array) -> Array:
+        """What readers of all data without noise do not know of f at ``points``."""
+        return self.variance_at(self._bare, points)
+
+    def is_pointless(self, way: str) -> bool:
         """Whether a way is left out at all levels, which is then said."""
         if way == "diagonal" and len(self.inputs) > FEW_ROWS:
             self._leave_out(way, None, f"it cannot be compressed, so it is compared up to {FEW_ROWS:,} rows only")
@@ -256,10 +286,13 @@ class Comparison:
     def _designed(self, way: str, level: Level, step: Progress, proved: bool) -> tuple[Design, bool, str]:
         """A design, whether its promise holds, and what that rests on."""
         how: dict[str, Any] = {"tolerance": level.tolerance, **PROMISES[way]}
-        if not proved and set(how) <= {"tolerance", "protects"} and self.shared is not None:
+        shares = set(how) <= {"tolerance", "protects"} and self.insiders is None
+        if shares and not proved and self.shared is not None:
             attempt = self.shared.looked_at(asked_problem(self.prior, self.inputs, self.region, **how), step.stage)
             held = attempt.seen.holds
             return attempt.design, held, ("searched" if attempt.seen.is_searched else "proved") if held else ""
+        if self.insiders is not None:
+            how["insiders"] = self.insiders
         made = protect(self.prior, self.inputs, self.region, cover=self.cover, progress=False, **how)
         return made.design, made.certificate.holds, made.certificate.evidence if made.certificate.holds else ""
 
@@ -272,7 +305,7 @@ class Comparison:
             variance = variances(design, self.places.all)
             of_records = self._record_std(design)
         else:
-            variance = told.left_at(self.shared.seen)
+            variance = told.left_at(self.shared.view(self.places.all))
             if self.private.any():
                 of_records = float(np.sqrt(np.min(told.left_of_records(np.flatnonzero(self.private)))))
         more |= {"measured": self._measured(design), "record_std": of_records}

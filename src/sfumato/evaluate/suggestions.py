@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..data import as_inputs
 from ..errors import GuaranteeWarning, InputError
 from ..models import Prior
 from ..progress import AskedProgress, Progress
@@ -24,7 +23,7 @@ from ..regions import Region
 from ..text import aligned, name_and_unit, plain, shown_lines, wrapped
 from ..views import boxed_table, pictures
 from .comparison import Comparison, Level, Line, asked_levels, checked_problem
-from .tradeoff_readers import Places, places_to_look
+from .tradeoff_readers import places_to_serve
 from .tradeoffs import errors_outside, number, share, short
 
 if TYPE_CHECKING:
@@ -312,13 +311,10 @@ def suggest(
     """
     asked = check_suggestion(max_loss, max_error, max_noise, alpha, floor)
     inputs, bound = checked_problem(prior, X, region)
-    places = places_to_look(inputs, bound)
-    if serve is not None:
-        given = as_inputs(serve, "serve", like=inputs).values
-        places = Places(given[~bound.contains(given)], places.inside)
+    places = places_to_serve(inputs, bound, serve)
     if not len(places.outside):
         raise InputError("region leaves no inputs outside it, so there is nobody to lose accuracy; give serve inputs.")
-    comparison = Comparison(prior, inputs, bound, places, None, "auto")
+    comparison = Comparison(prior, inputs, bound, places)
     with warnings.catch_warnings(), show_progress(progress) as step:
         # of designs that are compared, not published
         warnings.simplefilter("ignore", GuaranteeWarning)

@@ -146,6 +146,15 @@ def places_to_look(inputs: Inputs, region: Region, X_test: Any = None) -> Places
     return Places(np.asarray(spread[~region.contains(spread)]), np.asarray(inside[:: max(1, len(inside) // INSIDE)]))
 
 
+def places_to_serve(inputs: Inputs, region: Region, serve: Any) -> Places:
+    """The same, but outside the inputs ``serve`` that are to stay useful, where they are given."""
+    places = places_to_look(inputs, region)
+    if serve is None:
+        return places
+    given = as_inputs(serve, "serve", like=inputs).values
+    return Places(given[~region.contains(given)], places.inside)
+
+
 def _rows_and_between(rows: Array) -> Array:
     if len(rows) < 2:
         return rows

@@ -348,6 +348,13 @@ def tradeoff(
         rows = comparison.lines(levels, asked, step)
     for text in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, GuaranteeWarning)):
         warnings.warn(text, GuaranteeWarning, stacklevel=2)
+    return compared(comparison, rows, floors is not None, slow, name)
+
+
+def compared(
+    comparison: Comparison, rows: Sequence[Line], by_floor: bool, slow: Sequence[tuple[str, str]], name: Any
+) -> Tradeoff:
+    """What was found as a table; ``slow`` ways were not tried, and why."""
     left_out = [
         (way, why if at is None else f"{called(at)} is left out: {why}") for way, at, why in comparison.left_out
     ]
@@ -355,8 +362,8 @@ def tradeoff(
         rows=tuple(rows),
         everything=comparison.unprotected,
         prior_rmse=comparison.prior_rmse,
-        region=bound.in_words(inputs.names),
-        by_floor=floors is not None,
+        region=comparison.region.in_words(comparison.inputs.names),
+        by_floor=by_floor,
         sensitivity=comparison.sensitivity,
         skipped=tuple(dict.fromkeys([*left_out, *slow])),
         output=name if isinstance(name, str) else "f",

@@ -461,7 +461,7 @@ def _checked(problem: _Problem, levels: Levels, tried: Rehearsal | None, step: L
         mechanism = Ledger(folder / choices.ledger).protect(prior, X, region, **how)
         return Checked(mechanism, mechanism.certificate.with_findings(*mechanism.findings_on(y)), tried, None, None)
     mechanism = levels.protect(**problem.level, **how, progress=step)
-    effect = levels.effect_of(mechanism.design)
+    effect = levels.effect_of(mechanism)
     certificate = mechanism.certificate.with_findings(*mechanism.findings_on(y))
     release, refused = None, ""
     try:
