@@ -68,14 +68,12 @@ def test_python_is_told_where_it_is_and_a_notebook_shows_it(opened, monkeypatch,
     assert said.startswith(f"The studio is at {plain.url} ")
     assert "ssh -L" in said
     assert plain.session.rows == 31
-    assert "<iframe" not in plain._repr_html_()
 
     shell = types.SimpleNamespace(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
     shown = opened(pd.DataFrame({"t": t, "r": np.sin(t)}))
-    assert capsys.readouterr().out == ""
+    assert shown.url in capsys.readouterr().out
     assert f'<iframe src="{shown.url.replace("127.0.0.1", "localhost")}"' in shown._repr_html_()
-    assert f'href="{shown.url}"' in shown._repr_html_()
     port = shown.server.port
     for one, frames in ((plain, "frame-ancestors 'none'"), (shown, "frame-ancestors http://127.0.0.1:*")):
         assert frames in ask(port, request(f"/{one.token}/", port)).headers["content-security-policy"]

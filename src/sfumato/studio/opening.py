@@ -21,8 +21,8 @@ class _Room(ModuleType):
     def __call__(self, X: Any = None, y: Any = None, *, port: int | None = None) -> Studio:
         """A studio for the rows ``X``, ``y``, which runs beside this program: ``.url``, ``.session``, ``.stop()``.
 
-        A notebook shows it in the output cell; elsewhere it says its address, and ``.wait()`` keeps a script from
-        ending. ``X`` and ``y`` are as for ``sf.fit_prior``, or ``X`` is a table with both; without them
+        It says its address; a notebook shows its page below the cell that ends with it, and ``.wait()`` keeps a script
+        from ending. ``X`` and ``y`` are as for ``sf.fit_prior``, or ``X`` is a table with both; without them
         a table is opened on the page.
 
         Guarantee: it listens on 127.0.0.1 only, lets in whoever has the token in its address, keeps the data in
@@ -39,8 +39,7 @@ class _Room(ModuleType):
         if X is not None:
             session.open_arrays(X, y)
         opened = open_studio(session, port=port, framed=_in_notebook())
-        if not opened.framed:  # a notebook shows the same below the page
-            print(where_text(opened))
+        print(where_text(opened))
         return opened
 
 

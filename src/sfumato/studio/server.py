@@ -54,7 +54,6 @@ class Studio:
     session: Session
     token: str
     server: Server
-    framed: bool = False
 
     @property
     def url(self) -> str:
@@ -87,18 +86,16 @@ class Studio:
         if not self.running:
             return "<p>This studio has ended. Call sf.studio again.</p>"
         source = self.url.replace(HOST, "localhost")
-        frame = f'<iframe src="{source}" title="sfumato studio" width="100%" height="900" style="border:0"></iframe>'
-        return f"{frame + NOTEBOOK_SCRIPT if self.framed else ''}<p>{where_text(self, link=True)}</p>"
+        about = 'title="sfumato studio" allow="clipboard-write" width="100%" height="900" style="border:0"'
+        return f'<iframe src="{source}" {about}></iframe>{NOTEBOOK_SCRIPT}'
 
 
-def where_text(studio: Studio, link: bool = False) -> str:
+def where_text(studio: Studio) -> str:
     """Where a studio is, and how it is reached from elsewhere, in sentences."""
-    port, url = studio.server.port, studio.url
-    if link:
-        url = f'<a href="{url}" target="_blank" rel="noopener noreferrer">{url}</a>'
+    port = studio.server.port
     return (
-        f"The studio is at {url} on the machine where this Python runs, and only there. If you sit at another one, "
-        f"forward the port first: ssh -L {port}:{HOST}:{port} MACHINE. The address is the key: do not pass it on."
+        f"The studio is at {studio.url} on the machine where this Python runs, and only there. If you sit at another "
+        f"one, forward the port first: ssh -L {port}:{HOST}:{port} MACHINE. The address is the key: do not pass it on."
     )
 
 
@@ -143,7 +140,7 @@ class Server:
     def new_studio(self, session: Session, framed: bool) -> Studio:
         token = self.guard.new_token(framed=framed)
         self.sessions[token] = session
-        return Studio(session, token, self, framed)
+        return Studio(session, token, self)
 
     def _session_of_page(self) -> Session:
         """The session whose token is in the address of the page that is being built."""
