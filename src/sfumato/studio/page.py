@@ -17,7 +17,9 @@ from nicegui import ui
 
 from ..errors import SfumatoError
 from ..text import counted, listed, one_line
+from .decisions import decided
 from .guard import Guard
+from .keeping import keeping
 from .parts import Page, Sentence, labelled, words
 from .session import Session
 
@@ -73,6 +75,7 @@ class _Frame:
         with ui.header().classes("frame-header"):
             words("span", "sfumato studio", "name")
             self.steps = labelled(ui.element("nav").classes("steps"), "Steps")
+            keeping(session, self.page, self.go)
         with ui.element("main").classes("frame-main") as main:
             self.notice = Sentence()
             self.card = ui.element("section")
@@ -102,16 +105,23 @@ class _Frame:
         self.page.forget_parts()
         with self.card:
             words("h1", STEPS[number].title, "step-title").props("tabindex=-1")
+            if number > 0:
+                before = NAMES[number - 1]
+                self.page.refresh_on(lambda: decided(self.session, before), lambda: self._decided(before))
             self._build(self.step)
             with ui.element("div").classes("step-ends"):
                 if number > 0:
-                    before = NAMES[number - 1]
                     button = ui.button(f"Back: {STEPS[number - 1].title}", on_click=lambda: self.go(before))
                     labelled(button.props("outline no-caps"), test="back")
                 if number + 1 < len(STEPS):
                     after = NAMES[number + 1]
                     button = ui.button(f"Next: {STEPS[number + 1].title}", on_click=lambda: self.go(after))
                     labelled(button.props("unelevated no-caps"), test="next")
+
+    def _decided(self, step: str) -> None:
+        found = decided(self.session, step)
+        if found:
+            words("p", " ".join(found), "decided").props("data-testid=decided")
 
     def _link(self, place: int, step: Step, here: bool) -> None:
         link = ui.element("button").classes("step-link").props("type=button")

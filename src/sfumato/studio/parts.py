@@ -9,18 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from nicegui import Client, ui
+from nicegui import Client, events, ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from ..errors import SfumatoError
 from ..text import one_line, shown
 from .charts import Chart
+from .guard import LARGEST_BODY, TOO_LARGE
 
 if TYPE_CHECKING:
     from .jobs import Job
@@ -66,6 +67,29 @@ def labelled(element: Any, label: str = "", test: str = "") -> Any:
     if test:
         element.props["data-testid"] = test
     return element
+
+
+def drop_area(text: str, button: str, largest: int, take: Callable[[str, bytes], Awaitable[None]], test: str) -> None:
+    """A place to drop a file on, and a button that asks for one; ``take`` gets its name and what is in it."""
+    told = Sentence()
+
+    async def uploaded(event: events.UploadEventArguments) -> None:
+        told.say("")
+        name, content = event.file.name, await event.file.read()
+        area.reset()
+        await take(name, content)
+
+    area = ui.upload(on_upload=uploaded, max_file_size=largest, auto_upload=True).classes("drop").props("flat")
+    area.on_rejected(lambda: told.say(TOO_LARGE if largest == LARGEST_BODY else "This file is too large.", "bad"))
+    area.on("failed", lambda: told.say("The file did not arrive. Try again.", "bad"), args=[])
+    labelled(area, text, test)
+    with area.add_slot("header"), ui.element("div").classes("drop-words"):
+        choose = ui.button(button).props("unelevated no-caps")
+        choose.on("click", js_handler=f"() => getElement({area.id}).$refs.qRef.pickFiles()")
+        labelled(choose, test=f"{test}-choose")
+        with ui.element("span").classes("hidden-input"):
+            ui.element("q-uploader-add-trigger")
+        words("span", text)
 
 
 class Picture(Element):

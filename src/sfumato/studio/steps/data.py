@@ -10,8 +10,8 @@ from nicegui import events, ui
 
 from ...errors import InputError, SfumatoError
 from ...text import counted, listed, number_text, one_line, shown
-from ..guard import LARGEST_BODY, TOO_LARGE
-from ..parts import Page, Sentence, labelled, words
+from ..guard import LARGEST_BODY
+from ..parts import Page, Sentence, drop_area, labelled, words
 
 if TYPE_CHECKING:
     from ...data import ColumnFacts
@@ -59,23 +59,11 @@ def _openers(session: Session, page: Page) -> None:
         else:
             told.say(f"{name} is open: {counted(_rows(session), 'row')}.", "good")
 
-    async def uploaded(event: events.UploadEventArguments) -> None:
-        name, content = event.file.name, await event.file.read()
-        upload.reset()
+    async def uploaded(name: str, content: bytes) -> None:
         await opened(name, lambda: session.open_upload(name, content))
 
-    upload = ui.upload(on_upload=uploaded, max_file_size=LARGEST_BODY, auto_upload=True).classes("drop")
-    upload.props("flat bordered")
-    upload.on_rejected(lambda: told.say(TOO_LARGE, "bad"))
-    upload.on("failed", lambda: told.say("The file did not arrive. Try again.", "bad"), args=[])
-    labelled(upload, "Drop a table here", "upload")
-    with upload.add_slot("header"), ui.element("div").classes("drop-words"):
-        choose = ui.button("Choose a file").props("unelevated no-caps")
-        choose.on("click", js_handler=f"() => getElement({upload.id}).$refs.qRef.pickFiles()")
-        labelled(choose, test="choose-file")
-        with ui.element("span").classes("hidden-input"):
-            ui.element("q-uploader-add-trigger")
-        words("span", "or drop it here: .csv, .tsv or .txt (also .gz), or .parquet, up to 200 MB. It stays in memory.")
+    text = "or drop it here: .csv, .tsv or .txt (also .gz), or .parquet, up to 200 MB. It stays in memory."
+    drop_area(text, "Choose a file", LARGEST_BODY, uploaded, "upload")
     with ui.element("div").classes("controls"):
         for name, title in DEMOS.items():
             button = ui.button(title, on_click=lambda name=name: opened(name, lambda: session.open_demo(name)))

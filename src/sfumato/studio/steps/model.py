@@ -49,6 +49,13 @@ _drawing = threading.Lock()  # Matplotlib draws one picture at a time
 
 def model(session: Session, page: Page) -> None:
     """Build the step's card."""
+    page.refresh_on(lambda: bool(session.trouble), lambda: _build(session, page))
+
+
+def _build(session: Session, page: Page) -> None:
+    if session.trouble:
+        page.sentence(session.trouble, "care")
+        return
     with ui.element("section").classes("panel"):
         words("h2", "What is assumed public")
         words(
@@ -200,7 +207,8 @@ def _fitted(session: Session) -> None:
         if session.fit.state == "idle":
             Sentence("The prior is not fitted yet.")
         return
-    Sentence(str(prior), "good").props("data-testid=fitted")
+    text = str(prior)
+    Sentence(f"{text[:1].upper()}{text[1:]}.", "good").props("data-testid=fitted")
     report = prior.fit_report
     if report is not None:
         with ui.element("ul").classes("quiet"):
@@ -231,8 +239,10 @@ def _rehearsed(session: Session, page: Page) -> None:
         words("p", note, "quiet")
     advised = found.advised
     if advised is not None:
-        passes = "It passes the same rehearsal." if advised.passes else "It is nearer, though it does not pass either."
-        words("p", f"{passes} {advised.promises}")
+        passes = (
+            "passes the same rehearsal" if advised.passes else "is nearer to the data, though it does not pass either"
+        )
+        words("p", f"Advice: a prior with kernel {advised.kernel} and mean {advised.mean} {passes}. {advised.promises}")
 
         def use() -> None:
             session.choose(kernel=advised.kernel, mean=advised.mean, lengthscale=None)
