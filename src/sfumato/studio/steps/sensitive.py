@@ -69,7 +69,7 @@ class _Where:
             page.follow(self.picture, self._seen, lambda: self.picture.show(self._chart()))
             self.problem = page.sentence()
             page.refresh_on(lambda: (session.choices.regions, session.choices.protects), self._list)
-            page.progress_of(session.fit, "Fitting the prior again, outside the region")
+            page.progress_of(session.fit, "Fitting the prior")
         with ui.element("section").classes("panel"):
             words("h2", "Say it in numbers or words")
             self._form()
@@ -304,10 +304,20 @@ class _Protected:
             }
             held = ui.select(plain | groups, value=session.choices.insiders or "", label="Insiders")
             labelled(held.props("outlined dense").classes("insiders"), "Insiders", "insiders")
-            held.on_value_change(lambda e: self._choose(insiders=e.value or None))
+            held.on_value_change(lambda e: self._hold(held, e.value or None))
             words("p", "Which rows belong together is published.", "quiet")
             self.problem = page.sentence()
 
     def _choose(self, **changes: Any) -> None:
         with self.page.told(self.problem):
             self.session.choose(**changes)
+
+    def _hold(self, held: ui.select, asked: str | None) -> None:
+        """Choose insiders; a column that cannot be read is said, and nothing is changed."""
+        before = self.session.choices.insiders
+        self._choose(insiders=asked)
+        if self.session.trouble:
+            why = self.session.trouble
+            self.session.choose(insiders=before)
+            held.set_value(before or "")
+            self.problem.say(why, "bad")
