@@ -33,7 +33,7 @@ test-all: lint
 test-lowest: $(INSTALLED)
 	$(PYTHON) -m venv $(LOWEST)
 	$(BIN)/python tests/lowest_versions.py > $(LOWEST)/constraints.txt
-	$(LOWEST)/bin/pip -qq --disable-pip-version-check install -c $(LOWEST)/constraints.txt -e ".[test,parquet,data,dask]"
+	$(LOWEST)/bin/pip -qq --disable-pip-version-check install -c $(LOWEST)/constraints.txt -e ".[test,parquet,data,dask,studio]"
 	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -n 2 -m "not slow"
 
 lint: $(INSTALLED)
@@ -80,7 +80,7 @@ clean:
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) torch
-	$(INSTALL) -e ".[test,parquet,data,dask]"
+	$(INSTALL) -e ".[test,parquet,data,dask,studio]"
 	touch $@
 
 $(DOCS_INSTALLED): $(INSTALLED)

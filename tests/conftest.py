@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from browsers import NO_BROWSER
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Rich and Typer would otherwise wrap and colour messages after the terminal the tests happen to run in.
@@ -34,3 +37,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if "paper_data" in getattr(item, "fixturenames", ())]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Say at the end, where nobody overlooks it, that there was no browser."""
+    yield
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    if count := sum(NO_BROWSER in reason for reason in skipped):
+        terminalreporter.write_line(f"NOT TESTED: {count} tests need a browser; {NO_BROWSER}", red=True, bold=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,15 +12,9 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
+from browsers import BROWSER, in_a_browser
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-pytestmark = [
-    pytest.mark.processes,
-    pytest.mark.skipif(
-        BROWSER is None,
-        reason="no chromium here: install it (apt-get install chromium) to test the report in a browser",
-    ),
-]
+pytestmark = [pytest.mark.processes, in_a_browser]
 
 TIMES = np.linspace(0.0, 3.0, 25)
 HOSTILE = '<script>document.title="hacked"</script>'
