@@ -22,6 +22,7 @@ from command_line import refused, run
 from raw_http import Reply, ask, handshake, request
 from sfumato.errors import InputError
 from sfumato.studio import server as server_module
+from sfumato.studio.choices import Choices
 from sfumato.studio.guard import TOO_LARGE
 from sfumato.studio.server import Studio, open_studio
 from sfumato.studio.session import Session
@@ -394,3 +395,42 @@ def test_wrong_words_are_refused_before_the_server_starts(tmp_path, monkeypatch)
     refused(run("studio", "--choices", wrong, "--no-browser"), "choices")
     monkeypatch.setattr(server_module, "find_spec", lambda name: None)
     refused(run("studio"), "pip install 'sfumato[studio]'")
+
+
+def test_the_command_takes_choices_with_their_table_or_another(tmp_path, monkeypatch):
+    opened = []
+
+    def caught(session, **how):
+        opened.append((session, how))
+        raise InputError("far enough")
+
+    monkeypatch.setattr(server_module, "open_studio", caught)
+    table, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    for path, rows in ((table, 10), (other, 20)):
+        path.write_text("t,y\n" + "".join(f"{row},{row % 3}\n" for row in range(rows)))
+    saved = tmp_path / "saved.json"
+    saved.write_text(Choices(data=str(table), inputs=("t",), output="y", value=0.3).to_json())
+
+    refused(run("studio", "--choices", saved, "--port", 4000), "far enough")
+    refused(run("studio", other, "--choices", saved), "far enough")
+    refused(run("studio", other), "far enough")
+    (first, how), (second, _), (third, _) = opened
+    assert how == {"port": 4000}
+    assert (first.choices.data, first.choices.value, first.rows) == (str(table), 0.3, 10)
+    assert (second.choices.data, second.choices.value, second.rows) == (str(other), 0.3, 20)
+    assert (third.choices.data, third.choices.value) == (str(other), Choices().value)
+
+    saved.write_bytes(b"\xff\xfe\0")
+    refused(run("studio", "--choices", saved), "--choices", "is no file of choices", "save one in the studio")
+    refused(run("studio", "--choices", tmp_path / "none.json"), "none.json")
+    assert len(opened) == 3
+
+
+def test_a_port_is_refused_in_the_words_of_the_command(monkeypatch):
+    monkeypatch.setattr(server_module, "_servers", [])
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused(run("studio", "--port", port, "--no-browser"), f"--port {port} is taken by another program")
+    refused(run("studio", "--port", 70000, "--no-browser"), "--port 70000 is no port")
