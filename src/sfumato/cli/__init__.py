@@ -8,5 +8,6 @@ from .app import app
 from .command import add_command
 from .demo import ERRORS, FLOOR, steering_orbit
 from .options import Fit, Json, OutFolder, Replace, check_folder_name, check_new, flag, option
+from .outputs import names_text
 from .printing import as_json, say_lines
-from .rehearse import rehearsed_on_few
+from .rehearse import FEW_ROWS, rehearsed_on_few

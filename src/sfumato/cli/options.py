@@ -16,7 +16,7 @@ import typer
 
 from ..errors import InputError
 from ..files import OWNER_ONLY, replacing, where_it_leads
-from .outputs import AskedOutputs, asked_outputs, numbers
+from .outputs import AskedOutputs, asked_outputs, names_in, numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,10 @@ ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release 
 Table = Annotated[
     Path, typer.Argument(metavar="DATA", help="Your table, .csv (also .gz) or .parquet, with the secret values.")
 ]
-Inputs = Annotated[list[str], option("COLUMN", "Input columns, comma separated or repeated; they are published.")]
+Inputs = Annotated[
+    list[str],
+    option("COLUMN", "Input columns, comma separated or repeated; they are published. `a, b` is one with a comma."),
+]
 Cover = Annotated[
     str,
     option(
@@ -65,7 +68,7 @@ Json = Annotated[bool, flag("--json", "Print one JSON object instead of text.")]
 
 def column_names(inputs: list[str]) -> list[str]:
     """The columns that ``--inputs`` names."""
-    columns = [name.strip() for entry in inputs for name in entry.split(",") if name.strip()]
+    columns = [name for entry in inputs for name in names_in(entry)]
     if not columns:
         raise InputError("--inputs names no column; give at least one, for example --inputs t.")
     return columns

@@ -115,7 +115,7 @@ def _correlated(texts: Sequence[str], related: Sequence[str]) -> tuple[tuple[str
     """The names of each ``--correlated``, at least two, and none twice."""
     blocks, seen = [], set()
     for text in texts:
-        names = tuple(_unquoted(name) for name in text.split(",") if name.strip())
+        names = tuple(names_in(text))
         if len(names) < 2:
             raise InputError(f"--correlated {text!r} names {len(names)} output(s); give two or more, as in infl,unemp.")
         for name in names:
@@ -205,6 +205,29 @@ def _in_two(text: str, names: Container[str]) -> tuple[str | None, str]:
     if found is not None:
         return _unquoted(found[1]), found[2].strip()
     return (_unquoted(text), "") if _unquoted(text) in names else (None, text)
+
+
+#: One of several names with commas between them; in backticks or double quotes it may have commas itself.
+_ONE_NAME = re.compile(r"""\s*(?:(`(?:[^`]|``)*`|"(?:[^"]|"")*")\s*|([^,]*))(?:,|\Z)""")
+
+
+def names_in(text: str) -> list[str]:
+    """The names in a list with commas; one in backticks or double quotes is taken as it is.
+
+    >>> names_in("t, place"), names_in('`a, "b"`,c'), names_in("`a``b`")
+    (['t', 'place'], ['a, "b"', 'c'], ['a`b'])
+    """
+    found = [_unquoted(quoted) if quoted else plain.strip() for quoted, plain in _ONE_NAME.findall(text)]
+    return [name for name in found if name]
+
+
+def names_text(names: Iterable[str]) -> str:
+    """The list that ``names_in`` reads as these names, with backticks where they are needed.
+
+    >>> names_text(["t", "height, cm"])
+    't,`height, cm`'
+    """
+    return ",".join(name if names_in(name) == [name] else "`" + name.replace("`", "``") + "`" for name in names)
 
 
 def _unquoted(text: str) -> str:

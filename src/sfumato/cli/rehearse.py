@@ -30,6 +30,7 @@ from .options import (
     option,
     save_figure,
 )
+from .outputs import names_text
 from .printing import (
     as_json,
     command_in_lines,
@@ -151,7 +152,7 @@ def _protect_words(
     if found.advised is None:
         return None
     level = ["--alpha", f"{alpha:g}"] if alpha is not None else ["--floor", f"{found.advised.lower or floor:g}"]
-    words = ["sfumato", "protect", str(data), "--inputs", ",".join(asked.columns)]
+    words = ["sfumato", "protect", str(data), "--inputs", names_text(asked.columns)]
     words += ["--output", asked.output, "--region", asked.region]
     prior = ["--kernel", found.advised.kernel, "--mean", found.advised.mean]
     name = Path(data.stem).stem if data.suffix.lower() == ".gz" else data.stem

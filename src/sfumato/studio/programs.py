@@ -1,0 +1,226 @@
+"""The choices as a program that makes the same design: in Python, and as a command.
+
+Names come from data and may hold anything. In Python they are literals, in the command quoted words; none of them ever
+stands in a comment.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from ..cli import FEW_ROWS, Fit, names_text
+from ..errors import InputError
+from ..text import number_text
+from .choices import Choices
+from .demos import demo
+from .publication import plain_name
+
+#: Lines of a program are at most this wide, unless one name alone is wider.
+WIDTH = 88
+
+#: What ``sf.fit_prior`` does if it is told nothing.
+_FIT = {
+    "kernel": "matern52",
+    "mean": "constant",
+    "coefficients": "published",
+    "noise": "learn",
+    "lengthscale": None,
+    "rows": None,
+}
+
+
+def as_python(choices: Choices, *, fitted_outside: bool = True) -> str:
+    """A Python program that reads the same table, fits the same prior, keeps the same promise and saves a release.
+
+    ``fitted_outside`` says whether rows in the region have no part in the fit, where that was asked for: too few rows
+    may be left.
+    """
+    _require_complete(choices)
+    fit = {name: value for name, value in _fit(choices).settings().items() if value != _FIT[name]}
+    outside = {"exclude": _Name("region")} if choices.fit_outside and fitted_outside else {}
+    level: dict[str, Any] = {choices.level: choices.value}
+    lines = [
+        *_imports(choices),
+        "",
+        f"inputs = {list(choices.inputs)!r}",
+        f"output = {choices.output!r}",
+        *_table(choices),
+        "X, y = table[inputs], table[output]",
+        "",
+        *_region(choices.regions),
+        *_call("prior", "sf.fit_prior", ("X", "y"), {**fit, **outside}),
+        "",
+    ]
+    promise: dict[str, Any] = {**level, **({} if choices.protects == "both" else {"protects": choices.protects})}
+    if choices.insiders is not None:
+        labels = _Name(f"table[{choices.insiders!r}].tolist()")
+        promise["insiders"] = choices.insiders if choices.insiders == "rows" else labels
+    if _is_rehearsed(choices):
+        lines += [*_rehearsal(choices, level), ""]
+        promise["findings"] = _Name("rehearsal.findings")
+    if choices.accept:
+        promise["accept"] = choices.accept
+    if choices.ledger is None:
+        lines += _call("mechanism", "sf.protect", ("prior", "X", "region"), promise)
+    else:
+        promise |= {"output_name": _Name("output")} | ({} if choices.share is None else {"share": choices.share})
+        lines += [f"ledger = sf.Ledger({choices.ledger!r})"]
+        lines += _call("mechanism", "ledger.protect", ("prior", "X", "region"), promise)
+    lines += ["print(mechanism.certificate)", "", "release = mechanism.release(y, output_name=output)"]
+    return "\n".join([*lines, f"release.save({_release_name(choices)!r})", ""])
+
+
+def no_command(choices: Choices) -> str:
+    """Why there is no command for these choices, in a sentence; empty where there is one."""
+    if choices.source == "notebook":
+        return "These data are in a notebook, and commands read files: save them as a file, and open that."
+    given = (choices.data, *choices.inputs, choices.output, *choices.regions, choices.insiders or "")
+    if any("\0" in text for text in given):
+        return "A name has a zero character in it, which no command can have: copy the Python program."
+    return ""
+
+
+def as_command(choices: Choices) -> str | None:
+    """A command, for a POSIX shell, that does what ``as_python`` does; None where there is none (``no_command``)."""
+    _require_complete(choices)
+    if no_command(choices):
+        return None
+    data, lines = _path(choices), []
+    if choices.source == "demo":
+        name = demo(choices.data).name
+        data = f"sfumato-demo-{name}.csv"
+        program = f'import sfumato as sf; sf.demo_table("{name}").to_csv("{data}", index=False)'
+        lines.append(shlex.join(["python", "-c", program]))
+    options: list[tuple[str, str | None]] = [("--inputs", names_text(choices.inputs)), ("--output", choices.output)]
+    options += [("--region", text) for text in choices.regions]
+    options += [(f"--{choices.level}", number_text(choices.value))]
+    options += [("--protects", choices.protects)] if choices.protects != "both" else []
+    options += [("--insiders", choices.insiders), ("--sep", choices.sep), ("--decimal", choices.decimal)]
+    options += [("--encoding", choices.encoding)]
+    options += [("--drop-missing", "")] if choices.drop_missing else []
+    options += [("--kernel", choices.kernel)]
+    options += [("--lengthscale", None if choices.lengthscale is None else number_text(choices.lengthscale))]
+    usual = {"mean": "constant", "coefficients": "published", "noise": "learn"}
+    options += [(f"--{name}", getattr(choices, name)) for name, word in usual.items() if getattr(choices, name) != word]
+    options += [] if choices.fit_outside else [("--fit-all", "")]
+    options += [("--fit-rows", None if choices.fit_rows is None else str(choices.fit_rows))]
+    options += [("--accept", code) for code in choices.accept]
+    options += [("--ledger", choices.ledger)]
+    options += [("--share", None if choices.share is None else number_text(choices.share))]
+    options += [("--out", _release_name(choices))]
+    words = [_option(name, value) for name, value in options if value is not None]
+    lines.append(" \\\n    ".join([shlex.join(["sfumato", "protect", _no_option(data)]), *words]))
+    return "\n".join([*lines, ""])
+
+
+class _Name(str):
+    """A piece of a program, not a text in it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _require_complete(choices: Choices) -> None:
+    if not choices.inputs or not choices.output:
+        raise InputError("There is no program yet: choose inputs and an output among the columns first.")
+    if not choices.regions:
+        raise InputError("There is no program yet: say first what is sensitive.")
+
+
+def _fit(choices: Choices) -> Fit:
+    names = ("kernel", "lengthscale", "mean", "coefficients", "noise", "fit_outside", "fit_rows")
+    return Fit(**{name: getattr(choices, name) for name in names})
+
+
+def _is_rehearsed(choices: Choices) -> bool:
+    """Where only records are promised readers may know the function, and α says nothing of it to try."""
+    return choices.protects != "records" or choices.level == "floor"
+
+
+def _imports(choices: Choices) -> list[str]:
+    needs = {
+        "import dataclasses\n": bool(_fit(choices).noise_column) and _is_rehearsed(choices),
+        "import numpy as np": _is_rehearsed(choices) or choices.source == "notebook",
+        "import pandas as pd": choices.source == "notebook",
+    }
+    return [*(line for line, needed in needs.items() if needed), "import sfumato as sf"]
+
+
+def _path(choices: Choices) -> str:
+    """Where the program finds the file: of one that was sent to the page only the name is known."""
+    return choices.data if choices.source == "file" else PurePath(choices.data.replace("\\", "/")).name
+
+
+def _table(choices: Choices) -> list[str]:
+    """The lines that make ``table``: the columns that take part."""
+    if choices.source == "demo":
+        return _call("table", "sf.demo_table", (repr(choices.data),), {})
+    if choices.source == "notebook":
+        lines = [
+            "# X and y are what you gave to sf.studio.",
+            "table = X if hasattr(X, 'columns') else pd.DataFrame(np.asarray(X))",
+            "table = table.rename(columns=str if hasattr(X, 'columns') else 'x{}'.format)",
+            "if table.shape[1] == 1 and not hasattr(X, 'columns'):",
+            "    table.columns = ['x']",
+            "if output not in table:",
+            "    table = table.assign(**{output: y})",
+        ]
+        return lines + ["table = table.dropna(subset=[*inputs, output])"] * choices.drop_missing
+    reading = {name: getattr(choices, name) for name in ("sep", "decimal", "encoding")}
+    how: dict[str, Any] = {name: value for name, value in reading.items() if value is not None}
+    how |= {"drop_missing": True} if choices.drop_missing else {}
+    if choices.insiders not in (None, "rows", *choices.inputs):
+        how["labels"] = [choices.insiders]
+    return _call("table", "sf.read_table", (repr(_path(choices)), "inputs", "output"), how)
+
+
+def _region(texts: Sequence[str]) -> list[str]:
+    first, *more = (f"sf.parse_region({text!r}, inputs)" for text in texts)
+    if not more:
+        return [f"region = {first}"]
+    return ["region = (", f"    {first}", *(f"    | {one}" for one in more), ")"]
+
+
+def _rehearsal(choices: Choices, level: Mapping[str, Any]) -> list[str]:
+    """As the studio does it: on some rows, which is enough to show a prior that is far off."""
+    lines = [f"few = np.unique(np.linspace(0, len(X) - 1, min(len(X), {FEW_ROWS})).round().astype(int))"]
+    prior = "prior"
+    if _fit(choices).noise_column:
+        lines += ["trial = prior"]
+        lines += ["if not isinstance(prior.noise, float):  # a variance for each row"]
+        lines += ["    trial = dataclasses.replace(prior, noise=prior.noise[few])"]
+        prior = "trial"
+    return lines + _call("rehearsal", "sf.rehearse", (prior, "X.iloc[few]", "y.iloc[few]", "region"), level)
+
+
+def _call(name: str, function: str, given: Sequence[str], options: Mapping[str, Any]) -> list[str]:
+    """``name = function(given, option=value, …)`` in one line, or, where it is too wide, one line for each."""
+    words = [*given, *(f"{option}={value!r}" for option, value in options.items())]
+    line = f"{name} = {function}({', '.join(words)})"
+    return [line] if len(line) <= WIDTH else [f"{name} = {function}(", *(f"    {word}," for word in words), ")"]
+
+
+def _option(name: str, value: str) -> str:
+    """An option and its value; one that looks like an option itself is tied to the name."""
+    if not value:
+        return name
+    return shlex.quote(f"{name}={value}") if value.startswith("-") else f"{name} {shlex.quote(value)}"
+
+
+def _no_option(path: str) -> str:
+    return f"./{path}" if path.startswith("-") else path
+
+
+def _release_name(choices: Choices) -> str:
+    """A name for the release file: that of the data where it is plain."""
+    name = PurePath(_path(choices) if choices.source in ("file", "upload") else choices.data).name
+    stem = name.removesuffix(".gz").rpartition(".")[0] or name
+    try:
+        return plain_name(f"{stem}.sfumato", "release file")
+    except InputError:
+        return "release.sfumato"
