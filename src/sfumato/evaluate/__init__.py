@@ -10,6 +10,18 @@ from .predictors import Rival, rivals
 from .promises_compared import compare_promises
 from .rehearsal import REHEARSAL_HEADER, Rehearsal, Stage, rehearse
 from .rivals import Budget, PrivatePredictions, cloak, dropout, solve_positive, standard_dp, stationary, unsafe_normals
-from .suggestions import Suggestion, check_suggestion, suggest
+from .suggestions import Option, Suggestion, check_suggestion, suggest
 from .target import Outcome
-from .tradeoffs import TRADEOFF_HEADER, WIDE_ONLY, Tradeoff, cells, notes, number, share, short, title_of, tradeoff
+from .tradeoffs import (
+    TRADEOFF_HEADER,
+    WIDE_ONLY,
+    Tradeoff,
+    cells,
+    errors_outside,
+    notes,
+    number,
+    share,
+    short,
+    title_of,
+    tradeoff,
+)

@@ -48,6 +48,9 @@ Levels: TypeAlias = Any
 #: A table with more rows has its prior fitted to so many of them, evenly spread.
 MANY_ROWS, FITTED_ROWS = 20_000, 2000
 
+#: The floors of the trade-off, as shares of the largest that could be promised.
+CURVE = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97)
+
 #: Reads a table, told the separator, the decimal mark and the encoding.
 Reader = Callable[[str | None, str | None, str | None], TableAsRead]
 
@@ -334,8 +337,9 @@ class Session:
 
     def start_curve(self) -> None:
         """Work out the trade-off between privacy inside and accuracy outside."""
-        levels = self.levels
-        self.curve.start(lambda step: levels.curve(progress=step), self.key(self.curve))
+        levels, output = self.levels, self.choices.output
+        floors = [float(levels.most * part) for part in CURVE] if self.choices.level == "floor" else None
+        self.curve.start(lambda step: levels.curve(floors=floors, output=output, progress=step), self.key(self.curve))
 
     def start_check(self) -> None:
         """Make the design as it is published, prove it, and look at everything that speaks against it."""

@@ -1,0 +1,352 @@
+"""The step How much: a floor or α by slider or number, what that does, what it costs, and what is suggested.
+
+Numbers are those of a look at the level, and say so, until the check behind the page has proved it: then they are those
+of the design that is published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+
+from ...errors import SfumatoError
+from ...evaluate import Option, Suggestion, compare_promises, errors_outside, number, share
+from ...text import name_and_unit, shown
+from ..charts import Chart, known_chart, places_to_ask, tradeoff_chart
+from ..parts import Page, Picture, labelled, panel, table, words
+from ..publication import plain_name
+from ..session import Effect, Session
+from .ready import once_ready
+
+#: Seconds without a move after which the level is checked behind the page, where there are no more rows than this.
+REST, CHECKED_ROWS = 0.7, 5000
+
+#: The least and the largest α on the slider, and its step; of a floor, shares of the largest that can be promised.
+ALPHAS, ALPHA_STEP = (0.01, 0.99), 0.01
+FLOORS, FLOOR_STEPS = (0.05, 0.995), 200
+
+LEVELS = {
+    "floor": "A floor, in units: the error that every reader must keep",
+    "alpha": "α: the share that may be learnt",
+}
+
+#: What numbers are that nobody has proved yet.
+LOOKED_AT = "Looked at; the proof comes at Check."
+
+
+def how_much(session: Session, page: Page) -> None:
+    """Build the step."""
+    once_ready(session, page, lambda: _HowMuch(session, page).build())
+
+
+class _HowMuch:
+    """The controls of one tab, and what they show."""
+
+    def __init__(self, session: Session, page: Page) -> None:
+        self.session, self.page = session, page
+        self.unit = name_and_unit(session.choices.output)[1]
+        self.moves = 0
+        #: Where the slider was put last, until it rests.
+        self.moved: float | None = None
+        self.settle: Callable[[], None] = lambda: None
+
+    def build(self) -> None:
+        session, page = self.session, self.page
+        with panel("The level"):
+            self.problem = page.sentence()
+            kinds = ui.radio(LEVELS, value=session.choices.level, on_change=lambda event: self._kind(event.value))
+            labelled(kinds.props("inline"), "What the level is", "level")
+
+            def show_kind() -> None:
+                kinds.set_value(session.choices.level)
+
+            page.follow(kinds, lambda: session.choices.level, show_kind)
+            page.refresh_on(lambda: session.choices.level, self._controls)
+        with panel("What it does"):
+            page.refresh_on(self._shown_key, self._effect)
+            page.progress_of(session.effect, "Looking at this level")
+            page.progress_of(session.check, "Proving this level behind the page")
+            _Drawing(page, lambda: self._now, self._known_chart, "known-chart")
+        with panel("What it costs") as start:
+            page.progress_of(session.curve, "Working out the trade-off")
+            _Drawing(page, lambda: (session.curve.value, self._now), self._tradeoff_chart, "tradeoff-chart")
+        with panel("A suggestion"):
+            self._suggestion()
+        with ui.expansion("These values are published more than once").classes("panel"):
+            self._ledger()
+        if session.effect.key != session.key(session.effect):
+            self._look()
+        # one after the other: what both share is worked out once, and the slider comes first
+        page.follow(start, lambda: (session.effect.state, session.curve.state), self._draw_curve)
+
+    def _draw_curve(self) -> None:
+        if self.session.effect.state == "done" and self.session.curve.state == "idle":
+            self.session.start_curve()
+
+    # ------------------------------------------------------------------------------------------ the level
+
+    def _ends(self) -> tuple[float, float, float]:
+        """The least and the largest value of the slider, and its step."""
+        if self.session.choices.level == "alpha":
+            return *ALPHAS, ALPHA_STEP
+        most = self.session.levels.most
+        step = _round_step(most / FLOOR_STEPS)
+        low, high = (math.floor(end * most / step) * step for end in FLOORS)
+        return max(low, step), high, step
+
+    def _controls(self) -> None:
+        """The slider, one of the browser's own, which keys and screen readers know; and the same as a number."""
+        session = self.session
+        ends = low, high, step = self._ends()
+        is_floor = session.choices.level == "floor"
+        name = f"floor of {session.choices.output}" if is_floor else "α"
+        slider = labelled(ui.element("input").classes("slider").props("type=range"), f"Level: {name}", "slider")
+        slider.props.update(min=low, max=high, step=step)
+        sides = "weak: readers may learn more", "strong: readers must know less"
+        with ui.element("div").classes("ends quiet"):
+            for text in sides if is_floor else reversed(sides):
+                words("span", text)
+        field = ui.number(f"{'Floor' if is_floor else 'α'}{self.unit if is_floor else ''}", min=0.0)
+        labelled(field.props("outlined dense step=any"), test="level-value")
+
+        def show() -> None:
+            value = session.choices.value
+            field.set_value(value)
+            if self.moved != value:  # else a hand or a key has just put it there, and may have gone on
+                slider.props["value"] = _between(value, *ends)
+                slider.props["aria-valuetext"] = shown(self._level_in_words(value))
+                slider.update()
+
+        self.settle = show
+        self.page.follow(slider, lambda: session.choices.value, show)
+        read = "(event) => emit(Number(event.target.value))"
+        slider.on("input", lambda event: self._slide(event.args, *ends), js_handler=read, throttle=0.05)
+        # a number counts when it is complete, not while it is typed
+        def typed() -> None:
+            if is_floor == (session.choices.level == "floor"):  # a field that goes away is left too
+                self._move(field.value)
+
+        field.on("blur", typed, args=[])
+        field.on("keydown.enter", typed, args=[])
+
+    def _level_in_words(self, value: float) -> str:
+        if self.session.choices.level == "floor":
+            return f"a floor of ±{number(value)}{self.unit}"
+        return f"α = {value:g}"
+
+    def _slide(self, given: Any, low: float, high: float, step: float) -> None:
+        """The slider was moved; its values have no more digits than its steps."""
+        if isinstance(given, (int, float)):
+            self.moved = float(f"{_between(given, low, high):.6g}")
+            self._move(self.moved)
+
+    def _move(self, given: Any) -> None:
+        """Another value was chosen."""
+        if not isinstance(given, (int, float)):
+            self.problem.say("The level is empty; give a number.", "bad")
+            return
+        if given != self.session.choices.value:
+            with self.page.told(self.problem):
+                self.session.choose(value=float(given))
+                self._look()
+
+    def _kind(self, level: str) -> None:
+        """The other kind of level, at about the same promise."""
+        choices = self.session.choices
+        if level == choices.level:
+            return
+        with self.page.told(self.problem):
+            most = self.session.levels.most
+            if level == "floor":
+                value = math.sqrt(1.0 - choices.value) * most
+            else:
+                value = _between(1.0 - min(choices.value / most, 1.0) ** 2, *ALPHAS)
+            self.session.choose(level=level, value=float(f"{value:.3g}"))
+            self._look()
+
+    def _look(self) -> None:
+        """Look at the level now, and check it when nothing moves any more."""
+        session = self.session
+        if session.choices.ledger is None:
+            session.start_effect()
+        self.moves += 1
+        asyncio.get_running_loop().call_later(REST, self._rested, self.moves)
+
+    def _rested(self, moves: int) -> None:
+        session = self.session
+        if moves != self.moves:
+            return
+        self.moved = None
+        if not self.page.client.is_deleted:
+            self.settle()
+        if session.rows <= CHECKED_ROWS and session.check.key != session.key(session.check):
+            with suppress(SfumatoError):  # the check itself says what is missing
+                session.start_check()
+
+    # ----------------------------------------------------------------------------------------- the effect
+
+    @property
+    def _now(self) -> Effect | None:
+        """The effect of the design that was checked; else the last one that was looked at."""
+        checked = self.session.check.value
+        return self.session.effect.value if checked is None or checked.effect is None else checked.effect
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether what is shown is of a level that the slider has passed."""
+        return self.session.check.value is None and self.session.effect.state == "running"
+
+    def _shown_key(self) -> object:
+        return self._now, self.session.check.value, self._is_old, self.session.choices.ledger
+
+    def _effect(self) -> None:
+        session, effect, unit = self.session, self._now, self.unit
+        checked = session.check.value
+        if effect is None:
+            if session.choices.ledger is not None:
+                words("p", "With a ledger the numbers come from the check, which counts all earlier releases.")
+            return
+        proved = checked is not None
+        told = LOOKED_AT
+        if checked is not None:
+            told = f"Checked: {checked.certificate.evidence_in_words}."
+        status = words("p", told, "evidence good" if proved else "evidence care")
+        labelled(status.props("role=status"), test="evidence")
+        alpha = "" if math.isnan(effect.alpha) else f" (α = {effect.alpha:g})"
+        costs = errors_outside(effect.unprotected_rmse, effect.rmse_outside, effect.loss, unit)
+        assert session.region is not None  # there is an effect
+        where = session.region.in_words(session.inputs.names)
+        words("p", f"At ±{number(effect.floor)}{unit} inside {where}{alpha}: {costs}.", "old" if self._is_old else "")
+        if not effect.holds:
+            self.page.sentence("No noise was found that keeps this promise; choose a weaker one.", "bad")
+        name = name_and_unit(session.choices.output)[0]
+        rows = [
+            ("Promised floor", f"±{number(effect.floor)}{unit}", "floor"),
+            (f"Readers know {name} inside, at best, to", f"±{number(effect.least_std)}{unit}", "least-std"),
+            ("They know a record inside, at best, to", f"±{number(effect.record_std)}{unit}", "record-std"),
+            ("Error outside without protection", f"{number(effect.unprotected_rmse)}{unit}", "unprotected-rmse"),
+            ("Error outside with protection", f"{number(effect.rmse_outside)}{unit}", "rmse-outside"),
+            ("Accuracy lost there", share(effect.loss), "loss"),
+            ("Noise a row (root mean square)", f"{number(effect.noise)}{unit}", "noise"),
+            ("Of the noise, on rows outside", share(effect.spill), "spill"),
+        ]
+        table("What readers with this prior know", ("", ""), [row[:2] for row in rows], marks=[row[2] for row in rows])
+        if checked is not None and session.choices.ledger is None:
+            compared = compare_promises(checked.mechanism.design, session.choices.output)
+            if compared is not None:
+                words("p", str(compared), "quiet")
+
+    def _known_chart(self) -> Chart | None:
+        session, effect = self.session, self._now
+        if effect is None or session.region is None:
+            return None
+        names = session.inputs.sources
+        places = places_to_ask(session.inputs, session.region, names[0], names[1] if len(names) == 2 else None)
+        levels, level = session.levels, {session.choices.level: session.choices.value}
+        return known_chart(
+            places,
+            session.choices.output,
+            effect.std_at(places.values),
+            floor=levels.floor_at(places.values, **level),
+            unprotected=levels.unprotected_std_at(places.values),
+        )
+
+    def _tradeoff_chart(self) -> Chart | None:
+        found, effect = self.session.curve.value, self._now
+        if found is None:
+            return None
+        return tradeoff_chart(found, self.session.choices.value, None if effect is None else effect.rmse_outside)
+
+    # ------------------------------------------------------------------------- suggestions and the ledger
+
+    def _suggestion(self) -> None:
+        session, page = self.session, self.page
+        words("p", "How strong can the promise be if readers elsewhere may lose a given share of their accuracy?")
+        with ui.element("div").classes("controls"):
+            most = ui.number("Accuracy that may be lost [%]", value=10, min=0.1, max=99, step=1).props("outlined dense")
+            labelled(most, test="max-loss")
+            problem = page.sentence()
+
+            def start() -> None:
+                with page.told(problem):
+                    session.start_suggestion((most.value or 0.0) / 100.0)
+
+            labelled(ui.button("Suggest", on_click=start).props("outline no-caps"), test="suggest")
+        page.progress_of(session.suggestion, "Trying levels")
+        page.refresh_on(lambda: session.suggestion.value, lambda: self._options(session.suggestion.value))
+
+    def _options(self, found: Suggestion | None) -> None:
+        for option in () if found is None else found.options:
+            assert found is not None
+            with ui.element("div").classes("option"):
+                words("p", found.sentence(option))
+                if not option.why:
+                    words("p", f"Right {option.right_for}.", "quiet")
+                if option.affordable:
+                    use = ui.button(f"Use {option.protects}", on_click=partial(self._use, option))
+                    labelled(use.props("outline dense no-caps"), test=f"use-{option.protects}")
+
+    def _use(self, option: Option) -> None:
+        with self.page.told(self.problem):
+            level = {"level": "floor", "value": option.floor} if option.by_floor else {"level": "alpha"}
+            self.session.choose(**({"value": option.alpha} | level), protects=option.protects)
+            self._look()
+
+    def _ledger(self) -> None:
+        session, page = self.session, self.page
+        words(
+            "p",
+            "A ledger is a file that counts what all releases of the same values tell together. Each release may use a "
+            "share of what is left. It is written at Publish, into the folder of the studio.",
+        )
+        with ui.element("div").classes("controls"):
+            name = ui.input("Name of the ledger file", value=session.choices.ledger or "")
+            labelled(name.props("outlined dense spellcheck=false"), test="ledger")
+            part = ui.number("Share of what is left", value=session.choices.share or 0.5, min=0.01, max=1.0, step=0.05)
+            labelled(part.props("outlined dense"), test="ledger-share")
+        problem = page.sentence()
+
+        def choose() -> None:
+            with page.told(problem):
+                given = (name.value or "").strip()
+                ledger = plain_name(given, "ledger") if given else None
+                session.choose(ledger=ledger, share=part.value if ledger else None)
+                self._look()
+
+        for field in (name, part):
+            field.on("blur", choose)
+            field.on("keydown.enter", choose)
+
+
+class _Drawing:
+    """A chart that is brought up to date in its place; nothing as long as there is none."""
+
+    def __init__(self, page: Page, key: Callable[[], object], make: Callable[[], Chart | None], test: str) -> None:
+        self.make, self.test = make, test
+        self.picture: Picture | None = None
+        page.follow(ui.element("div").classes("part"), key, self._update)
+
+    def _update(self) -> None:
+        chart = self.make()
+        if chart is None:
+            return
+        if self.picture is None:
+            self.picture = Picture(chart, self.test)
+        else:
+            self.picture.show(chart)
+
+
+def _between(value: float, low: float, high: float, step: float = 0.0) -> float:
+    return min(max(value, low), high)
+
+
+def _round_step(size: float) -> float:
+    """1, 2 or 5 times a power of ten, at least ``size``."""
+    power = 10.0 ** math.floor(math.log10(size))
+    return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= size * (1 - 1e-12))
