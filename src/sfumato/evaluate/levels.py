@@ -154,6 +154,18 @@ class Levels:
         line = comparison.line_of(design, self._way, level, certificate.holds, evidence)
         return self._effect(line, lambda points: comparison.variance_at(design, points))
 
+    @property
+    def most_floor(self) -> float:
+        """What every floor must be below: the least standard deviation inside without any data.
+
+        It is that of f at the inputs that are looked at, or of a record where only records are promised.
+        """
+        found = self._comparison
+        if self._asked["protects"] != "records" or not found.private.any():
+            return float(np.sqrt(np.min(found.prior_inside)))
+        own = found.prior.noise_variance(len(found.inputs))[found.private]
+        return float(np.sqrt(np.min(found.prior.variance(found.inputs.values[found.private]) + own)))
+
     def unprotected_std_at(self, X_new: Any) -> Array:
         """The standard deviation of f that readers of all data without noise keep at ``X_new``."""
         return _std(self._comparison.inputs, X_new, self._comparison.unprotected_variance_at)

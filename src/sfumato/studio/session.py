@@ -10,9 +10,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,7 +29,7 @@ from ..data import (
 )
 from ..design import Mechanism
 from ..errors import GuaranteeError, InputError
-from ..evaluate import Audit, Rehearsal, Suggestion, Tradeoff, audit, check_suggestion, suggest
+from ..evaluate import Audit, Effect, Levels, Rehearsal, Suggestion, Tradeoff, audit, check_suggestion, suggest
 from ..ledger import Ledger
 from ..models import Prior, fit_prior
 from ..promise import PRIOR_BEATEN, in_order
@@ -41,9 +40,6 @@ from .choices import Choices
 from .demos import demo
 from .jobs import Job, Listener
 from .publication import Places, Written, publish_files
-
-Effect: TypeAlias = Any
-Levels: TypeAlias = Any
 
 #: A table with more rows has its prior fitted to so many of them, evenly spread.
 MANY_ROWS, FITTED_ROWS = 20_000, 2000
@@ -324,9 +320,7 @@ class Session:
             region = self._region
             if region is None:
                 raise InputError("No region is chosen yet; say first what is sensitive.")
-            made = import_module("sfumato").Levels(
-                self._prior(), self.X, region, protects=self.choices.protects, insiders=self.insiders
-            )
+            made = Levels(self._prior(), self.X, region, protects=self.choices.protects, insiders=self.insiders)
             self._levels = key, made
         return self._levels[1]
 
@@ -338,7 +332,7 @@ class Session:
     def start_curve(self) -> None:
         """Work out the trade-off between privacy inside and accuracy outside."""
         levels, output = self.levels, self.choices.output
-        floors = [float(levels.most * part) for part in CURVE] if self.choices.level == "floor" else None
+        floors = [float(levels.most_floor * part) for part in CURVE] if self.choices.level == "floor" else None
         self.curve.start(lambda step: levels.curve(floors=floors, output=output, progress=step), self.key(self.curve))
 
     def start_check(self) -> None:

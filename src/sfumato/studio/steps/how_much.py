@@ -16,12 +16,12 @@ from typing import Any
 from nicegui import ui
 
 from ...errors import SfumatoError
-from ...evaluate import Option, Suggestion, compare_promises, errors_outside, number, share
+from ...evaluate import Effect, Option, Suggestion, compare_promises, errors_outside, number, share
 from ...text import name_and_unit, shown
 from ..charts import Chart, known_chart, places_to_ask, tradeoff_chart
 from ..parts import Page, Picture, labelled, panel, table, words
 from ..publication import plain_name
-from ..session import Effect, Session
+from ..session import Session
 from .ready import once_ready
 
 #: Seconds without a move after which the level is checked behind the page, where there are no more rows than this.
@@ -35,6 +35,13 @@ LEVELS = {
     "floor": "A floor, in units: the error that every reader must keep",
     "alpha": "α: the share that may be learnt",
 }
+
+#: The browser says at once where its slider is, and tells the studio.
+_SLID = """(event) => {
+  const slider = event.target;
+  slider.setAttribute("aria-valuetext", slider.dataset.before + slider.value + slider.dataset.after);
+  emit(Number(slider.value));
+}"""
 
 #: What numbers are that nobody has proved yet.
 LOOKED_AT = "Looked at; the proof comes at Check."
@@ -95,7 +102,7 @@ class _HowMuch:
         """The least and the largest value of the slider, and its step."""
         if self.session.choices.level == "alpha":
             return *ALPHAS, ALPHA_STEP
-        most = self.session.levels.most
+        most = self.session.levels.most_floor
         step = _round_step(most / FLOOR_STEPS)
         low, high = (math.floor(end * most / step) * step for end in FLOORS)
         return max(low, step), high, step
@@ -107,7 +114,8 @@ class _HowMuch:
         is_floor = session.choices.level == "floor"
         name = f"floor of {session.choices.output}" if is_floor else "α"
         slider = labelled(ui.element("input").classes("slider").props("type=range"), f"Level: {name}", "slider")
-        slider.props.update(min=low, max=high, step=step)
+        # as an attribute: what is drawn anew puts a property back to what the server knew, under the hand that moves it
+        slider.props.update({"min": low, "max": high, "step": step, "^value": _between(session.choices.value, *ends)})
         sides = "weak: readers may learn more", "strong: readers must know less"
         with ui.element("div").classes("ends quiet"):
             for text in sides if is_floor else reversed(sides):
@@ -119,14 +127,15 @@ class _HowMuch:
             value = session.choices.value
             field.set_value(value)
             if self.moved != value:  # else a hand or a key has just put it there, and may have gone on
-                slider.props["value"] = _between(value, *ends)
-                slider.props["aria-valuetext"] = shown(self._level_in_words(value))
-                slider.update()
+                slider.props["aria-valuetext"] = shown(f"{value:g}".join(self._around))
+                place = _between(value, *ends)
+                self.page.client.run_javascript(f"getHtmlElement({slider.id}).value = {place!r}")
 
         self.settle = show
         self.page.follow(slider, lambda: session.choices.value, show)
-        read = "(event) => emit(Number(event.target.value))"
-        slider.on("input", lambda event: self._slide(event.args, *ends), js_handler=read, throttle=0.05)
+        slider.props["data-before"], slider.props["data-after"] = map(shown, self._around)
+        slider.on("input", lambda event: self._slide(event.args, *ends), js_handler=_SLID, throttle=0.05)
+
         # a number counts when it is complete, not while it is typed
         def typed() -> None:
             if is_floor == (session.choices.level == "floor"):  # a field that goes away is left too
@@ -135,10 +144,10 @@ class _HowMuch:
         field.on("blur", typed, args=[])
         field.on("keydown.enter", typed, args=[])
 
-    def _level_in_words(self, value: float) -> str:
-        if self.session.choices.level == "floor":
-            return f"a floor of ±{number(value)}{self.unit}"
-        return f"α = {value:g}"
+    @property
+    def _around(self) -> tuple[str, str]:
+        """What is said before and after the number of a level."""
+        return ("a floor of ±", self.unit) if self.session.choices.level == "floor" else ("α = ", "")
 
     def _slide(self, given: Any, low: float, high: float, step: float) -> None:
         """The slider was moved; its values have no more digits than its steps."""
@@ -162,7 +171,7 @@ class _HowMuch:
         if level == choices.level:
             return
         with self.page.told(self.problem):
-            most = self.session.levels.most
+            most = self.session.levels.most_floor
             if level == "floor":
                 value = math.sqrt(1.0 - choices.value) * most
             else:
