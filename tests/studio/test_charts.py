@@ -194,3 +194,29 @@ def test_the_tradeoff_has_the_chosen_place_and_errors_in_units() -> None:
     json.dumps(chart.figure, allow_nan=False)
     nowhere = sf.Tradeoff((line(0.1, math.nan, True),), bare, 30.0, "t", by_floor=False, sensitivity=1.0)
     assert tradeoff_chart(nowhere).note == "There is no elsewhere to compare."
+
+
+def test_a_few_values_far_off_do_not_take_the_colours_and_that_is_said() -> None:
+    inputs = as_inputs(pd.DataFrame({"a": np.arange(200.0), "b": np.arange(200.0) % 7}))
+    y = np.arange(200.0)
+    y[[3, 50]] = 1e6
+    chart = data_chart(inputs, y, "income [$]", None, "a", "b")
+    assert chart.figure["data"][0]["marker"]["cmax"] < 1000
+    assert "rows beyond them look the same" in chart.note
+    assert data_chart(inputs, np.arange(200.0), "income [$]", None, "a", "b").note == ""
+
+
+def test_values_that_no_chart_can_show_are_left_out() -> None:
+    y = np.arange(10.0)
+    y[4] = np.inf
+    chart = data_chart(as_inputs(np.arange(10.0)), y, "y")
+    json.dumps(chart.figure, allow_nan=False)
+    assert chart.note.startswith("The chart shows 9 of 10 rows")
+
+
+def test_records_alone_have_no_floor_to_draw() -> None:
+    inputs = as_inputs(np.arange(10.0))
+    region = sf.Box(2, 4).bind(inputs)
+    places = places_to_ask(inputs, region)
+    chart = known_chart(places, "y", np.ones(len(places.values)), floor=np.full(len(places.values), np.nan))
+    assert [trace["name"] for trace in chart.figure["data"]] == ["sensitive", "readers"]

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..arrays import Array, Mask
 from ..data import Inputs, sample_places
+from ..errors import InputError
 from ..evaluate import Tradeoff, number, share
 from ..regions import Region
 from ..show import FLOOR, PUBLISHED, READER, TRUTH, runs
@@ -26,6 +27,9 @@ MOST_POINTS = 2000
 
 #: Places along an input, and on each side of a map, where it is asked what readers know.
 STEPS, SIDE = 161, 31
+
+#: 500,000 and not 500k.
+_PLAIN_NUMBERS: dict[str, Any] = {"exponentformat": "power", "separatethousands": True, "minexponent": 7}
 
 _GREY, _LINES, _HATCH = "#6b6b6b", "#e0e0e0", "#8a8a8a"
 
@@ -74,7 +78,11 @@ def data_chart(
     or a box.
     """
     axes = [Axis.of(inputs, name) for name in (across or inputs.sources[0], up) if name is not None]
-    places = sample_places(len(y), MOST_POINTS)
+    total = max(rows or 0, len(y))
+    known = np.flatnonzero(np.isfinite(y))  # what is wrong with others the fit says
+    places = known[sample_places(len(known), MOST_POINTS)]
+    if not len(places):
+        raise InputError(f"{output!r} has no finite value; choose another output.")
     values, own = inputs.values[places], np.asarray(y, dtype=np.float64)[places]
     inside = np.zeros(len(own), dtype=np.bool_) if region is None else region.contains(values)
     at = [_spread(axis, axis.positions(values), turn) for turn, axis in enumerate(axes)]
@@ -83,7 +91,7 @@ def data_chart(
     sides = [] if region is None else outlines(region, inputs, axes)
     is_map = len(axes) == 2
     traces = [_region_trace(axes, sides, heights)] if sides else []
-    colours = _colours(own, output) if is_map else {}
+    colours, beyond = _colours(own, output)
     for part, name, symbol in ((~inside, "row", "circle"), (inside, "row inside", "diamond")):
         if not part.any():
             continue
@@ -115,13 +123,14 @@ def data_chart(
         direction = {} if is_map else {"selectdirection": "h"}
         figure["layout"] |= {"dragmode": "select", "selections": [], **direction}
         figure["layout"]["newselection"] = {"line": {"color": TRUTH, "width": 2, "dash": "solid"}, "mode": "immediate"}
-    total = max(rows or 0, len(y))
-    note = ""
+    note = beyond if is_map else ""
     if total > len(own):
-        note = f"The chart shows {len(own):,} of {total:,} rows, spread evenly; everything else uses all of them."
+        note = (
+            f"{note} The chart shows {len(own):,} of {total:,} rows, spread evenly; everything else uses all of them."
+        )
     words = f"{output} as colours over {axes[0].name} and {axes[-1].name}" if is_map else f"{output} by {axes[0].name}"
     where = "" if region is None else f"; sensitive: {region.in_words(inputs.names)}"
-    return Chart(figure, shown(f"Chart of {counted(total, 'row')}: {words}{where}."), note)
+    return Chart(figure, shown(f"Chart of {counted(total, 'row')}: {words}{where}."), note.strip())
 
 
 def places_to_ask(inputs: Inputs, region: Region, across: str | None = None, up: str | None = None) -> Places:
@@ -168,6 +177,8 @@ def known_chart(
         return Chart(_known_map(places, output, readers, prior), label, note)
     axis, (steps,) = places.axes[0], places.steps
     promised = None if floor is None else np.where(places.inside, floor, np.nan)
+    if promised is None or not np.isfinite(promised).any():
+        promised = None
     lines: list[tuple[str, Array | None, dict[str, Any], str]] = [
         ("prior alone", prior, {"color": _GREY, "width": 1.5, "dash": "dot"}, "triangle-up"),
         ("unprotected", unprotected, {"color": TRUTH, "width": 1.5, "dash": "dash"}, "x"),
@@ -319,7 +330,8 @@ def _region_trace(
     x: list[float] = []
     y: list[float] = []
     for side in sides:
-        (left, right), (bottom, top) = side[0], side[1] if len(side) == 2 else heights
+        left, right = _seen(axes[0], side[0])
+        bottom, top = _seen(axes[1], side[1]) if len(side) == 2 else heights
         x += [left, left, right, right, left, math.nan]
         y += [bottom, top, top, bottom, bottom, math.nan]
     trace: dict[str, Any] = {
@@ -335,6 +347,12 @@ def _region_trace(
         pattern = {"shape": "/", "size": 9, "solidity": 0.12, "fgcolor": _HATCH, "bgcolor": "rgba(0,0,0,0.06)"}
         trace |= {"fill": "toself", "fillcolor": "rgba(0,0,0,0.06)", "fillpattern": pattern}
     return trace
+
+
+def _seen(axis: Axis, side: tuple[float, float]) -> tuple[float, float]:
+    """A side that is wide enough to be seen."""
+    short = 0.008 * (axis.high - axis.low) - (side[1] - side[0])
+    return side if short <= 0.0 else (side[0] - short / 2.0, side[1] + short / 2.0)
 
 
 def _spread(axis: Axis, positions: Array, turn: int) -> Array:
@@ -359,13 +377,20 @@ def _with_margin(values: Array) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _colours(y: Array, output: str) -> dict[str, Any]:
-    return {"colorscale": "Cividis", "cmin": float(y.min()), "cmax": float(y.max()), "colorbar": _bar(output)}
+def _colours(y: Array, output: str) -> tuple[dict[str, Any], str]:
+    """Colours for values, and a sentence where a few are so far off that they would take most of the scale."""
+    low, high = (float(end) for end in np.quantile(y, [0.02, 0.98], method="nearest"))
+    unit, beyond = name_and_unit(output)[1], int(np.sum((y < low) | (y > high)))
+    if not np.ptp(y) > 2.0 * (high - low) > 0.0:
+        low, high, beyond = float(np.min(y)), float(np.max(y)), 0
+    ends = f"Colours go from {number(low)} to {number(high)}{unit}; {counted(beyond, 'row')} beyond them look the same."
+    scale = {"colorscale": "Cividis", "cmin": low, "cmax": high, "colorbar": _bar(output)}
+    return scale, ends if beyond else ""
 
 
 def _bar(title: str) -> dict[str, Any]:
     bar: dict[str, Any] = {"thickness": 10, "len": 1.0, "xpad": 6, "ypad": 0, "outlinewidth": 0, "nticks": 6}
-    return bar | {"title": {"text": escaped(title, 34), "side": "right"}, "separatethousands": True}
+    return bar | {"title": {"text": escaped(title, 34), "side": "right"}, **_PLAIN_NUMBERS}
 
 
 def _numbers_axis(title: str, ends: tuple[float, float]) -> dict[str, Any]:
@@ -384,7 +409,7 @@ def _figure(traces: list[dict[str, Any]], across: dict[str, Any], up: dict[str, 
     """A figure that fits a telephone and a desk: legend above, nothing that drags or zooms by itself."""
     axis = {"fixedrange": True, "automargin": True, "zeroline": False, "gridcolor": _LINES, "linecolor": "#444444"}
     axis |= {"showline": True, "ticks": "outside", "tickcolor": "#444444"}
-    axis |= {"exponentformat": "power", "separatethousands": True, "minexponent": 7}
+    axis |= _PLAIN_NUMBERS
     legend = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "itemclick": False, "itemdoubleclick": False}
     layout = {
         "xaxis": axis | {"nticks": 6} | across,

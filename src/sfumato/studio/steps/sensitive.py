@@ -18,7 +18,7 @@ from ...regions import parse_region, region_text
 from ...text import counted, shown
 from ..axes import Axis, drawn_text
 from ..charts import data_chart
-from ..parts import Page, Picture, labelled, words
+from ..parts import Page, Picture, labelled, panel, words
 from ..session import Session
 
 #: What can be protected, and what that means.
@@ -44,8 +44,7 @@ def _build(session: Session, page: Page) -> None:
         page.sentence(session.trouble, "care")
         ui.button("Go to the data", on_click=lambda: page.go("data")).props("outline no-caps")
         return
-    of = f"{session.choices.output} of {counted(session.rows, 'row')}, by {', '.join(session.inputs.sources)}"
-    words("p", f"The data: {of}. Say where values of {session.choices.output} must not be known too well.", "decided")
+    words("p", f"Say where values of {session.choices.output} must not be known too well.")
     _Where(session, page)
     _Protected(session, page)
 
@@ -59,8 +58,7 @@ class _Where:
         names = list(self.axes)
         self.across, self.up = names[0], names[1] if len(names) > 1 else ""
         self.replaces: int | None = None
-        with ui.element("section").classes("panel"):
-            words("h2", "Where it is sensitive")
+        with panel("Where it is sensitive"):
             words("p", "Drag over the chart, with the mouse or a finger, or say it below. All regions count together.")
             if len(names) > 1:
                 self._choose_axes(names)
@@ -70,8 +68,7 @@ class _Where:
             self.problem = page.sentence()
             page.refresh_on(lambda: (session.choices.regions, session.choices.protects), self._list)
             page.progress_of(session.fit, "Fitting the prior")
-        with ui.element("section").classes("panel"):
-            words("h2", "Say it in numbers or words")
+        with panel("Say it in numbers or words"):
             self._form()
             self._text()
 
@@ -288,12 +285,10 @@ class _Protected:
 
     def __init__(self, session: Session, page: Page) -> None:
         self.session, self.page = session, page
-        with ui.element("section").classes("panel"):
-            words("h2", "What is protected there")
+        with panel("What is protected there"):
             told = ui.radio(PROTECTS, value=session.choices.protects)
             labelled(told, "What is protected", "protects").on_value_change(lambda e: self._choose(protects=e.value))
-        with ui.element("section").classes("panel"):
-            words("h2", "From whom")
+        with panel("From whom"):
             words(
                 "p", "From every reader of the release. Some may hold rows of these data; to them it is promised too:"
             )
