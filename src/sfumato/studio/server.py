@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import threading
+import warnings
 import webbrowser
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -120,14 +121,17 @@ class Server:
         return self.thread.is_alive() and not self._uvicorn.should_exit
 
     def start(self) -> None:
-        self.thread.start()
         waited = threading.Event()
-        for _ in range(int(START / 0.05)):
-            if self._uvicorn.started:
-                return
-            if not self.thread.is_alive():
-                break
-            waited.wait(0.05)
+        with warnings.catch_warnings():
+            # NiceGUI looks at all objects of the process for its server, and at PyTorch's old names with them.
+            warnings.simplefilter("ignore", FutureWarning)
+            self.thread.start()
+            for _ in range(int(START / 0.05)):
+                if self._uvicorn.started:
+                    return
+                if not self.thread.is_alive():
+                    break
+                waited.wait(0.05)
         raise ResourceError("the studio's server did not start; SFUMATO_TRACEBACK=1 and its log say why.")
 
     def stop(self) -> None:
