@@ -58,9 +58,9 @@ def _how_much(session: Session) -> list[str]:
 
 
 def _check(session: Session) -> list[str]:
-    if session.check.value is None:
+    certificate = session.certificate
+    if certificate is None:
         return ["Nothing was checked yet."]
-    certificate = session.check.value.certificate
     return [f"{certificate.verdict_in_words}.", f"What that rests on: {certificate.evidence_in_words}."]
 
 

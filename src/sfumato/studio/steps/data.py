@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nicegui import events, ui
+from nicegui.element import Element
 
 from ...errors import InputError, SfumatoError
 from ...text import counted, listed, number_text, one_line, shown
 from ..guard import LARGEST_BODY
-from ..parts import Page, Sentence, drop_area, labelled, words
+from ..parts import Page, Sentence, drop_area, labelled, panel, words
 
 if TYPE_CHECKING:
     from ...data import ColumnFacts
@@ -41,8 +42,7 @@ ENCODINGS = {"": "found out", "utf-8": "utf-8", "cp1252": "cp1252", "utf-16": "u
 
 def data(session: Session, page: Page) -> None:
     """Build the step's card."""
-    with ui.element("section").classes("panel"):
-        words("h2", "Open a table")
+    with panel("Open a table"):
         _openers(session, page)
     page.refresh_on(lambda: (session.table, session.columns), lambda: _Columns(session, page).build())
 
@@ -88,8 +88,7 @@ class _Columns:
         if table is None:
             return
         name = self.session.choices.data or "The table"
-        with ui.element("section").classes("panel"):
-            words("h2", "What the columns are for")
+        with panel("What the columns are for"):
             words(
                 "p", f"{name}: {counted(_rows(self.session), 'row')}, {counted(len(self.session.columns), 'column')}."
             )
@@ -104,13 +103,12 @@ class _Columns:
                     "outlined dense"
                 )
                 labelled(find, test="find-column")
-            self.list = ui.element("div").classes("scrolls")
+            self.list = _scrolling("The columns")
             self._list()
             self.page.refresh_on(self._standing_key, self._standing)
         if table.form is not None:
             self.page.refresh_on(lambda: self._is_doubtful(), self._reading)
-        with ui.element("section").classes("panel"):
-            self._first_rows()
+        self._first_rows()
 
     # ---------------------------------------------------------------------------------- what columns are for
 
@@ -219,8 +217,7 @@ class _Columns:
         table = self.session.table
         if table is None or not self._is_doubtful():
             return
-        with ui.element("section").classes("panel"):
-            words("h2", "How the text was read")
+        with panel("How the text was read"):
             words("p", f"With {table.form}." if table.form is not None else "")
             for one in self.session.columns:
                 if one.doubt:
@@ -253,14 +250,18 @@ class _Columns:
             return
         names = [one.name for one in self.session.columns[:MOST_COLUMNS]]
         first = table.frame.iloc[:FIRST_ROWS, : len(names)]
-        words("h2", f"The first {counted(len(first), 'row')}" if len(first) > 1 else "The only row")
+        title = f"The first {counted(len(first), 'row')}" if len(first) > 1 else "The only row"
         numbers = tuple(place for place, one in enumerate(self.session.columns[: len(names)]) if one.kind == "numbers")
-        with ui.element("div").classes("scrolls").props("tabindex=0 role=region") as box:
-            labelled(box, "The first rows")
-            with ui.element("table").classes("facts"):
-                _row("th", names, numbers)
-                for values in first.itertuples(index=False, name=None):
-                    _row("td", [_cell(value) for value in values], numbers)
+        with panel(title), _scrolling(title), ui.element("table").classes("facts"):
+            _row("th", names, numbers)
+            for values in first.itertuples(index=False, name=None):
+                _row("td", [_cell(value) for value in values], numbers)
+
+
+def _scrolling(label: str) -> Element:
+    """A box that scrolls sideways, by keyboard too."""
+    found: Element = labelled(ui.element("div").classes("scrolls").props("tabindex=0 role=region"), label)
+    return found
 
 
 def _row(tag: str, cells: list[str] | tuple[str, ...], numbers: tuple[int, ...]) -> None:

@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...models import checked_kernel
 from ...show import plot_rehearsal
 from ...text import counted, number_text, shown
-from ..parts import Page, Sentence, labelled, words
+from ..parts import Page, Sentence, labelled, panel, words
 
 if TYPE_CHECKING:
     from ...evaluate import Rehearsal
@@ -56,8 +56,7 @@ def _build(session: Session, page: Page) -> None:
     if session.trouble:
         page.sentence(session.trouble, "care")
         return
-    with ui.element("section").classes("panel"):
-        words("h2", "What is assumed public")
+    with panel("What is assumed public"):
         words(
             "p",
             "The prior is what readers are assumed to believe before they see anything. Its kernel, mean, noise and "
@@ -65,8 +64,7 @@ def _build(session: Session, page: Page) -> None:
             "not more ignorant than your readers.",
         )
         page.refresh_on(lambda: (session.region, session.choices.fit_outside, session.rows), lambda: _rows(session))
-    with ui.element("section").classes("panel"):
-        words("h2", "The prior")
+    with panel("The prior"):
         # The fields are built anew only where something else than they changed the choices.
         fields = _Fields(session, page)
         page.refresh_on(fields.key, fields.build)
@@ -75,8 +73,7 @@ def _build(session: Session, page: Page) -> None:
             labelled(fit, test="fit")
         page.progress_of(session.fit, "Fitting the prior")
         page.refresh_on(lambda: (session.fit.state, session.fit.value), lambda: _fitted(session))
-    with ui.element("section").classes("panel"):
-        words("h2", "Rehearsal")
+    with panel("Rehearsal"):
         words(
             "p",
             "Regions like yours are hidden in turn, and textbook methods predict them from the other rows. Where one "
