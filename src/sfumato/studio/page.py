@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from nicegui import ui
@@ -22,6 +20,12 @@ from .guard import Guard
 from .keeping import keeping
 from .parts import Page, Sentence, labelled, words
 from .session import Session
+from .steps.check import check
+from .steps.data import data
+from .steps.how_much import how_much
+from .steps.model import model
+from .steps.publish import publish
+from .steps.sensitive import sensitive
 
 #: Seconds for which the server keeps a tab whose connection is lost; a tab that comes back later is built anew.
 RECONNECT = 60.0
@@ -29,19 +33,20 @@ RECONNECT = 60.0
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the path: the file that builds it, and its name on the page."""
+    """A step of the path: its name in addresses, its title, and what builds its card."""
 
     name: str
     title: str
+    build: Callable[[Session, Page], None]
 
 
 STEPS = (
-    Step("data", "Data"),
-    Step("model", "Model"),
-    Step("sensitive", "What is sensitive"),
-    Step("how_much", "How much"),
-    Step("check", "Check"),
-    Step("publish", "Publish"),
+    Step("data", "Data", data),
+    Step("model", "Model", model),
+    Step("sensitive", "What is sensitive", sensitive),
+    Step("how_much", "How much", how_much),
+    Step("check", "Check", check),
+    Step("publish", "Publish", publish),
 )
 NAMES = tuple(step.name for step in STEPS)
 
@@ -108,7 +113,7 @@ class _Frame:
             if number > 0:
                 before = NAMES[number - 1]
                 self.page.refresh_on(lambda: decided(self.session, before), lambda: self._decided(before))
-            self._build(self.step)
+            STEPS[number].build(self.session, self.page)
             with ui.element("div").classes("step-ends"):
                 if number > 0:
                     button = ui.button(f"Back: {STEPS[number - 1].title}", on_click=lambda: self.go(before))
@@ -132,12 +137,6 @@ class _Frame:
         with link:
             words("span", place + 1, "number")
             words("span", step.title, "title")
-
-    def _build(self, name: str) -> None:
-        if find_spec(f"{__package__}.steps.{name}") is None:
-            Sentence("This step is not there yet.")
-            return
-        getattr(import_module(f"{__package__}.steps.{name}"), name)(self.session, self.page)
 
     def _footer(self) -> None:
         """What left this machine, what was written, and who asked."""
