@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,13 @@ def test_parquet_bytes_are_read(tmp_path: Path) -> None:
 def test_what_is_no_table_gets_a_sentence(name: str, content: bytes, said: str) -> None:
     with pytest.raises(sf.InputError, match=said):
         open_table(Path(name), content=content)
+
+
+@pytest.mark.parametrize("word", ["zlib", "bz2", "hex", "base64", "rot13", "uu", "x\0y", "../x", ""])
+def test_what_is_no_encoding_of_text_is_refused(word: str) -> None:
+    """Python calls it an encoding too, and would unpack a bomb with it."""
+    with pytest.raises(sf.InputError, match="encoding"):
+        open_table(Path("x.csv"), encoding=word, content=zlib.compress(b"t,y\n1,2\n"))
 
 
 def test_a_small_file_that_holds_more_than_there_is_room_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,7 @@ def test_a_strange_value_is_refused_or_is_one_that_could_have_been_saved(name, v
         "[]",
         "null",
         '{"sfumato-studio": 2}',
+        '{"sfumato-studio": true}',
         '{"sfumato-studio": 1, "more": 1}',
         "[" * 200_000,
         " " * 2_000_000,
@@ -76,3 +77,18 @@ def test_a_strange_value_is_refused_or_is_one_that_could_have_been_saved(name, v
 def test_what_is_no_file_of_choices_is_refused_with_a_sentence(text):
     with pytest.raises(FormatError, match="choices"):
         Choices.from_json(text)
+
+
+@pytest.mark.parametrize("name", ["data", "output", "inputs", "regions", "accept", "encoding"])
+def test_half_a_character_is_refused(name):
+    """JSON can hold it; no file, page or program can."""
+    value = ["\ud800"] if name in ("inputs", "regions", "accept") else "\ud800"
+    with pytest.raises(FormatError, match=name):
+        Choices.from_json(json.dumps({MARK: 1, name: value}))
+
+
+@pytest.mark.parametrize("place", ["../x.ledger", "/etc/x.ledger", "a\\x.ledger", ".ledger", "", "x\n.ledger"])
+def test_a_file_of_choices_names_no_ledger_elsewhere(place):
+    with pytest.raises(FormatError, match="ledger"):
+        Choices.from_json(json.dumps({MARK: 1, "ledger": place}))
+    assert Choices().changed(ledger="orbit.ledger").ledger == "orbit.ledger"

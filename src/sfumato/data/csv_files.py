@@ -8,6 +8,7 @@ something else in the file, or ``decimal``, says which.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import gzip
 import io
@@ -182,13 +183,21 @@ def _given(sep: str | None, decimal: str | None, encoding: str | None) -> dict[s
             raise InputError(f"decimal is {decimal!r}; give '.' or ','.")
         given["decimal"] = decimal
     if encoding is not None:
-        try:
-            given["encoding"] = codecs.lookup(encoding).name
-        except LookupError:
-            raise InputError(f"encoding is {encoding!r}; give one such as utf-8, utf-16 or cp1252.") from None
+        given["encoding"] = _text_encoding(encoding)
     if given.get("sep") == given.get("decimal") and sep is not None:
         raise InputError(f"sep and decimal are both {decimal!r}; give them different values.")
     return given
+
+
+def _text_encoding(word: str) -> str:
+    """The name of an encoding of text; what unpacks bytes, such as zlib, is none."""
+    try:
+        name = codecs.lookup(word).name
+        with contextlib.suppress(UnicodeError):
+            b"a".decode(name)
+    except (LookupError, ValueError):
+        raise InputError(f"encoding is {word[:60]!r}; give one such as utf-8, utf-16 or cp1252.") from None
+    return name
 
 
 # ------------------------------------------------------------------------------------------ the bytes of a file

@@ -10,6 +10,7 @@ from ..errors import FormatError, InputError
 from ..text import plain
 from ..tree_checks import fields as checked_fields
 from ..tree_checks import items, number, text, whole
+from .publication import plain_name
 
 Source = Literal["file", "upload", "demo", "notebook"]
 Level = Literal["alpha", "floor"]
@@ -80,7 +81,7 @@ class Choices:
             raise FormatError("this is no file of choices (it is no JSON); save one in the studio.") from None
         names = [field.name for field in fields(cls)]
         given = checked_fields(tree, "file of choices", (MARK,), names)
-        if given[MARK] != VERSION:
+        if given[MARK] != VERSION or isinstance(given[MARK], bool):
             raise FormatError(f"these choices are of version {str(given[MARK])[:20]}; this sfumato reads {VERSION}.")
         return cls(**{name: _READERS[name](given[name], name) for name in names if name in given})
 
@@ -97,16 +98,31 @@ class Choices:
         return replace(self, **changes)
 
 
-def _text(value: object, name: str) -> str:
-    return text(value, name, LONGEST)
+def _text(value: object, name: str, shortest: int = 0) -> str:
+    found = text(value, name, LONGEST, shortest)
+    try:
+        found.encode()
+    except UnicodeEncodeError:  # half of a character, which JSON can hold and no file
+        raise FormatError(f"{name} has half a character in it; it must be text.") from None
+    return found
 
 
 def _some_text(value: object, name: str) -> str | None:
-    return None if value is None else text(value, name, LONGEST, 1)
+    return None if value is None else _text(value, name, 1)
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:
-    return tuple(text(value, name, LONGEST, 1) for value in items(values, name, most=MOST_ITEMS))
+    return tuple(_text(value, name, 1) for value in items(values, name, most=MOST_ITEMS))
+
+
+def _ledger(value: object, name: str) -> str | None:
+    """A ledger lies in the folder that the studio was started in, as all that it writes."""
+    if value is None:
+        return None
+    try:
+        return plain_name(_text(value, name), "ledger")
+    except InputError as error:
+        raise FormatError(str(error)) from None
 
 
 def _flag(value: object, name: str) -> bool:
@@ -170,6 +186,6 @@ _READERS: dict[str, Any] = {
     "level": _one_of(*get_args(Level)),
     "value": _above_zero,
     "accept": _texts,
-    "ledger": _some_text,
+    "ledger": _ledger,
     "share": _share,
 }

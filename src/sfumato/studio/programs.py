@@ -6,6 +6,7 @@ stands in a comment.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -200,9 +201,14 @@ def _rehearsal(choices: Choices, level: Mapping[str, Any]) -> list[str]:
 
 def _call(name: str, function: str, given: Sequence[str], options: Mapping[str, Any]) -> list[str]:
     """``name = function(given, option=value, …)`` in one line, or, where it is too wide, one line for each."""
-    words = [*given, *(f"{option}={value!r}" for option, value in options.items())]
+    words = [*given, *(f"{option}={_literal(value)}" for option, value in options.items())]
     line = f"{name} = {function}({', '.join(words)})"
     return [line] if len(line) <= WIDTH else [f"{name} = {function}(", *(f"    {word}," for word in words), ")"]
+
+
+def _literal(value: Any) -> str:
+    odd = isinstance(value, float) and not math.isfinite(value)
+    return f"float({str(value)!r})" if odd else repr(value)
 
 
 def _option(name: str, value: str) -> str:
