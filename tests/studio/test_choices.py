@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -92,3 +94,13 @@ def test_a_file_of_choices_names_no_ledger_elsewhere(place):
     with pytest.raises(FormatError, match="ledger"):
         Choices.from_json(json.dumps({MARK: 1, "ledger": place}))
     assert Choices().changed(ledger="orbit.ledger").ledger == "orbit.ledger"
+
+
+def test_the_page_on_formats_lists_every_choice_and_its_example_opens():
+    page = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
+    section = page.split("## Choices of the studio")[1].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    listed = re.findall(r"`(\w+)`", " ".join(rows))
+    assert sorted(listed) == sorted(field.name for field in fields(Choices))
+    example = re.findall(r"```json\n(.*?)```", section, re.DOTALL)[0]
+    assert Choices.from_json(example).promise == {"floor": 0.0015, "protects": "both"}
