@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -61,8 +61,8 @@ def open_page(browser: Browser, studio: Studio, complaints: list[str]) -> Iterat
         if not url.replace("ws://", "http://", 1).startswith((own, "data:", "blob:")):
             complaints.append(f"{kind} elsewhere: {url[:200]}")
 
-    def opened(url: str = studio.url, width: int = 1440, height: int = 1000) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce")
+    def opened(url: str = studio.url, width: int = 1440, height: int = 1000, **how: Any) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", **how)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(30_000)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from browsers import in_a_browser
 from sfumato.regions import parse_region
-from sfumato.studio.server import Studio, open_studio
-from sfumato.studio.session import Session
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-pytestmark = [
-    pytest.mark.processes,
-    pytest.mark.skipif(BROWSER is None, reason="no chromium here: install it (apt-get install chromium)"),
-]
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from sfumato.studio.server import Studio
+    from sfumato.studio.session import Session
+
+pytestmark = [pytest.mark.processes, in_a_browser]
+
+#: Opens the step with a table.
+Visit = Callable[..., "tuple[Page, Session]"]
 
 WILD = "depth <img src=x onerror=\"document.title='hacked'\"> %{x} [m]"
 SITES = ["Adelie", "Gentoo <i>", "it's 75 %"]
@@ -30,61 +33,39 @@ def table() -> pd.DataFrame:
     return pd.DataFrame({"date": days, "site": [SITES[i % 3] for i in range(60)], WILD: np.linspace(0.0, 50.0, 60)})
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as run:
-        opened = run.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu", "--no-first-run"])
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
-def fits(monkeypatch: pytest.MonkeyPatch) -> list[Session]:
-    """Sessions that were asked to fit the prior; they do not, which takes seconds."""
-    asked: list[Session] = []
-    monkeypatch.setattr(Session, "start_fit", lambda session: asked.append(session))
+def fits(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the prior was to be fitted for; it is not, which takes seconds."""
+    asked: list[str] = []
+    monkeypatch.setattr(studio.session, "start_fit", lambda: asked.append(" | ".join(studio.session.choices.regions)))
     return asked
 
 
 @pytest.fixture
-def visit(browser: Any, fits: list[Session]) -> Iterator[Callable[..., tuple[Any, Session]]]:
-    """Opens the step of a studio with a table, in a page of its own."""
-    made: list[tuple[Studio, Any]] = []
-
-    def opened(frame: pd.DataFrame, y: pd.Series, **how: Any) -> tuple[Any, Session]:
-        session = Session()
-        session.open_arrays(frame, y)
-        studio, context = (
-            open_studio(session),
-            browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **how}),
-        )
-        made.append((studio, context))
-        page = context.new_page()
-        page.goto(f"{studio.url}?step=sensitive")
+def visit(studio: Studio, open_page: Callable[..., Page], fits: list[str]) -> Visit:
+    def visited(frame: pd.DataFrame, y: pd.Series, **how: Any) -> tuple[Page, Session]:
+        studio.session.open_arrays(frame, y)
+        page = open_page(f"{studio.url}?step=sensitive", **how)
         page.wait_for_selector(".nsewdrag")
-        return page, session
+        return page, studio.session
 
-    yield opened
-    for studio, context in made:
-        context.close()
-        studio.stop()
+    return visited
 
 
-def corner(page: Any, across: float, up: float) -> tuple[float, float]:
+def corner(page: Page, across: float, up: float) -> tuple[float, float]:
     """A place in the chart, as shares of its width and height, the latter from below."""
     box = page.locator(".nsewdrag").first.bounding_box()
     return box["x"] + across * box["width"], box["y"] + (1.0 - up) * box["height"]
 
 
-def drag(page: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
+def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
     page.mouse.move(*corner(page, *start))
     page.mouse.down()
     page.mouse.move(*corner(page, *end), steps=5)
     page.mouse.up()
 
 
-def test_a_dragged_range_is_the_region(visit: Callable[..., tuple[Any, Session]], fits: list[Session]) -> None:
+def test_a_dragged_range_is_the_region(visit: Visit, fits: list[str]) -> None:
     t = np.linspace(0.0, 10.0, 101)
     page, session = visit(pd.DataFrame({"t [h]": t}), pd.Series(np.sin(t), name="altitude [km]"))
     # the chart is 2 % wider than the data on each side
@@ -100,18 +81,16 @@ def test_a_dragged_range_is_the_region(visit: Callable[..., tuple[Any, Session]]
     drag(page, (0.8, 0.2), (0.7, 0.9))
     page.get_by_test_id("remove-region").nth(1).wait_for()
     assert len(session.choices.regions) == 2
-    assert fits == [session, session]
+    assert fits == [session.choices.regions[0], " | ".join(session.choices.regions)]
     page.get_by_test_id("remove-region").first.click()
     page.get_by_test_id("remove-region").nth(1).wait_for(state="detached")
     assert len(session.choices.regions) == 1
     assert len(fits) == 3
 
 
-def test_a_box_over_dates_and_levels_is_dragged_and_names_do_nothing(visit: Callable[..., tuple[Any, Session]]) -> None:
+def test_a_box_over_dates_and_levels_is_dragged_and_names_do_nothing(visit: Visit) -> None:
     frame = table()
     page, session = visit(frame, pd.Series(np.arange(60.0), name="mass <b>x</b> [g]"))
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
     drag(page, (0.25, 0.05), (0.5, 0.3))
     page.get_by_test_id("regions").wait_for()
     (text,) = session.choices.regions
@@ -125,18 +104,17 @@ def test_a_box_over_dates_and_levels_is_dragged_and_names_do_nothing(visit: Call
     label = page.get_by_test_id("region-chart").get_attribute("aria-label")
     assert label == f"Chart of 60 rows: mass <b>x</b> [g] as colours over date and site; sensitive: {text}."
     assert "hacked" not in page.title()
-    assert errors == []
+    point = page.locator(".scatterlayer .point").first.bounding_box()
+    assert point is not None
+    page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
+    page.locator(".hoverlayer text").first.wait_for()
+    assert "mass <b>x</b> = " in (page.locator(".hoverlayer").text_content() or "")
 
 
 @pytest.mark.slow
-def test_a_finger_drags_on_a_telephone(visit: Callable[..., tuple[Any, Session]]) -> None:
-    page, session = visit(
-        table(),
-        pd.Series(np.arange(60.0), name="y"),
-        viewport={"width": 390, "height": 844},
-        has_touch=True,
-        is_mobile=True,
-    )
+def test_a_finger_drags_on_a_telephone(visit: Visit) -> None:
+    telephone: dict[str, Any] = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True}
+    page, session = visit(table(), pd.Series(np.arange(60.0), name="y"), **telephone)
     page.locator(".nsewdrag").first.scroll_into_view_if_needed()
     screen = page.context.new_cdp_session(page)
     for kind, share in (("touchStart", 0.0), *(("touchMove", step / 5) for step in range(1, 6)), ("touchEnd", None)):
@@ -148,9 +126,7 @@ def test_a_finger_drags_on_a_telephone(visit: Callable[..., tuple[Any, Session]]
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_a_region_is_typed_by_column_edited_and_refused_with_a_sentence(
-    visit: Callable[..., tuple[Any, Session]],
-) -> None:
+def test_a_region_is_typed_by_column_edited_and_refused_with_a_sentence(visit: Visit) -> None:
     page, session = visit(table(), pd.Series(np.arange(60.0), name="y"))
     page.get_by_label("date from").fill("1985-03-01")
     page.get_by_label("date to").fill("1985-06-30")

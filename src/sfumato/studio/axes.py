@@ -126,10 +126,9 @@ class Axis:
             found["ticktext"] = [escaped(level, 11 if turned else 16) for level in levels]
         return found
 
-    def in_words(self, position: float) -> str:
+    def value(self, position: float) -> str:
         """A position for people: a number, a date, a level."""
-        said = self.column.value_in_words(self.numbers(np.array([position]))[0], 6, "m")
-        return f"{self.name} = {said}"
+        return str(self.column.value_in_words(self.numbers(np.array([position]))[0], 6, "m"))
 
     def spans(self, lower: Array, upper: Array) -> list[tuple[float, float]]:
         """What of this axis a box takes, between rows of numbers; sides beyond the chart end there."""

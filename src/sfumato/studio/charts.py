@@ -148,7 +148,7 @@ def places_to_ask(inputs: Inputs, region: Region, across: str | None = None, up:
     for axis, positions in zip(axes, grid, strict=True):
         values[:, axis.place] = axis.numbers(positions)
     others = [Axis.of(inputs, name) for name in inputs.sources if name not in [axis.name for axis in axes]]
-    held = ", ".join(axis.in_words(float(axis.positions(middle[None])[0])) for axis in others)
+    held = ", ".join(f"{axis.name} = {axis.value(float(axis.positions(middle[None])[0]))}" for axis in others)
     return Places(axes, steps, values, region.contains(values), sides, held)
 
 
@@ -194,7 +194,7 @@ def known_chart(
         marked = {"color": line["color"], "width": 3 if symbol == "line-ew" else 0}
         trace["marker"] = {"color": line["color"], "symbol": symbol, "size": 10, "line": marked}
         trace["hovertext"] = [
-            f"{escaped(axis.in_words(at))}<br>{called}: ±{number(value)}{escaped(unit)}"
+            f"{_at(axis, at)}<br>{called}: ±{number(value)}{escaped(unit)}"
             for at, value in zip(steps.tolist(), values.tolist(), strict=True)
         ]
         if called == "floor" and not axis.is_category:
@@ -284,7 +284,7 @@ def _known_map(places: Places, output: str, readers: Array, prior: Array | None)
     most = float(np.max(readers if prior is None else np.maximum(readers, prior)))
     hover = [
         [
-            f"{escaped(across.in_words(x))}<br>{escaped(up.in_words(y))}<br>±{number(std[j, i])}{escaped(unit)}"
+            f"{_at(across, x)}<br>{_at(up, y)}<br>±{number(std[j, i])}{escaped(unit)}"
             for i, x in enumerate(columns.tolist())
         ]
         for j, y in enumerate(rows.tolist())
@@ -367,8 +367,12 @@ def _told(axes: Sequence[Axis], at: list[Array], output: str, y: Array) -> list[
     """What each row is, for those who point at it."""
     name, unit = name_and_unit(output)
     value = [f"{escaped(name)} = {number(one)}{escaped(unit)}" for one in y.tolist()]
-    where = [[escaped(axis.in_words(one)) for one in own.tolist()] for axis, own in zip(axes, at, strict=True)]
+    where = [[_at(axis, one) for one in own.tolist()] for axis, own in zip(axes, at, strict=True)]
     return ["<br>".join(lines) for lines in zip(*where, value, strict=True)]
+
+
+def _at(axis: Axis, position: float) -> str:
+    return f"{escaped(axis.name)} = {escaped(axis.value(position))}"
 
 
 def _with_margin(values: Array) -> tuple[float, float]:
