@@ -29,7 +29,18 @@ from ..data import (
 )
 from ..design import Mechanism
 from ..errors import GuaranteeError, InputError
-from ..evaluate import Audit, Effect, Levels, Rehearsal, Suggestion, Tradeoff, audit, check_suggestion, suggest
+from ..evaluate import (
+    Audit,
+    Effect,
+    Levels,
+    Rehearsal,
+    Suggestion,
+    Tradeoff,
+    audit,
+    check_suggestion,
+    compare_promises,
+    suggest,
+)
 from ..ledger import Ledger
 from ..models import Prior, fit_prior
 from ..promise import PRIOR_BEATEN, in_order
@@ -63,7 +74,8 @@ class Checked:
     """What was found on a design and the owner's values: the ``certificate`` has the findings on both.
 
     ``release`` is what Publish writes, and what is audited. It is None where the verdict is against it (``refused``
-    says why), and with a ledger, which counts a release from the moment it is drawn.
+    says why), and with a ledger, which counts a release from the moment it is drawn. ``compared`` says what other
+    promises would cost.
     """
 
     mechanism: Mechanism
@@ -72,6 +84,7 @@ class Checked:
     effect: Effect | None
     release: Release | None
     refused: str = ""
+    compared: str = ""
 
 
 class Session:
@@ -466,7 +479,8 @@ def _checked(problem: _Problem, levels: Levels, tried: Rehearsal | None, step: L
         release = mechanism.release(y, output_name=choices.output)
     except (GuaranteeError, InputError) as error:
         refused = str(error)
-    return Checked(mechanism, certificate, tried, effect, release, refused)
+    compared = compare_promises(mechanism.design, choices.output)
+    return Checked(mechanism, certificate, tried, effect, release, refused, "" if compared is None else str(compared))
 
 
 def _of(choices: Choices, names: tuple[str, ...]) -> tuple[Any, ...]:

@@ -13,12 +13,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from nicegui import ui
+from nicegui import background_tasks, run, ui
 
+from ...arrays import Array
 from ...errors import SfumatoError
-from ...evaluate import Effect, Option, Suggestion, compare_promises, errors_outside, number, share
+from ...evaluate import Effect, Levels, Option, Suggestion, errors_outside, number, share
+from ...proof import Certificate
 from ...text import name_and_unit, shown
-from ..charts import Chart, known_chart, places_to_ask, tradeoff_chart
+from ..charts import Chart, Places, known_chart, places_to_ask, tradeoff_chart
 from ..parts import Page, Picture, labelled, panel, table, words
 from ..publication import plain_name
 from ..session import Session
@@ -36,12 +38,12 @@ LEVELS = {
     "alpha": "α: the share that may be learnt",
 }
 
-#: The browser says at once where its slider is, and tells the studio.
-_SLID = """(event) => {
+#: The browser says at once where its slider is, and tells the studio a little later.
+_SAYS = """(event) => {
   const slider = event.target;
   slider.setAttribute("aria-valuetext", slider.dataset.before + slider.value + slider.dataset.after);
-  emit(Number(slider.value));
 }"""
+_TELLS = "(event) => emit(Number(event.target.value))"
 
 #: What numbers are that nobody has proved yet.
 LOOKED_AT = "Looked at; the proof comes at Check."
@@ -59,9 +61,9 @@ class _HowMuch:
         self.session, self.page = session, page
         self.unit = name_and_unit(session.choices.output)[1]
         self.moves = 0
-        #: Where the slider was put last, until it rests.
-        self.moved: float | None = None
-        self.settle: Callable[[], None] = lambda: None
+        #: The value that the slider was put to last, by a hand, a key or the studio.
+        self.place = math.nan
+        self.around: tuple[Levels, Places, Array] | None = None
 
     def build(self) -> None:
         session, page = self.session, self.page
@@ -123,18 +125,23 @@ class _HowMuch:
         field = ui.number(f"{'Floor' if is_floor else 'α'}{self.unit if is_floor else ''}", min=0.0)
         labelled(field.props("outlined dense step=any"), test="level-value")
 
+        before, after = map(shown, self._around)
+        slider.props.update({"data-before": before, "data-after": after})
+        self.place = session.choices.value
+        slider.props["aria-valuetext"] = f"{before}{self.place:g}{after}"
+
         def show() -> None:
             value = session.choices.value
             field.set_value(value)
-            if self.moved != value:  # else a hand or a key has just put it there, and may have gone on
-                slider.props["aria-valuetext"] = shown(f"{value:g}".join(self._around))
-                place = _between(value, *ends)
-                self.page.client.run_javascript(f"getHtmlElement({slider.id}).value = {place!r}")
+            if value != self.place:  # else it is there, or has gone on meanwhile
+                self.place = value
+                slider.props["aria-valuetext"] = f"{before}{value:g}{after}"
+                put = f"getHtmlElement({slider.id}).value = {_between(value, *ends)!r}"
+                self.page.client.run_javascript(put)
 
-        self.settle = show
         self.page.follow(slider, lambda: session.choices.value, show)
-        slider.props["data-before"], slider.props["data-after"] = map(shown, self._around)
-        slider.on("input", lambda event: self._slide(event.args, *ends), js_handler=_SLID, throttle=0.05)
+        slider.on("input", js_handler=_SAYS)
+        slider.on("input", lambda event: self._slide(event.args, *ends), js_handler=_TELLS, throttle=0.05)
 
         # a number counts when it is complete, not while it is typed
         def typed() -> None:
@@ -152,8 +159,8 @@ class _HowMuch:
     def _slide(self, given: Any, low: float, high: float, step: float) -> None:
         """The slider was moved; its values have no more digits than its steps."""
         if isinstance(given, (int, float)):
-            self.moved = float(f"{_between(given, low, high):.6g}")
-            self._move(self.moved)
+            self.place = float(f"{_between(given, low, high):.6g}")
+            self._move(self.place)
 
     def _move(self, given: Any) -> None:
         """Another value was chosen."""
@@ -191,9 +198,6 @@ class _HowMuch:
         session = self.session
         if moves != self.moves:
             return
-        self.moved = None
-        if not self.page.client.is_deleted:
-            self.settle()
         if session.rows <= CHECKED_ROWS and session.check.key != session.key(session.check):
             with suppress(SfumatoError):  # the check itself says what is missing
                 session.start_check()
@@ -217,54 +221,78 @@ class _HowMuch:
     def _effect(self) -> None:
         session, effect, unit = self.session, self._now, self.unit
         checked = session.check.value
-        if effect is None:
-            if session.choices.ledger is not None:
-                words("p", "With a ledger the numbers come from the check, which counts all earlier releases.")
-            return
-        proved = checked is not None
-        told = LOOKED_AT
         if checked is not None:
-            told = f"Checked: {checked.certificate.evidence_in_words}."
-        status = words("p", told, "evidence good" if proved else "evidence care")
-        labelled(status.props("role=status"), test="evidence")
+            self._evidence(f"Checked: {checked.certificate.evidence_in_words}.", "good")
+        elif effect is not None:
+            self._evidence(LOOKED_AT, "care")
+        if session.choices.ledger is not None:
+            self._with_ledger(None if checked is None else checked.certificate)
+            return
+        if effect is None:
+            return
+        assert session.region is not None  # there is an effect
         alpha = "" if math.isnan(effect.alpha) else f" (α = {effect.alpha:g})"
         costs = errors_outside(effect.unprotected_rmse, effect.rmse_outside, effect.loss, unit)
-        assert session.region is not None  # there is an effect
         where = session.region.in_words(session.inputs.names)
         words("p", f"At ±{number(effect.floor)}{unit} inside {where}{alpha}: {costs}.", "old" if self._is_old else "")
         if not effect.holds:
             self.page.sentence("No noise was found that keeps this promise; choose a weaker one.", "bad")
         name = name_and_unit(session.choices.output)[0]
         rows = [
-            ("Promised floor", f"±{number(effect.floor)}{unit}", "floor"),
-            (f"Readers know {name} inside, at best, to", f"±{number(effect.least_std)}{unit}", "least-std"),
-            ("They know a record inside, at best, to", f"±{number(effect.record_std)}{unit}", "record-std"),
-            ("Error outside without protection", f"{number(effect.unprotected_rmse)}{unit}", "unprotected-rmse"),
-            ("Error outside with protection", f"{number(effect.rmse_outside)}{unit}", "rmse-outside"),
-            ("Accuracy lost there", share(effect.loss), "loss"),
-            ("Noise a row (root mean square)", f"{number(effect.noise)}{unit}", "noise"),
-            ("Of the noise, on rows outside", share(effect.spill), "spill"),
+            ("floor", "Promised floor", f"±{number(effect.floor)}{unit}"),
+            ("least-std", f"Readers know {name} inside, at best, to", f"±{number(effect.least_std)}{unit}"),
+            ("record-std", "They know a record inside, at best, to", f"±{number(effect.record_std)}{unit}"),
+            ("unprotected-rmse", "Error outside without protection", f"{number(effect.unprotected_rmse)}{unit}"),
+            ("rmse-outside", "Error outside with protection", f"{number(effect.rmse_outside)}{unit}"),
+            ("loss", "Accuracy lost there", share(effect.loss)),
+            ("noise", "Noise a row (root mean square)", f"{number(effect.noise)}{unit}"),
+            ("spill", "Of the noise, on rows outside", share(effect.spill)),
         ]
-        table("What readers with this prior know", ("", ""), [row[:2] for row in rows], marks=[row[2] for row in rows])
-        if checked is not None and session.choices.ledger is None:
-            compared = compare_promises(checked.mechanism.design, session.choices.output)
-            if compared is not None:
-                words("p", str(compared), "quiet")
+        table("What readers with this prior know", ("", ""), [row[1:] for row in rows], marks=[row[0] for row in rows])
+        if checked is not None and checked.compared:
+            words("p", checked.compared, "quiet")
+
+    def _evidence(self, text: str, kind: str) -> None:
+        labelled(words("p", text, f"evidence {kind}").props("role=status"), test="evidence")
+
+    def _with_ledger(self, found: Certificate | None) -> None:
+        """The numbers of a release that a ledger counts in, which only the check has."""
+        words("p", "With a ledger the numbers come from the check, which counts all earlier releases.")
+        if found is None:
+            return
+        noise = math.sqrt(found.trace / self.session.rows)
+        rows = [
+            ("floor", "Promised floor at the worst input", f"±{number(found.worst_floor)}{self.unit}"),
+            ("least-std", "Readers of all releases know it there to", f"±{number(found.worst_std)}{self.unit}"),
+            ("noise", "Noise a row (root mean square)", f"{number(noise)}{self.unit}"),
+            ("spill", "Of the noise, on rows outside", share(found.spill)),
+        ]
+        caption = "What readers with this prior know of all releases together"
+        table(caption, ("", ""), [row[1:] for row in rows], marks=[row[0] for row in rows])
 
     def _known_chart(self) -> Chart | None:
         session, effect = self.session, self._now
-        if effect is None or session.region is None:
+        if effect is None:
             return None
-        names = session.inputs.sources
-        places = places_to_ask(session.inputs, session.region, names[0], names[1] if len(names) == 2 else None)
-        levels, level = session.levels, {session.choices.level: session.choices.value}
+        levels, places, unprotected = self._without_level()
+        level = {session.choices.level: session.choices.value}
         return known_chart(
             places,
             session.choices.output,
             effect.std_at(places.values),
             floor=levels.floor_at(places.values, **level),
-            unprotected=levels.unprotected_std_at(places.values),
+            unprotected=unprotected,
         )
+
+    def _without_level(self) -> tuple[Levels, Places, Array]:
+        """What stays of the chart when the slider moves: where it asks, and what readers of all data know there."""
+        session, levels = self.session, self.session.levels
+        if self.around is None or self.around[0] is not levels:
+            assert session.region is not None  # there are levels
+            names = session.inputs.sources
+            places = places_to_ask(session.inputs, session.region, names[0], names[1] if len(names) == 2 else None)
+            self.around = levels, places, levels.unprotected_std_at(places.values)
+        return self.around
 
     def _tradeoff_chart(self) -> Chart | None:
         found, effect = self.session.curve.value, self._now
@@ -334,19 +362,36 @@ class _HowMuch:
 
 
 class _Drawing:
-    """A chart that is brought up to date in its place; nothing as long as there is none."""
+    """A chart that is worked out behind the page and shown in its place; the newest wins."""
 
     def __init__(self, page: Page, key: Callable[[], object], make: Callable[[], Chart | None], test: str) -> None:
         self.make, self.test = make, test
         self.picture: Picture | None = None
-        page.follow(ui.element("div").classes("part"), key, self._update)
+        self.is_busy, self.is_wanted = False, False
+        self.box = ui.element("div").classes("part")
+        page.follow(self.box, key, self._update)
 
     def _update(self) -> None:
-        chart = self.make()
-        if chart is None:
+        self.is_wanted = True
+        if not self.is_busy:
+            background_tasks.create(self._draw())
+
+    async def _draw(self) -> None:
+        self.is_busy = True
+        try:
+            while self.is_wanted and not self.box.is_deleted:
+                self.is_wanted = False
+                with suppress(SfumatoError):  # the level itself says what is wrong
+                    self._show(await run.io_bound(self.make))
+        finally:
+            self.is_busy = False
+
+    def _show(self, chart: Chart | None) -> None:
+        if chart is None or self.box.is_deleted:
             return
         if self.picture is None:
-            self.picture = Picture(chart, self.test)
+            with self.box:
+                self.picture = Picture(chart, self.test)
         else:
             self.picture.show(chart)
 
