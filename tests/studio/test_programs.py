@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
@@ -24,6 +24,7 @@ from sfumato.studio.choices import Choices
 from sfumato.studio.jobs import Job
 from sfumato.studio.programs import as_command, as_python, no_command
 from sfumato.studio.session import Session
+from sfumato.text import shown
 
 
 def table(rows: int = 24) -> pd.DataFrame:
@@ -51,12 +52,10 @@ def finished(job: Job[Any]) -> Any:
 
 def of_session(session: Session) -> np.ndarray:
     session.start_fit()
-    prior, asked = finished(session.fit), session.choices
-    how: dict[str, Any] = {**asked.promise, "insiders": session.insiders, "progress": False}
-    if asked.ledger is None:
-        return sf.protect(prior, session.X, session.region, **how).noise.covariance()
-    how |= {"share": asked.share, "output_name": asked.output}
-    return sf.Ledger(asked.ledger).protect(prior, session.X, session.region, **how).noise.covariance()
+    finished(session.fit)
+    session.start_check()
+    noise: np.ndarray = finished(session.check).mechanism.noise.covariance()
+    return noise
 
 
 def of_python(text: str) -> np.ndarray:
@@ -293,10 +292,31 @@ NAMES = st.lists(st.text(min_size=1, max_size=8).filter(str.strip), min_size=1, 
 
 
 @given(names=NAMES)
+@example(names=["\u3164", "\\\u3164\n", "\u202e'\""])
 def test_any_names_of_columns_come_through_python_and_options(names: list[str]) -> None:
     assert names_in(names_text(names)) == names
     chosen = complete(inputs=names, output="y" + names[0], insiders=names[0] + "h", data=names[0] + ".csv")
-    tree = ast.parse(as_python(chosen))
+    program = as_python(chosen)
+    assert all(shown(line) == line for line in program.split("\n"))
+    tree = ast.parse(program)
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     assert {*names, "y" + names[0], names[0] + "h", names[0] + ".csv"} <= set(texts)
     assert [type(node).__name__ for node in tree.body].count("Expr") == 2  # print and save, and nothing that came in
+
+
+@given(names=NAMES)
+@example(names=["\u3164", "\\\u3164\n", "\u202e'\""])
+@settings(max_examples=25, deadline=None)
+def test_any_names_of_columns_come_through_a_shell(names: list[str]) -> None:
+    names = [name.replace("\0", "0") for name in names]
+    chosen = complete(inputs=names, output="y" + names[0], regions=[f"`{names[0]}` >= 1"], data=names[-1] + ".csv")
+    command = str(as_command(chosen))
+    assert all(shown(line) == line for line in command.split("\n"))  # what a page shows is what is copied
+    words = words_of(command)
+    assert words[1] == ("./" if names[-1].startswith("-") else "") + names[-1] + ".csv"
+    assert words[words.index("--output") + 1] == "y" + names[0]
+    assert words[words.index("--region") + 1] == f"`{names[0]}` >= 1"
+    (given_inputs,) = [after for word, after in pairwise(words) if word == "--inputs"] or [
+        word.removeprefix("--inputs=") for word in words if word.startswith("--inputs=")
+    ]
+    assert names_in(given_inputs) == names

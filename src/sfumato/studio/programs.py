@@ -14,7 +14,7 @@ from typing import Any
 
 from ..cli import FEW_ROWS, Fit, names_text
 from ..errors import InputError
-from ..text import number_text
+from ..text import number_text, shown, shown_lines
 from .choices import Choices
 from .demos import demo
 from .publication import plain_name
@@ -71,7 +71,8 @@ def as_python(choices: Choices, *, fitted_outside: bool = True) -> str:
         lines += [f"ledger = sf.Ledger({choices.ledger!r})"]
         lines += _call("mechanism", "ledger.protect", ("prior", "X", "region"), promise)
     lines += ["print(mechanism.certificate)", "", "release = mechanism.release(y, output_name=output)"]
-    return "\n".join([*lines, f"release.save({_release_name(choices)!r})", ""])
+    # what cannot be seen stands in literals only, and is written there as an escape that means the same
+    return shown_lines([*lines, f"release.save({_release_name(choices)!r})", ""])
 
 
 def no_command(choices: Choices) -> str:
@@ -85,7 +86,7 @@ def no_command(choices: Choices) -> str:
 
 
 def as_command(choices: Choices) -> str | None:
-    """A command, for a POSIX shell, that does what ``as_python`` does; None where there is none (``no_command``)."""
+    """A command, for bash or zsh, that does what ``as_python`` does; None where there is none (``no_command``)."""
     _require_complete(choices)
     if no_command(choices):
         return None
@@ -94,7 +95,7 @@ def as_command(choices: Choices) -> str | None:
         name = demo(choices.data).name
         data = f"sfumato-demo-{name}.csv"
         program = f'import sfumato as sf; sf.demo_table("{name}").to_csv("{data}", index=False)'
-        lines.append(shlex.join(["python", "-c", program]))
+        lines.append(f"python -c {_word(program)}")
     options: list[tuple[str, str | None]] = [("--inputs", names_text(choices.inputs)), ("--output", choices.output)]
     options += [("--region", text) for text in choices.regions]
     options += [(f"--{choices.level}", number_text(choices.value))]
@@ -113,7 +114,7 @@ def as_command(choices: Choices) -> str | None:
     options += [("--share", None if choices.share is None else number_text(choices.share))]
     options += [("--out", _release_name(choices))]
     words = [_option(name, value) for name, value in options if value is not None]
-    lines.append(" \\\n    ".join([shlex.join(["sfumato", "protect", _no_option(data)]), *words]))
+    lines.append(" \\\n    ".join([f"sfumato protect {_word(_no_option(data))}", *words]))
     return "\n".join([*lines, ""])
 
 
@@ -145,7 +146,7 @@ def _is_rehearsed(choices: Choices) -> bool:
 
 def _imports(choices: Choices) -> list[str]:
     needs = {
-        "import dataclasses\n": bool(_fit(choices).noise_column) and _is_rehearsed(choices),
+        "import dataclasses": bool(_fit(choices).noise_column) and _is_rehearsed(choices),
         "import numpy as np": _is_rehearsed(choices) or choices.source == "notebook",
         "import pandas as pd": choices.source == "notebook",
     }
@@ -215,7 +216,19 @@ def _option(name: str, value: str) -> str:
     """An option and its value; one that looks like an option itself is tied to the name."""
     if not value:
         return name
-    return shlex.quote(f"{name}={value}") if value.startswith("-") else f"{name} {shlex.quote(value)}"
+    return _word(f"{name}={value}") if value.startswith("-") else f"{name} {_word(value)}"
+
+
+def _word(text: str) -> str:
+    """``text`` as one word for a shell; what cannot be seen on a page, a line break too, is written by its bytes."""
+    if shown(text) == text:
+        return shlex.quote(text)
+    plain = [one if shown(one) == one and one not in "\\'" else _by_bytes(one) for one in text]
+    return f"$'{''.join(plain)}'"
+
+
+def _by_bytes(one: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in one.encode())
 
 
 def _no_option(path: str) -> str:
