@@ -87,7 +87,7 @@ def test_dates_have_a_date_axis_and_levels_one_place_each() -> None:
     inputs = as_inputs(table())
     layout = data_chart(inputs, np.ones(60), "y", None, "date", "site").figure["layout"]
     assert layout["xaxis"]["type"] == "date"
-    assert layout["xaxis"]["range"][0].startswith("1984-12-2")
+    assert layout["xaxis"]["range"][0].startswith("1984-12-19")
     assert layout["yaxis"]["type"] == "linear"
     assert [html.unescape(text) for text in layout["yaxis"]["ticktext"]] == sorted(LEVELS)
 

@@ -68,8 +68,8 @@ def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> No
 def test_a_dragged_range_is_the_region(visit: Visit, fits: list[str]) -> None:
     t = np.linspace(0.0, 10.0, 101)
     page, session = visit(pd.DataFrame({"t [h]": t}), pd.Series(np.sin(t), name="altitude [km]"))
-    # the chart is 2 % wider than the data on each side
-    low, high = (10.0 * (1.04 * share - 0.02) for share in (0.3, 0.5))
+    # the chart is 3 % wider than the data on each side
+    low, high = (10.0 * (1.06 * share - 0.03) for share in (0.3, 0.5))
     drag(page, (0.3, 0.2), (0.5, 0.9))
     page.get_by_test_id("regions").wait_for()
     (text,) = session.choices.regions
@@ -98,7 +98,7 @@ def test_a_box_over_dates_and_levels_is_dragged_and_names_do_nothing(visit: Visi
     inside = session.inside
     assert inside.any()
     assert set(frame["site"][inside]) == {"Adelie"}
-    low, high = (frame["date"].iloc[0] + (1.04 * share - 0.02) * (59 * pd.Timedelta(days=7)) for share in (0.25, 0.5))
+    low, high = (frame["date"].iloc[0] + (1.06 * share - 0.03) * (59 * pd.Timedelta(days=7)) for share in (0.25, 0.5))
     kept = (frame["date"] >= low) & (frame["date"] <= high) & (frame["site"] == "Adelie")
     assert np.array_equal(inside, kept)
     label = page.get_by_test_id("region-chart").get_attribute("aria-label")

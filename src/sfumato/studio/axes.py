@@ -72,7 +72,7 @@ class Axis:
             return cls(column, place, -0.5 - REACH / 2, len(column.levels) - 0.5 + REACH / 2)
         values = inputs.sample.values[:, place.start]
         low, high = float(values.min()), float(values.max())
-        margin = 0.02 * (high - low) or 0.02 * abs(low) or 1.0
+        margin = 0.03 * (high - low) or 0.03 * abs(low) or 1.0
         days = column.kind == "date" and column.unit == "days" and bool(np.all(values == np.floor(values)))
         return cls(column, place, low - margin, high + margin, days)
 

@@ -20,6 +20,7 @@ from ..axes import Axis, drawn_text
 from ..charts import data_chart
 from ..parts import Page, Picture, labelled, panel, words
 from ..session import Session
+from .inputs_shown import InputsShown
 
 #: What can be protected, and what that means.
 PROTECTS = {
@@ -56,15 +57,14 @@ class _Where:
         self.session, self.page = session, page
         self.axes = {name: Axis.of(session.inputs, name) for name in session.inputs.sources}
         names = list(self.axes)
-        self.across, self.up = names[0], names[1] if len(names) > 1 else ""
         self.replaces: int | None = None
         with panel("Where it is sensitive"):
             words("p", "Drag over the chart, with the mouse or a finger, or say it below. All regions count together.")
-            if len(names) > 1:
-                self._choose_axes(names)
+            curve = f"{session.choices.output}, the output"
+            self.inputs = InputsShown(names, curve, self._show, names[1] if len(names) > 1 else None)
             self.picture = Picture(self._chart(), "region-chart")
             self.picture.plot.on("plotly_selected", self._dragged, args=["range"])
-            page.follow(self.picture, self._seen, lambda: self.picture.show(self._chart()))
+            page.follow(self.picture, lambda: session.choices.regions, self._show)
             self.problem = page.sentence()
             page.refresh_on(lambda: (session.choices.regions, session.choices.protects), self._list)
             page.progress_of(session.fit, "Fitting the prior")
@@ -74,48 +74,27 @@ class _Where:
 
     # ------------------------------------------------------------------------------------------------ chart
 
-    def _seen(self) -> tuple[Any, ...]:
-        return self.session.choices.regions, self.across, self.up
+    def _show(self) -> None:
+        self.picture.show(self._chart())
 
     def _chart(self) -> Any:
         session = self.session
         y = session.y.to_numpy(dtype=np.float64)
-        return data_chart(
-            session.inputs, y, session.choices.output, session.region, self.across, self.up or None, drawing=True
-        )
-
-    def _choose_axes(self, names: list[str]) -> None:
-        """Which inputs the chart shows: one against the output, or two."""
-        shown_names = {name: shown(name) for name in names}
-        values = f"{shown(self.session.choices.output)}, the output"
-        with ui.element("div").classes("controls"):
-            across = ui.select(shown_names, value=self.across, label="Across").props("outlined dense")
-            up = ui.select({**shown_names, "": values}, value=self.up, label="Up").props("outlined dense")
-
-        def changed() -> None:
-            if across.value == up.value:
-                return
-            self.across, self.up = across.value, up.value
-            self.picture.show(self._chart())
-
-        across.on_value_change(changed)
-        up.on_value_change(changed)
-        labelled(across, "Input that goes across", "across")
-        labelled(up, "Input that goes up", "up")
+        return data_chart(session.inputs, y, session.choices.output, session.region, *self.inputs.names, drawing=True)
 
     def _dragged(self, event: events.GenericEventArguments) -> None:
         """A drag over the chart becomes one more region."""
         ends = event.args.get("range") if isinstance(event.args, dict) else None
         if not isinstance(ends, dict):
             return  # a click that selects nothing
-        axes = [self.axes[name] for name in (self.across, self.up) if name]
+        axes = [self.axes[name] for name in self.inputs.names]
         sides = [(ends.get(name) or [None, None])[:2] for name in ("x", "y")[: len(axes)]]
         with self.page.told(self.problem):
             text = drawn_text(axes, [(side[0], side[-1]) for side in sides], self.session.inputs.sources)
             if text:
                 self._take((*self.session.choices.regions, text))
                 return
-        self.picture.show(self._chart())  # what was dragged is gone
+        self._show()  # what was dragged is gone
 
     # --------------------------------------------------------------------------------------------- regions
 
