@@ -80,6 +80,7 @@ class _Frame:
         with ui.header().classes("frame-header"):
             words("span", "sfumato studio", "name")
             self.steps = labelled(ui.element("nav").classes("steps"), "Steps")
+            words("span", "What left this machine: nothing", "private")
             keeping(session, self.page, self.go)
         with ui.element("main").classes("frame-main") as main:
             self.notice = Sentence()
