@@ -27,9 +27,6 @@ from .steps.model import model
 from .steps.publish import publish
 from .steps.sensitive import sensitive
 
-#: Seconds for which the server keeps a tab whose connection is lost; a tab that comes back later is built anew.
-RECONNECT = 60.0
-
 
 @dataclass(frozen=True)
 class Step:
@@ -54,7 +51,7 @@ NAMES = tuple(step.name for step in STEPS)
 def build(session_of: Callable[[], Session], guard_of: Callable[[], Guard]) -> None:
     """Register the page at "/", once a process; both are asked when a tab is opened, whose address has the token."""
 
-    @ui.page("/", title="sfumato studio", dark=None, reconnect_timeout=RECONNECT, language="en-US")
+    @ui.page("/", title="sfumato studio", dark=None, language="en-US")
     def studio(step: str = "data") -> None:
         ui.add_head_html(f"<script>{_beside('studio.js')}</script>")
         ui.add_css(_beside("studio.css"))

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 
+#: Seconds for which a tab whose connection is lost is kept; one that comes back later is built anew. NiceGUI takes a
+#: connection for lost that is silent for a part of it: work behind the page may keep a slow machine silent for seconds.
+RECONNECT = 60.0
+
 #: Seconds in which the server must answer, and in which open pages may say goodbye.
 START, END = 60.0, 2.0
 
@@ -242,5 +246,6 @@ def _application() -> FastAPI:
         show_welcome_message=False,
         gzip_middleware_factory=None,
         message_history_length=100,  # messages with pictures are large
+        reconnect_timeout=RECONNECT,
     )
     return app

@@ -133,8 +133,9 @@ class _Columns:
         with ui.element("tr"):
             words("th", one.name).props("scope=row")
             with ui.element("td"):
-                use = ui.select(USES, value=self._use(one.name)).props("outlined dense options-dense")
-                labelled(use.classes("use"), f"What {one.name} is used as", "use")
+                label = shown(f"What {one.name} is used as")
+                use = ui.select(USES, label=label, value=self._use(one.name)).props("outlined dense options-dense")
+                labelled(use.classes("use"), test="use")
                 use.props["data-column"] = shown(one.name)
             use.on_value_change(lambda event, name=one.name: self._choose(name, event.value))
             self.page.follow(use, lambda: self._use(one.name), lambda: use.set_value(self._use(one.name)))
