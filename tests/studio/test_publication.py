@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import sfumato as sf
-from sfumato.studio.publication import Places, plain_name, publish_files
+from sfumato.evaluate import Audit, Outcome
+from sfumato.studio.publication import Places, Written, plain_name, publish_files
+from sfumato.studio.session import Session
 
 HOSTILE = [
     "",
@@ -83,3 +86,57 @@ def test_what_is_written_is_read_back_and_certified(tmp_path: Path):
     assert {name: (tmp_path / name).read_bytes() for name in written.contents} == written.contents
     assert np.array_equal(sf.load(tmp_path / "sine.sfumato").outputs, release.outputs)
     assert not written.replaced
+
+
+def checked_session(folder: Path, **choices: object) -> Session:
+    t = np.linspace(0.0, 3.0, 31)
+    y = np.sin(3.0 * t) + 0.2 * np.random.default_rng(0).standard_normal(31)
+    session = Session()
+    session.folder = folder
+    session.open_arrays(pd.DataFrame({"t": t}), pd.Series(y, name="speed [m/s]"))
+    how = {"regions": ("1 <= t <= 1.6",), "lengthscale": 0.4, "noise": "0.04", "value": 0.5, **choices}
+    session.choose(**how)
+    for start, job in ((session.start_fit, session.fit), (session.start_check, session.check)):
+        start()
+        assert job.wait(60.0)
+        assert job.error == ""
+    return session
+
+
+def published(session: Session, name: str, replace: bool = False) -> Written:
+    session.start_publish(name, replace=replace)
+    assert session.publish.wait(60.0)
+    assert session.publish.error == ""
+    assert session.publish.value is not None
+    return session.publish.value
+
+
+def test_a_ledger_is_told_at_publish_and_not_before_and_of_one_release_once(tmp_path: Path):
+    session = checked_session(tmp_path, ledger="speed.ledger", share=0.4)
+    assert list(tmp_path.iterdir()) == []
+    written = published(session, "first.sfumato")
+    assert written.ledger == tmp_path / "speed.ledger"
+    assert set(session.written) == {tmp_path / "first.sfumato", tmp_path / "speed.ledger"}
+    again = published(session, "first.sfumato", replace=True)
+    assert again.contents == written.contents
+    book = sf.Ledger(tmp_path / "speed.ledger")
+    assert len(book) == 1
+    assert book.certificate().holds
+
+
+def test_what_an_audit_finds_counts_in_the_verdict_and_can_be_accepted(tmp_path: Path):
+    session = checked_session(tmp_path)
+    assert session.refusal == ""
+    assert session.check.value is not None
+    claimed = session.check.value.certificate
+    # rmse, claimed, actual, floor, ratio; not covered, not beaten, closer
+    outcome = Outcome("knows the grid of y", 0.01, 0.1, 0.4, 0.4, 1.0, False, False, True, "high", "")
+    session.audit.value = Audit("speed [m/s]", 1, (outcome,), (), claimed)
+    assert session.certificate is not None
+    assert session.certificate.verdict == "do not publish"
+    with pytest.raises(sf.GuaranteeError, match="takes the noise off"):
+        session.start_publish("speed.sfumato", replace=False)
+    session.choose(accept=("values-on-a-grid",))
+    assert session.check.value is not None  # what only an audit finds changes nothing of the design
+    assert session.certificate.verdict == "publish with care"
+    assert published(session, "speed.sfumato").certificate.verdict == "publish"

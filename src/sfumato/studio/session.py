@@ -6,9 +6,10 @@ then. Whatever takes long is a ``Job``. Nothing is written before ``start_publis
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -383,7 +384,7 @@ class Session:
         codes = {one.code for one in mine}
         # in place of the sentences without numbers that are published
         others = [one for one in checked.certificate.findings if one.code not in codes]
-        found = replace(checked.certificate, findings=in_order([*others, *mine]))
+        found = dataclasses.replace(checked.certificate, findings=in_order([*others, *mine]))
         return found.accepting(self.choices.accept)
 
     @property
@@ -416,12 +417,16 @@ class Session:
 
         def work(step: Listener) -> Written:
             step("writing the files", None)
-            release = checked.release or checked.mechanism.release(y, output_name=choices.output)
-            ledger = None if choices.ledger is None else Ledger(self.folder / choices.ledger)
+            release, ledger = checked.release, None
+            if choices.ledger is not None:
+                ledger = Ledger(self.folder / choices.ledger)
+            if release is None:
+                release = checked.mechanism.release(y, output_name=choices.output)
+                if self.check.value is checked:  # the ledger counts it now: whoever publishes it again gets the same
+                    self.check.value = dataclasses.replace(checked, release=release)
             written = publish_files(release, places, ledger)
-            self.written = tuple(
-                dict.fromkeys((*self.written, *written.paths, *([written.ledger] if written.ledger else [])))
-            )
+            new = written.paths if written.ledger is None else (*written.paths, written.ledger)
+            self.written = tuple(dict.fromkeys((*self.written, *new)))
             return written
 
         self.publish.start(work, self.key(self.publish))

@@ -61,10 +61,10 @@ def _build(session: Session, page: Page) -> None:
 
 
 def show_verdict(certificate: Certificate, why: str = "") -> None:
-    """The verdict in large, with its reason."""
-    kind = VERDICTS[certificate.verdict]
-    line = words("p", f"{certificate.verdict_in_words}.", f"verdict {kind}")
-    labelled(line.props("role=status"), test="verdict")
+    """The verdict in large, what it says, and its reason."""
+    with labelled(ui.element("div").classes(f"verdict {VERDICTS[certificate.verdict]}"), test="verdict"):
+        words("p", certificate.verdict.capitalize(), "large").props("role=status")
+        words("p", f"{certificate.verdict_in_words}.")
     if why:
         words("p", why)
 

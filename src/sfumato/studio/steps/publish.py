@@ -46,7 +46,13 @@ def _verdict(session: Session, page: Page) -> None:
         labelled(ui.button("Go to Check", on_click=lambda: page.go("check")).props("outline no-caps"), test="to-check")
         return
     show_verdict(decided, session.refusal)
-    if session.audit.value is None:
+    if session.written and session.publish.value is None and session.choices.ledger is None:
+        page.sentence(
+            "A release was written in this studio before. Two of one secret can be averaged: publish one of them only, "
+            "or count both in a ledger (step How much).",
+            "care",
+        )
+    if session.audit.value is None and checked.release is not None:
         words("p", "The release was not audited. The audit is in the step Check.", "quiet")
 
 
@@ -65,7 +71,9 @@ class _Form:
                 self.ticks[what] = labelled(tick, test=f"write-{what.replace(' ', '-')}")
                 tick.set_enabled(what != "release file")  # without it there is no publication
                 name = ui.input(f"Name of the {what}", value=f"{stem}{more}{ENDINGS[what]}", on_change=self._look)
-                self.names[what] = labelled(name.props("maxlength=200 spellcheck=false"), test=what.replace(" ", "-"))
+                self.names[what] = labelled(
+                    name.props("outlined dense maxlength=200 spellcheck=false"), test=what.replace(" ", "-")
+                )
         if session.choices.ledger is not None:
             words("p", f"The ledger {session.choices.ledger} gets an entry first: whatever happens then counts.")
         self.replace = ui.checkbox("Replace files that are there already", value=False, on_change=self._look)
