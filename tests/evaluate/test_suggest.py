@@ -139,7 +139,7 @@ def test_designs_that_share_their_factorisation_are_those_of_protect(protects: A
         left = PRIOR.condition(T, np.zeros(31), made.noise.covariance() + 0.2 * np.eye(31)).variance(SERVE)
         told = work.told(looked.design.noise)
         assert told is not None
-        np.testing.assert_allclose(told.left_at(work.view(SERVE[:, None])), left, rtol=1e-9)
+        np.testing.assert_allclose(told.left_at(SERVE[:, None]), left, rtol=1e-9)
 
 
 def test_a_design_that_is_looked_at_is_the_closed_form_and_keeps_the_floor_between() -> None:

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import NoReturn
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..errors import GuaranteeError
-from ..noise import Noise
+from ..noise import CorrelatedNoise, Noise
 from ..promise import Design
 from ..proof import TOLERANCE, Examination, Pieces, examine
 from .loop import Attempt, attempted
 from .plan import check_memory, exact_plan
 from .problem import DenseRows, Explained, Problem, Solver, View
+from .reduced import ReducedRows, Reduction
 from .sensitive import AskedCover, Say, Spread
 
 #: So many sets of inputs that readers are looked at stay ready.
@@ -31,15 +32,34 @@ VIEWS_KEPT = 4
 
 
 @dataclass(frozen=True, eq=False)
+class Told:
+    """What readers of some noise know of f anywhere, and of records."""
+
+    explained: Explained
+    factor: Array
+    view: Callable[[Array], View]
+
+    def left_at(self, points: Array) -> Array:
+        """The variance of f that is left at ``points``."""
+        return self.explained.left_at(self.view(points))
+
+    def left_of_records(self, rows: Index) -> Array:
+        """The variance that is left of the records of these rows."""
+        return self.explained.left_of_records(self.factor[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class SharedWork:
     """What all joint promises under one prior about one region of the same rows have in common.
 
-    ``problem`` is any of them.
+    ``problem`` is any of them. Over a region designs are made on few virtual rows (reduced.py) where these are few
+    indeed.
     """
 
     problem: Problem
     cover: AskedCover
-    _views: OrderedDict[bytes, View] = field(default_factory=OrderedDict, repr=False)
+    _reduced: dict[bool, Spread | None] = field(default_factory=dict, repr=False)
+    _views: OrderedDict[tuple[int, bytes], View] = field(default_factory=OrderedDict, repr=False)
 
     @cached_property
     def rows(self) -> DenseRows:
@@ -48,24 +68,8 @@ class SharedWork:
         return DenseRows(replace(self.problem, plan=plan))
 
     @cached_property
-    def solver(self) -> Solver:
-        return Solver(self.rows)
-
-    @cached_property
     def spread(self) -> Spread:
-        return Spread(self.solver)
-
-    def view(self, points: Array) -> View:
-        """``points`` as readers see them; all of their variance may be learnt. The last few are kept."""
-        key = hashlib.sha256(points.tobytes()).digest()
-        found = self._views.get(key)
-        if found is None:
-            exposure = self.solver.exposures[0]
-            found = View.of(exposure, points).allowing(exposure.unknown.variance(points))
-            self._views[key] = found
-            while len(self._views) > VIEWS_KEPT:
-                self._views.popitem(last=False)
-        return found
+        return Spread(Solver(self.rows))
 
     def looked_at(self, problem: Problem, say: Say) -> Attempt:
         """The least noise that was found for ``problem``, as ``protect`` finds it, but for the proof.
@@ -75,13 +79,60 @@ class SharedWork:
         the margin that ``protect`` keeps where it cannot prove. Of a finite region, and where records alone are
         promised, the noise is that of ``protect``.
         """
-        rows = DenseRows(replace(problem, plan=self.rows.problem.plan), self.rows)
-        spread = Spread(Solver(rows, self.solver), self.spread)
+        shared = self._on_virtual_rows(problem) or self.spread
+        rows: DenseRows | ReducedRows
+        if isinstance(shared.solver.back_end, ReducedRows):
+            rows = shared.solver.back_end.under(problem)
+        else:
+            rows = DenseRows(replace(problem, plan=self.rows.problem.plan), self.rows)
+        spread = Spread(Solver(rows, shared.solver), shared)
         return attempted(rows, self.cover, partial(_look, spread), say, False, spread=spread)
 
-    def told(self, noise: Noise) -> Explained | None:
-        """What data with this noise explain; None where A is too close to singular to share its factor."""
-        return Explained.by(self.solver.exposures[0], noise) if self.solver.is_well_conditioned else None
+    def told(self, noise: Noise) -> Told | None:
+        """What data with this noise tell; None where A is too close to singular to share its factor."""
+        for shared in filter(None, self._reduced.values()):
+            reduction = _reduction(shared)
+            reduced = reduction.reduced(noise)
+            if reduced is not None:
+                explained = Explained.by(shared.solver.exposures[0], reduced)
+                return Told(explained, noise.factor, partial(self._view, reduction))
+        (exposure,) = self.rows.exposures
+        if exposure.data_root is None:
+            return None
+        return Told(Explained.by(exposure, noise), noise.factor, partial(self._view, None))
+
+    def _view(self, reduction: Reduction | None, points: Array) -> View:
+        """``points`` as readers see them; all of their variance may be learnt. The last few are kept."""
+        key = id(reduction), hashlib.sha256(points.tobytes()).digest()
+        found = self._views.get(key)
+        if found is None:
+            (exposure,) = self.rows.exposures
+            if reduction is None:
+                found = View.of(exposure, points).allowing(exposure.unknown.variance(points))
+            else:
+                found = reduction.view(points)
+            self._views[key] = found
+            while len(self._views) > VIEWS_KEPT:
+                self._views.popitem(last=False)
+        return found
+
+    def _on_virtual_rows(self, problem: Problem) -> Spread | None:
+        """What designs for virtual rows share, where there are few of them."""
+        region = problem.region
+        if not problem.protects_function or region.points is not None or region.is_everywhere or self.cover == "rows":
+            return None
+        records = len(problem.records) > 0
+        if records not in self._reduced:
+            reduction = Reduction.of(DenseRows(replace(problem, plan=self.rows.problem.plan), self.rows))
+            made = None if reduction is None else Spread(Solver(ReducedRows.of(problem, reduction)))
+            self._reduced[records] = made
+        return self._reduced[records]
+
+
+def _reduction(shared: Spread) -> Reduction:
+    rows = shared.solver.back_end
+    assert isinstance(rows, ReducedRows)
+    return rows.reduction
 
 
 def _look(spread: Spread, design: Design, needed: Sequence[Pieces] | None, quick: bool) -> Examination:
@@ -90,15 +141,19 @@ def _look(spread: Spread, design: Design, needed: Sequence[Pieces] | None, quick
     if finite:
         return examine(design)
     solver = spread.solver
-    view = spread.probes.views[0]
+    view, noise = spread.probes.views[0], design.noise
+    if isinstance(solver.back_end, ReducedRows):
+        noise = CorrelatedNoise(solver.back_end.reduction.seen(noise.factor))
     try:
-        told = Explained.by(solver.exposures[0], design.noise)
+        told = Explained.by(solver.exposures[0], noise)
     except np.linalg.LinAlgError:
         # M is singular to working precision: nothing can be said of what readers know
         learnt, joint = np.full(len(spread.points), np.inf), np.inf
     else:
         learnt = told.at(view) / view.budget
-        joint = told.most_of(solver.program(design.sensitive).roots[0])
+        # without noise only the floor is asked about: what falls short needs noise anyhow
+        bare = noise.rank == 0 and bool(np.any(learnt > 1.0))
+        joint = np.inf if bare else told.most_of(solver.program(design.sensitive).roots[0])
     short = learnt > 1.0
     return Examination(
         holds=joint <= 1.0 + TOLERANCE and not np.any(short),

@@ -622,14 +622,17 @@ class Explained:
         """The variance that is left of what may be explained at the probes."""
         return np.asarray(np.maximum(view.budget - self.at(view), 0.0))
 
-    def left_of_records(self, rows: Index) -> Array:
-        """Var(y_i|W) of these rows, the diagonal of A − A M⁻¹ A = F (I + HᵀH)⁻¹ Fᵀ, where A is well-conditioned."""
+    def left_of_records(self, factor: Array) -> Array:
+        """Var(y_i|W) of the rows of ``factor``, which are some of F, where A is well-conditioned.
+
+        It is the diagonal of A − A M⁻¹ A = F (I + HᵀH)⁻¹ Fᵀ.
+        """
         exposure, device, root = self.exposure, self.exposure.device, self.root
         assert exposure.data_root is not None
         if self.noisy is None:
             H = _solve(as_tensor(exposure.data_root, device), as_tensor(self.noise.factor, device))
             root = _raised_root(H.T @ H)
-        return squared_norms(_solve(root, as_tensor(self.noise.factor[rows].T, device)))
+        return squared_norms(_solve(root, as_tensor(np.ascontiguousarray(factor.T), device)))
 
     def most_of(self, root: Array) -> float:
         """λ_max(UᵀM⁻¹U) for ``root`` = U: the joint promise holds where it is at most 1."""

@@ -263,7 +263,7 @@ class Comparison:
         if self.shared is not None and len(design.inputs) == len(self.inputs):
             told = self.shared.told(design.noise)
             if told is not None:
-                return told.left_at(self.shared.view(points))
+                return told.left_at(points)
         return variances(design, points)
 
     def unprotected_variance_at(self, points: Array) -> Array:
@@ -305,7 +305,7 @@ class Comparison:
             variance = variances(design, self.places.all)
             of_records = self._record_std(design)
         else:
-            variance = told.left_at(self.shared.view(self.places.all))
+            variance = told.left_at(self.places.all)
             if self.private.any():
                 of_records = float(np.sqrt(np.min(told.left_of_records(np.flatnonzero(self.private)))))
         more |= {"measured": self._measured(design), "record_std": of_records}
