@@ -44,6 +44,9 @@ FIRST_COLUMNS = 32
 #: So often P grows by what A makes of it, and by which columns: those that are this share of the largest.
 STEPS, WORTH = 2, 1e-3
 
+#: The golden ratio.
+GOLDEN = (1.0 + 5.0**0.5) / 2.0
+
 #: Noise is in P where no more than this share of it is elsewhere.
 IN_RANGE = 1e-20
 
@@ -145,11 +148,11 @@ def _basis(told: Array, most_left: Array, most: int) -> tuple[Array, Array] | No
     """Orthonormal columns, the most telling first, that leave no more than ``most_left`` of the square of each column
     of ``told``, and how much each tells; None where that takes more than ``most``.
 
-    They are found by products with random columns, which are the same each time.
+    They are found by products with columns that look random, and are the same each time.
     """
-    columns, random = min(FIRST_COLUMNS, most), np.random.default_rng(0)
+    columns = min(FIRST_COLUMNS, most)
     while columns > 0:
-        basis = np.linalg.qr(told @ random.standard_normal((told.shape[1], columns)))[0]
+        basis = np.linalg.qr(told @ _mixed(told.shape[1], columns))[0]
         part = basis.T @ told
         left = np.sum((told - basis @ part) ** 2, axis=0)
         if np.all(left <= most_left):
@@ -162,6 +165,11 @@ def _basis(told: Array, most_left: Array, most: int) -> tuple[Array, Array] | No
             break
         columns = min(max(columns + FIRST_COLUMNS, int(1.5 * columns)), most)
     return None
+
+
+def _mixed(rows: int, columns: int) -> Array:
+    """Numbers between −½ and ½ that look random: multiples of squares, modulo 1 (Weyl)."""
+    return np.asarray(np.modf(GOLDEN * np.arange(1.0, rows * columns + 1.0) ** 2)[0].reshape(rows, columns) - 0.5)
 
 
 def _grown(basis: Array, sizes: Array, spread: Callable[[Array], Array], most: int) -> Array:
