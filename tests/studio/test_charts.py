@@ -18,7 +18,7 @@ from sfumato.data import as_inputs
 from sfumato.evaluate.comparison import Line
 from sfumato.regions import parse_region, region_text
 from sfumato.studio.axes import Axis, drawn_text, escaped, outlines
-from sfumato.studio.charts import MOST_POINTS, data_chart, known_chart, places_to_ask, tradeoff_chart
+from sfumato.studio.charts import MOST_POINTS, by_width, data_chart, known_chart, places_to_ask, tradeoff_chart
 from sfumato.text import shown
 
 WILD = '<img src=x onerror=alert(1)> & %{x} $y$ `it\'s` "q"'
@@ -220,3 +220,10 @@ def test_records_alone_have_no_floor_to_draw() -> None:
     places = places_to_ask(inputs, region)
     chart = known_chart(places, "y", np.ones(len(places.values)), floor=np.full(len(places.values), np.nan))
     assert [trace["name"] for trace in chart.figure["data"]] == ["sensitive", "readers"]
+
+
+def test_the_first_curve_is_along_the_input_that_the_region_bounds_most_clearly() -> None:
+    frame = pd.DataFrame({"free": np.arange(50.0), "thin": np.arange(50.0) % 3, "wide": np.arange(50.0) % 10})
+    inputs = as_inputs(frame)
+    region = parse_region("thin = 2 and 3 <= wide <= 7", inputs.sources).bind(inputs)
+    assert by_width(inputs, region) == ["wide", "thin", "free"]

@@ -133,6 +133,17 @@ def data_chart(
     return Chart(figure, shown(f"Chart of {counted(total, 'row')}: {words}{where}."), note.strip())
 
 
+def by_width(inputs: Inputs, region: Region) -> list[str]:
+    """The inputs, first the one of which the bound ``region`` takes most and yet not nearly all."""
+
+    def share(name: str) -> float:
+        axis = Axis.of(inputs, name)
+        taken = sum(high - low for ((low, high),) in outlines(region, inputs, [axis])) / (axis.high - axis.low)
+        return -1.0 if taken > 0.9 else taken
+
+    return sorted(inputs.sources, key=share, reverse=True)
+
+
 def places_to_ask(inputs: Inputs, region: Region, across: str | None = None, up: str | None = None) -> Places:
     """Inputs all along ``across``, or over ``across`` and ``up``, through the middle of the bound ``region``.
 
@@ -186,7 +197,7 @@ def known_chart(
         ("floor", promised, {"color": FLOOR, "width": 3, "dash": "6px,4px"}, "line-ew"),
     ]
     drawn = [(called, values, line, symbol) for called, values, line, symbol in lines if values is not None]
-    top = 1.08 * max(float(np.nanmax(values, initial=0.0)) for _, values, _, _ in drawn) or 1.0
+    top = 1.08 * max(float(np.max(values[np.isfinite(values)], initial=0.0)) for _, values, _, _ in drawn) or 1.0
     traces = [_region_trace([axis], places.outlines, (0.0, top))] if places.outlines else []
     for called, values, line, symbol in drawn:
         trace: dict[str, Any] = {"type": "scatter", "name": called, "x": axis.drawn(steps), "y": _plain(values)}

@@ -13,17 +13,19 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
 from nicegui import background_tasks, run, ui
 
 from ...arrays import Array
 from ...errors import SfumatoError
-from ...evaluate import Effect, Levels, Option, Suggestion, errors_outside, number, share
+from ...evaluate import Effect, Option, Suggestion, errors_outside, number, share
 from ...proof import Certificate
 from ...text import name_and_unit, shown
-from ..charts import Chart, Places, known_chart, places_to_ask, tradeoff_chart
+from ..charts import Chart, Places, by_width, known_chart, places_to_ask, tradeoff_chart
 from ..parts import Page, Picture, labelled, panel, table, words
 from ..publication import plain_name
 from ..session import Session
+from .inputs_shown import InputsShown
 from .ready import once_ready
 
 #: Seconds without a move after which the level is checked behind the page, where there are no more rows than this.
@@ -63,7 +65,7 @@ class _HowMuch:
         self.moves = 0
         #: The value that the slider was put to last, by a hand, a key or the studio.
         self.place = math.nan
-        self.around: tuple[Levels, Places, Array] | None = None
+        self.around: tuple[object, Places, Array, Array] | None = None
 
     def build(self) -> None:
         session, page = self.session, self.page
@@ -81,7 +83,11 @@ class _HowMuch:
             page.refresh_on(self._shown_key, self._effect)
             page.progress_of(session.effect, "Looking at this level")
             page.progress_of(session.check, "Proving this level behind the page")
-            _Drawing(page, lambda: self._now, self._known_chart, "known-chart")
+            # first the input that the region bounds most clearly: along it the floor is seen
+            assert session.region is not None  # the step is built once there is one
+            names, curve = by_width(session.inputs, session.region), f"how well readers know {session.choices.output}"
+            self.inputs = InputsShown(names, curve, lambda: known.update())
+            known = _Drawing(page, lambda: self._now, self._known_chart, "known-chart")
         with panel("What it costs") as start:
             page.progress_of(session.curve, "Working out the trade-off")
             _Drawing(page, lambda: (session.curve.value, self._now), self._tradeoff_chart, "tradeoff-chart")
@@ -274,25 +280,27 @@ class _HowMuch:
         session, effect = self.session, self._now
         if effect is None:
             return None
-        levels, places, unprotected = self._without_level()
-        level = {session.choices.level: session.choices.value}
+        places, unprotected, prior = self._without_level()
+        levels, level = session.levels, {session.choices.level: session.choices.value}
         return known_chart(
             places,
             session.choices.output,
             effect.std_at(places.values),
             floor=levels.floor_at(places.values, **level),
             unprotected=unprotected,
+            prior=prior,
         )
 
-    def _without_level(self) -> tuple[Levels, Places, Array]:
-        """What stays of the chart when the slider moves: where it asks, and what readers of all data know there."""
-        session, levels = self.session, self.session.levels
-        if self.around is None or self.around[0] is not levels:
-            assert session.region is not None  # there are levels
-            names = session.inputs.sources
-            places = places_to_ask(session.inputs, session.region, names[0], names[1] if len(names) == 2 else None)
-            self.around = levels, places, levels.unprotected_std_at(places.values)
-        return self.around
+    def _without_level(self) -> tuple[Places, Array, Array]:
+        """What stays when the slider moves: where the chart asks, and what readers of all data, and of none, know."""
+        session, levels, names = self.session, self.session.levels, self.inputs.names
+        if self.around is None or self.around[0] != (levels, names):
+            assert session.region is not None
+            assert session.fit.value is not None
+            places = places_to_ask(session.inputs, session.region, *names)
+            prior = np.sqrt(session.fit.value.variance(places.values))
+            self.around = (levels, names), places, levels.unprotected_std_at(places.values), prior
+        return self.around[1:]
 
     def _tradeoff_chart(self) -> Chart | None:
         found, effect = self.session.curve.value, self._now
@@ -369,9 +377,9 @@ class _Drawing:
         self.picture: Picture | None = None
         self.is_busy, self.is_wanted = False, False
         self.box = ui.element("div").classes("part")
-        page.follow(self.box, key, self._update)
+        page.follow(self.box, key, self.update)
 
-    def _update(self) -> None:
+    def update(self) -> None:
         self.is_wanted = True
         if not self.is_busy:
             background_tasks.create(self._draw())
