@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -69,7 +68,7 @@ def _facts(table: TableAsRead, name: str, values: pd.Series[Any]) -> ColumnFacts
         there = as_values(there, name, "the table", must_be_numbers=False)
         column = as_column(name, there, "the table")
     except InputError as error:
-        texts = list(there.astype(str).unique())
+        texts = _texts(there)
         return ColumnFacts(name, "text", unit, distinct=len(texts), doubt=doubt or str(error), **_first(texts), **known)
     facts = ColumnFacts(name, _HOLDS[column.kind], unit, distinct=int(there.nunique()), doubt=doubt, **known)
     if column.kind == "category":
@@ -82,5 +81,13 @@ def _facts(table: TableAsRead, name: str, values: pd.Series[Any]) -> ColumnFacts
     return replace(facts, least=least, largest=largest)
 
 
-def _first(texts: Sequence[str]) -> dict[str, Any]:
-    return {"examples": tuple(text[:60] for text in texts[:_NAMED])}
+def _texts(values: pd.Series[Any]) -> Any:
+    """What stands in a column, once."""
+    try:
+        return values.unique()
+    except TypeError:  # lists, for example
+        return values.astype(str).unique()
+
+
+def _first(texts: Any) -> dict[str, Any]:
+    return {"examples": tuple(str(text)[:60] for text in texts[:_NAMED])}

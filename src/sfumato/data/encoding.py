@@ -339,17 +339,16 @@ def as_column(name: str, values: Any, table: str) -> Column:
         unit = "days" if span == 0 or span > _HOURS * UNITS["hours"] else "hours"
         unit = "seconds" if 0 < span <= UNITS["hours"] else unit
         return replace(column, unit=unit)
-    levels = [label for label in pd.unique(np.array(_labels(values), dtype=object)) if label is not None]
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        levels = [_label(level) for level in values.cat.categories]
-    else:
-        levels = sorted(levels)
-    rows = len(values)
-    if len(levels) == rows > _FEW_ROWS:
+    known, rows = pd.factorize(values)[1], len(values)
+    if len(known) == rows > _FEW_ROWS:
         raise InputError(
             f"{title} has another text in each of its {rows} rows: it names the rows, and tells nothing of others. "
             "Leave it out of the inputs."
         )
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        levels = [_label(level) for level in values.cat.categories]
+    else:
+        levels = sorted({_label(level) for level in known})
     if len(levels) > MOST_LEVELS:
         raise InputError(
             f"{title} has {len(levels)} different texts ({some_of(levels, 4)}); at most {MOST_LEVELS} can be levels "
@@ -379,15 +378,23 @@ def _kind(values: pd.Series[Any], title: str, written: str) -> Kind:
                 f"numbers, {written}.astype(str) for names."
             )
         require_numbers(dtype, title, written)
-    texts = there.astype(str)
-    if len(texts) and texts.map(lambda text: _ISO_ZONED.fullmatch(text.strip()) is not None).all():
+    few = there.iloc[:1000].astype(str)  # one that is none is found here, as a rule
+    if len(few) and _are_dates(few) and _are_dates(there.drop_duplicates().astype(str)):
         return "date"
-    if len(texts) and pd.to_numeric(texts, errors="coerce").notna().all():
+    if len(few) and _are_numbers(few) and _are_numbers(there.astype(str)):
         raise InputError(
-            f"{title} holds numbers as text, such as {texts.iloc[0]!r}; say what they are: {written}.astype(float) for "
+            f"{title} holds numbers as text, such as {few.iloc[0]!r}; say what they are: {written}.astype(float) for "
             f"numbers, {written}.astype('category') for names."
         )
     return "category"
+
+
+def _are_dates(texts: pd.Series[str]) -> bool:
+    return all(_ISO_ZONED.fullmatch(text.strip()) is not None for text in texts)
+
+
+def _are_numbers(texts: pd.Series[str]) -> bool:
+    return bool(pd.to_numeric(texts, errors="coerce").notna().all())
 
 
 def _is_zoned(values: pd.Series[Any]) -> bool:

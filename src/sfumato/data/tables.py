@@ -261,6 +261,9 @@ def as_values(values: pd.Series[Any], column: str, source: object, must_be_numbe
     if dates:
         raise InputError(f"{source}, column {column!r}: {DATES}")
     try:
+        few = values.iloc[:1000]  # text is found out here, as a rule
+        if not must_be_numbers and (pd.to_numeric(few, errors="coerce").isna() & few.notna()).any():
+            return values
         numbers = pd.to_numeric(values, errors="coerce")
     except TypeError:  # lists, for example
         kind = type(values.dropna().iloc[0]).__name__

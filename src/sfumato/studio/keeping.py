@@ -68,10 +68,7 @@ class _Program:
             self.told.say("" if text else no_command(choices), "care")
         except InputError as error:
             self.told.say(one_line(error), "care")
-        seen = shown_lines(text.split("\n"))
-        if seen != text:
-            self.told.say("A name has characters that cannot be seen. They are written out here: mend them.", "care")
-        self.text.set_text(seen)
+        self.text.set_text(shown_lines(text.split("\n")))  # changes nothing: programs have no unseen character
         self.text.set_visibility(bool(text))
         self.copy.set_visibility(bool(text))
         self.dialog.open()
