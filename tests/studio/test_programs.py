@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -43,9 +42,7 @@ def table(rows: int = 24) -> pd.DataFrame:
 
 
 def finished(job: Job[Any]) -> Any:
-    until = time.monotonic() + 120.0
-    while job.state == "running" and time.monotonic() < until:
-        time.sleep(0.01)
+    assert job.wait(120.0)
     assert job.state == "done", job.error
     return job.value
 

@@ -6,6 +6,7 @@ Files are text (csv_files.py) or Parquet, checked column by column and written i
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -139,8 +140,9 @@ def open_table(
     what it is called; they may hold ``MOST_SENT`` bytes when they are unpacked.
     """
     parquet = _is_parquet(path, reading=True)
-    if content is None and not path.is_file():
-        raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}; give the path of a table.")
+    if content is None and not os.path.isfile(path):  # also where no path can be so long
+        state = "is not a file" if os.path.exists(path) else "does not exist"
+        raise InputError(f"{path} {state}; give the path of a table.")
     most = free_memory() if content is None else min(MOST_SENT, free_memory())
     if parquet:
         return TableAsRead(_read_parquet(path, content, most))

@@ -7,6 +7,7 @@ then. Whatever takes long is a ``Job``. Nothing is written before ``start_publis
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -174,7 +175,7 @@ class Session:
         chosen = Choices.from_json(content)
         if chosen.source == "demo":
             self._open(_always(demo(chosen.data).frame), chosen)
-        elif chosen.source == "file" and Path(chosen.data).is_file():
+        elif chosen.source == "file" and os.path.isfile(chosen.data):
             self._open(partial(open_table, Path(chosen.data)), chosen)
         elif self._read is None:
             raise InputError(f"These choices are about {chosen.data or 'a table'}; open that table first.")

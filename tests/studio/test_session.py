@@ -1,0 +1,126 @@
+"""The session: what was wrong changes nothing, what was changed forgets what depended on it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato as sf
+from sfumato.studio.choices import MARK
+from sfumato.studio.session import Session
+
+TABLE = "t,place,house,y\n" + "".join(f"{i / 8},{'ab'[i % 2]},h{i // 2},{(i * 7) % 5}.5\n" for i in range(16))
+
+
+def opened(**choices: Any) -> Session:
+    session = Session()
+    session.open_upload("x.csv.gz", gzip.compress(TABLE.encode()))
+    session.choose(inputs=["t"], output="y", **choices)
+    return session
+
+
+def finished(job: Any) -> Any:
+    assert job.wait(60.0)
+    return job
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"regions": ["t <="]},
+        {"regions": ["z >= 1"]},
+        {"encoding": "zlib"},
+        {"sep": "::"},
+        {"decimal": "x"},
+        {"value": 1.5},
+        {"source": "demo", "data": "moon"},
+        {"source": "file", "data": "moon.exe", "regions": ["z >= 1"]},
+        {"source": "file", "data": "x" * 9000, "value": 7.0},
+        {"data": "a\0b", "value": 7.0},
+        {"ledger": "../x.ledger"},
+    ],
+)
+def test_choices_that_cannot_be_leave_all_as_it_was(entries: dict[str, Any]) -> None:
+    session = opened(regions=["1 <= t <= 1.5"])
+    before, table, region = session.choices, session.table, session.region
+    with pytest.raises((sf.InputError, sf.FormatError)):
+        session.open_choices(json.dumps({MARK: 1, "inputs": ["t"], "output": "y", **entries}))
+    assert session.choices == before
+    assert session.table is table
+    assert session.region is region
+    assert session.rows == 16
+
+
+def test_saved_choices_go_with_the_table_that_is_open() -> None:
+    saved = opened(regions=["1 <= t <= 1.5"], insiders="house").choices.to_json()
+    with pytest.raises(sf.InputError, match="open that table first"):
+        Session().open_choices(saved)
+    session = opened()
+    session.open_choices(saved)
+    assert session.choices.to_json() == saved
+    assert session.insiders[:3] == ["h0", "h0", "h1"]
+    assert session.inside.sum() == 5
+
+
+def test_a_file_that_choices_name_is_opened_again(tmp_path: Path) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text(TABLE)
+    first, second = Session(), Session()
+    first.open_path(file)
+    first.choose(inputs=["t", "place"], output="y", regions=["place = a"], sep=",")
+    second.open_choices(first.choices.to_json())
+    assert second.choices == first.choices
+    assert second.X.equals(first.X)
+
+
+def test_columns_that_do_not_go_together_are_no_error_but_trouble() -> None:
+    session = opened()
+    assert session.trouble == ""
+    for changes, said in (
+        ({"output": "t"}, "an input too"),
+        ({"output": "place"}, "not a number"),
+        ({"output": "house", "inputs": ["t"]}, "not a number"),
+        ({"inputs": [], "output": "y"}, "Choose inputs"),
+        ({"inputs": ["t", "t"]}, "more than once"),
+        ({"inputs": ["t"], "insiders": "nobody"}, "no column"),
+    ):
+        session.choose(**changes)
+        assert said in session.trouble
+        assert session.rows == 0
+        with pytest.raises(sf.InputError):
+            _ = session.X
+    session.choose(insiders=None)
+    assert session.trouble == ""
+
+
+def test_a_ledger_and_insiders_are_refused_as_the_command_refuses_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ledger that forgot the insiders would keep another promise than was asked for."""
+    monkeypatch.chdir(tmp_path)
+    session = opened(regions=["1 <= t <= 1.5"], insiders="house", ledger="x.ledger", protects="records", noise="0.1")
+    session.start_fit()
+    finished(session.fit)
+    session.start_check()
+    assert finished(session.check).state == "failed"
+    assert "insiders" in session.check.error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_arrays_and_tables_of_a_notebook_have_names() -> None:
+    session, t = Session(), np.linspace(0.0, 1.0, 9)
+    session.open_arrays(t, t**2)
+    assert (session.choices.inputs, session.choices.output, session.choices.source) == (("x",), "y", "notebook")
+    session.open_arrays(
+        pd.DataFrame({"a": t, 3: t}, index=list("abcdefghi")), pd.Series(t, list("ihgfedcba"), name="b")
+    )
+    assert session.choices.inputs == ("a", "3")
+    assert session.y.tolist() == t[::-1].tolist()  # by their labels
+    with pytest.raises(sf.InputError, match="another name"):
+        session.open_arrays(pd.DataFrame({"y": t}), t)
