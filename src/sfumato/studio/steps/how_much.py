@@ -88,7 +88,7 @@ class _HowMuch:
             names, curve = by_width(session.inputs, session.region), f"how well readers know {session.choices.output}"
             self.inputs = InputsShown(names, curve, lambda: known.update())
             known = _Drawing(page, lambda: self._now, self._known_chart, "known-chart")
-        with panel("What it costs") as start:
+        with panel("What it costs"):
             page.progress_of(session.curve, "Working out the trade-off")
             _Drawing(page, lambda: (session.curve.value, self._now), self._tradeoff_chart, "tradeoff-chart")
         with panel("A suggestion"):
@@ -97,12 +97,8 @@ class _HowMuch:
             self._ledger()
         if session.effect.key != session.key(session.effect):
             self._look()
-        # one after the other: what both share is worked out once, and the slider comes first
-        page.follow(start, lambda: (session.effect.state, session.curve.state), self._draw_curve)
-
-    def _draw_curve(self) -> None:
-        if self.session.effect.state == "done" and self.session.curve.state == "idle":
-            self.session.start_curve()
+        else:
+            self._rest()
 
     # ------------------------------------------------------------------------------------------ the level
 
@@ -198,14 +194,23 @@ class _HowMuch:
         if session.choices.ledger is None:
             session.start_effect()
         self.moves += 1
+        self._rest()
+
+    def _rest(self) -> None:
         asyncio.get_running_loop().call_later(REST, self._rested, self.moves)
 
     def _rested(self, moves: int) -> None:
+        """Work out the trade-off, then the check, one after the other: the slider comes first."""
         session = self.session
-        if moves != self.moves:
+        if moves != self.moves or self.page.client.is_deleted:
             return
-        if session.rows <= CHECKED_ROWS and session.check.key != session.key(session.check):
-            with suppress(SfumatoError):  # the check itself says what is missing
+        with suppress(SfumatoError):  # the steps before say what is missing
+            if session.effect.is_running or session.curve.is_running:
+                self._rest()
+            elif session.curve.state == "idle" and session.choices.ledger is None:
+                session.start_curve()
+                self._rest()
+            elif session.rows <= CHECKED_ROWS and session.check.key != session.key(session.check):
                 session.start_check()
 
     # ----------------------------------------------------------------------------------------- the effect
