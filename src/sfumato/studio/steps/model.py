@@ -106,6 +106,7 @@ class _Fields:
     def key(self) -> tuple[object, ...]:
         now = self.session.choices
         return (
+            tuple(sorted(self.own)),
             now.kernel,
             now.lengthscale,
             now.mean,
