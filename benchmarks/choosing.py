@@ -35,11 +35,11 @@ def measure(options: Options) -> dict[str, Any]:
     of = prior("matern52", 0.3)
     region = sf.Box([0.8, *[0.0] * (options.columns - 1)], [1.0] * options.columns)
     levels = np.linspace(0.05, 0.9, options.levels).round(3).tolist()
-    _processor(lambda: sf.protect(of, X[:50], region, alpha=0.3, progress=False))  # starts what starts once
-    one, _ = _processor(lambda: sf.protect(of, X, region, alpha=0.3, progress=False))
-    many, found = _processor(lambda: sf.tradeoff(of, X, region, levels, ways=[*WAYS, "dropout"], progress=False))
-    chosen, suggestion = _processor(lambda: sf.suggest(of, X, region, max_loss=0.1, progress=False))
-    again, _ = _processor(lambda: sf.protect(of, X, region, alpha=0.3, progress=False))
+    processor(lambda: sf.protect(of, X[:50], region, alpha=0.3, progress=False))  # starts what starts once
+    one, _ = processor(lambda: sf.protect(of, X, region, alpha=0.3, progress=False))
+    many, found = processor(lambda: sf.tradeoff(of, X, region, levels, ways=[*WAYS, "dropout"], progress=False))
+    chosen, suggestion = processor(lambda: sf.suggest(of, X, region, max_loss=0.1, progress=False))
+    again, _ = processor(lambda: sf.protect(of, X, region, alpha=0.3, progress=False))
     each = (one + again) / 2
     off = max(_off(of, X, region, line) for line in found.rows if line.way in WAYS and line.alpha == levels[1])
     rows = [
@@ -52,7 +52,7 @@ def measure(options: Options) -> dict[str, Any]:
     return {"seconds": seconds, "ratio": many / each, "allowed": options.levels, "off": off, "call": suggestion.call}
 
 
-def _processor(action: Callable[[], Any]) -> tuple[float, Any]:
+def processor(action: Callable[[], Any]) -> tuple[float, Any]:
     """The seconds that the processor took for ``action``, and what it returned."""
     start = time.process_time()
     result = action()
