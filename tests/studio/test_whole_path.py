@@ -72,7 +72,7 @@ def told(page, name):
 def publish(page):
     go(page, "publish")
     wait(page, "publish").click()
-    return wait(page, "files-written")
+    page.get_by_test_id("files-written").wait_for(timeout=5 * PATIENCE)
 
 
 def designed(session):
@@ -283,3 +283,27 @@ def test_choices_that_were_saved_or_copied_make_the_same_design(page, studio, op
     names: dict[str, object] = {"__name__": "copied"}
     exec(compile(program, "copied", "exec"), names)
     np.testing.assert_allclose(names["mechanism"].noise.covariance(), wanted, rtol=1e-6, atol=1e-14)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.filterwarnings("default::sfumato.errors.LongWorkWarning")
+def test_a_million_rows_of_parquet_go_the_same_way(page, studio, tmp_path):
+    random, rows = np.random.default_rng(0), 1_000_000
+    a = random.uniform(0.0, 10.0, rows)
+    y = np.sin(a) + np.cos(2.3 * a) + 0.3 * random.normal(size=rows)
+    pd.DataFrame({"a": a, "y": y}).to_parquet(tmp_path / "many.parquet")
+    studio.session.open_path(tmp_path / "many.parquet")
+    studio.session.choose(inputs=("a",), output="y")
+    page.reload()
+    go(page, "sensitive")
+    assert page.get_by_text(re.compile(r"of 1,000,000 rows")).first.is_visible()  # the picture is thinned, and says so
+    drag(page, 0.4, 0.5)
+    page.get_by_test_id("regions").wait_for()
+    (text,) = studio.session.choices.regions
+    go(page, "check")
+    page.get_by_test_id("verdict").wait_for(timeout=10 * PATIENCE)
+    publish(page)
+    release = sf.load(tmp_path / "many.sfumato")
+    assert release.certificate.holds
+    assert release.region.lower == pytest.approx(sf.parse_region(text, ["a"]).lower)
