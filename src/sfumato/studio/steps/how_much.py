@@ -125,7 +125,7 @@ class _HowMuch:
             for text in sides if is_floor else reversed(sides):
                 words("span", text)
         field = ui.number(f"{'Floor' if is_floor else 'α'}{self.unit if is_floor else ''}", min=0.0)
-        labelled(field.props("outlined dense step=any"), test="level-value")
+        labelled(field.classes("short").props("outlined dense step=any"), test="level-value")
 
         before, after = map(shown, self._around)
         slider.props.update({"data-before": before, "data-after": after})
@@ -320,7 +320,7 @@ class _HowMuch:
         words("p", "How strong can the promise be if readers elsewhere may lose a given share of their accuracy?")
         with ui.element("div").classes("controls"):
             most = ui.number("Accuracy that may be lost [%]", value=10, min=0.1, max=99, step=1).props("outlined dense")
-            labelled(most, test="max-loss")
+            labelled(most.classes("short"), test="max-loss")
             problem = page.sentence()
 
             def start() -> None:
