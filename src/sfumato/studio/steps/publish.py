@@ -83,7 +83,8 @@ class _Form:
         self.button = ui.button("Publish", on_click=self._publish).props("unelevated no-caps")
         labelled(self.button, test="publish")
         page.follow(self.button, self._key, self._look)
-        page.progress_of(session.publish, "Publishing")
+        self.state = page.sentence()  # no Cancel: a publication that has begun is finished
+        page.follow(self.state, lambda: (session.publish.state, session.publish.error), self._tell)
 
     def _key(self) -> object:
         session = self.session
@@ -113,6 +114,13 @@ class _Form:
                 problem = str(error)
         self.problem.say(problem, "bad" if problem else "plain")
         self.button.set_enabled(not problem and session.check.value is not None and not session.publish.is_running)
+
+    def _tell(self) -> None:
+        job = self.session.publish
+        if job.state == "failed":
+            self.state.say(job.error, "bad")
+        else:
+            self.state.say("Writing the files, and certifying what was written …" if job.is_running else "")
 
     def _publish(self) -> None:
         names, replace = self._asked()
