@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
+from sfumato.release import CompressedPosterior
 
 REGION = sf.Box(1.0, 2.0)
 
@@ -140,3 +141,22 @@ def test_wrong_levels_are_refused_in_words() -> None:
         sf.Levels(matern(), rows(20), REGION, protects="people")  # type: ignore[arg-type]
     with pytest.raises(sf.InputError, match="for 30 rows, and these levels for 20"):
         levels.effect_of(sf.protect(matern(), rows(30), REGION, alpha=0.5, progress=False))
+
+
+def test_many_rows_are_read_once_for_a_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[int] = []
+    made = CompressedPosterior.of.__func__  # type: ignore[attr-defined]
+
+    def counted(cls: Any, design: Any, *more: Any) -> Any:
+        passes.append(len(design.inputs))
+        return made(cls, design, *more)
+
+    monkeypatch.setattr(CompressedPosterior, "of", classmethod(counted))
+    levels = sf.Levels(matern(0.7), rows(4200), REGION, protects="function")
+    effect, at = levels.at(alpha=0.3), np.linspace(0.0, 3.0, 50)
+    assert effect.evidence == "proved"
+    assert len(passes) == 2  # of this level, and of all data without noise
+    assert np.all(effect.std_at(at) >= levels.unprotected_std_at(at) * (1.0 - 1e-9))
+    assert len(passes) == 2
+    made_so = levels.effect_of(levels.protect(alpha=0.3, progress=False))
+    np.testing.assert_allclose(effect.std_at(at), made_so.std_at(at), rtol=1e-9)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,9 +32,13 @@ from .tradeoff_readers import (
     measured_error,
     plain_design,
     record_variances,
+    variance_of,
     variances,
     without_rows,
 )
+
+#: So many readers stay ready: those of a design, of the one before, and of all data.
+READERS_KEPT = 3
 
 #: How ``protect`` is asked for each way that makes a promise.
 PROMISES: dict[str, dict[str, Any]] = {
@@ -167,12 +171,17 @@ class Comparison:
         wide = 4.0 * float(np.sqrt(np.max(prior_variance)))
         self.sensitivity = (wide if y is None else float(np.ptp(y))) or wide
         self._first: Design | None = None
+        self._readers: dict[int, tuple[Design, Callable[[Array], Array]]] = {}
 
     @property
     def _bare(self) -> Design:
         """All data without noise; readers of large data are computed as those of the first design are."""
-        first = self._first
-        return plain_design(self.prior, self.inputs, self.region) if first is None else everything(first)
+        return plain_design(self.prior, self.inputs, self.region) if self._first is None else self._everything
+
+    @cached_property
+    def _everything(self) -> Design:
+        assert self._first is not None
+        return everything(self._first)
 
     @cached_property
     def unprotected(self) -> Line:
@@ -264,7 +273,16 @@ class Comparison:
             told = self.shared.told(design.noise)
             if told is not None:
                 return told.left_at(points)
-        return variances(design, points)
+        return self._reader(design)(points)
+
+    def _reader(self, design: Design) -> Callable[[Array], Array]:
+        """What readers of ``design`` do not know of f anywhere; the last few are kept, each took a pass over the rows."""
+        known = self._readers.get(id(design))
+        if known is None or known[0] is not design:
+            known = self._readers[id(design)] = design, variance_of(design)
+            while len(self._readers) > READERS_KEPT:
+                self._readers.pop(next(iter(self._readers)))
+        return known[1]
 
     def unprotected_variance_at(self, points: Array) -> Array:
         """What readers of all data without noise do not know of f at ``points``."""
@@ -302,7 +320,7 @@ class Comparison:
         if self.shared is not None and len(design.inputs) == len(self.inputs):
             told = self.shared.told(design.noise)
         if self.shared is None or told is None:
-            variance = variances(design, self.places.all)
+            variance = self._reader(design)(self.places.all)
             of_records = self._record_std(design)
         else:
             variance = told.left_at(self.places.all)

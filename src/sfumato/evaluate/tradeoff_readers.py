@@ -6,6 +6,7 @@ The expected error is the root of the mean posterior variance, which depends on 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -184,16 +185,21 @@ def without_rows(design: Design, kept: Mask) -> Design:
     return replace(design, prior=prior, inputs=inputs, noise=design.noise.none_at(inputs))
 
 
-def variances(design: Design, points: Array) -> Array:
-    """The posterior variance at each of ``points`` (from above, where the noise is compressed)."""
+def variance_of(design: Design) -> Callable[[Array], Array]:
+    """The posterior variance at any points (from above, where the noise is compressed), for readers of ``design``."""
     prior, inputs = design.prior, design.inputs
     if len(inputs) == 0:
-        return prior.variance(points)
+        return prior.variance
     if design.noise.compressed:
         mean = prior.mean_at(inputs)
         reader = CompressedPosterior.of(design, mean, 0.0, Here(), None, lambda rows: None)
-        return np.asarray(reader.predict(as_inputs(points, like=inputs)).std ** 2)
-    return prior.condition(inputs, prior.mean_at(inputs), _blur(design)).variance(points)
+        return lambda points: np.asarray(reader.predict(as_inputs(points, like=inputs)).std ** 2)
+    return prior.condition(inputs, prior.mean_at(inputs), _blur(design)).variance
+
+
+def variances(design: Design, points: Array) -> Array:
+    """The posterior variance at each of ``points`` (from above, where the noise is compressed)."""
+    return variance_of(design)(points)
 
 
 def record_variances(design: Design, rows: Index) -> Array:
