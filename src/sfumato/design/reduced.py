@@ -90,6 +90,8 @@ class Reduction:
             return as_array(lower @ (lower.T @ whole))[others]
 
         basis = _grown(*found, spread, most)
+        if basis is None:
+            return None
         P = torch.zeros(len(inputs), len(own) + basis.shape[1], dtype=torch.float64)
         P[torch.from_numpy(own), torch.arange(len(own))] = 1.0
         P[torch.from_numpy(others), len(own) :] = torch.from_numpy(basis)
@@ -172,8 +174,8 @@ def _mixed(rows: int, columns: int) -> Array:
     return np.asarray(np.modf(GOLDEN * np.arange(1.0, rows * columns + 1.0) ** 2)[0].reshape(rows, columns) - 0.5)
 
 
-def _grown(basis: Array, sizes: Array, spread: Callable[[Array], Array], most: int) -> Array:
-    """``basis`` with what A makes of its most telling columns, a few times over: noise there does most."""
+def _grown(basis: Array, sizes: Array, spread: Callable[[Array], Array], most: int) -> Array | None:
+    """``basis`` with what A makes of its most telling columns, a few times over; None where there are too many."""
     last = basis * sizes
     for _ in range(STEPS):
         new = spread(last[:, np.linalg.norm(last, axis=0) > WORTH * np.linalg.norm(last[:, 0])])
@@ -181,8 +183,10 @@ def _grown(basis: Array, sizes: Array, spread: Callable[[Array], Array], most: i
         new -= basis @ (basis.T @ new)
         directions, sizes, _ = scipy.linalg.svd(new, full_matrices=False, check_finite=False)
         keep = sizes > WORTH * sizes[0]
-        if not np.any(keep) or basis.shape[1] + np.sum(keep) > most:
+        if not np.any(keep):
             break
+        if basis.shape[1] + np.sum(keep) > most:
+            return None
         basis, last = np.hstack([basis, directions[:, keep]]), directions[:, keep] * sizes[keep]
     return basis
 

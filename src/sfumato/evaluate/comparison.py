@@ -276,7 +276,7 @@ class Comparison:
         return self._reader(design)(points)
 
     def _reader(self, design: Design) -> Callable[[Array], Array]:
-        """What readers of ``design`` do not know of f anywhere; the last few are kept, each took a pass over the rows."""
+        """What readers of ``design`` do not know of f anywhere; the last few are kept: each is a pass over the rows."""
         known = self._readers.get(id(design))
         if known is None or known[0] is not design:
             known = self._readers[id(design)] = design, variance_of(design)
