@@ -124,3 +124,30 @@ def test_arrays_and_tables_of_a_notebook_have_names() -> None:
     assert session.y.tolist() == t[::-1].tolist()  # by their labels
     with pytest.raises(sf.InputError, match="another name"):
         session.open_arrays(pd.DataFrame({"y": t}), t)
+
+
+def test_another_table_of_the_same_name_gets_nothing_that_was_made_of_the_first(tmp_path: Path) -> None:
+    def table(scale: float) -> bytes:
+        t = np.arange(16) / 8
+        return pd.DataFrame({"t": t, "y": scale * np.sin(3 * t)}).to_csv(index=False).encode()
+
+    session = Session()
+    floors = []
+    for scale in (1.0, 100.0):
+        session.open_upload("x.csv", table(scale))
+        session.choose(inputs=["t"], output="y", regions=["1 <= t <= 1.5"], noise="0.01")
+        session.start_fit()
+        finished(session.fit)
+        session.start_effect()
+        floors.append(finished(session.effect).value.floor)
+    assert floors[1] > 10.0 * floors[0]
+
+    path = tmp_path / "x.csv"
+    path.write_bytes(table(1.0))
+    session.open_path(path)
+    session.choose(inputs=["t"], output="y")
+    session.start_fit()
+    assert finished(session.fit).state == "done"
+    path.write_bytes(table(100.0))
+    session.open_choices(session.choices.to_json())
+    assert session.fit.state == "idle"

@@ -104,6 +104,8 @@ class Session:
         self._inputs: Inputs | None = None
         self._region: Region | None = None
         self._levels: tuple[object, Levels] | None = None
+        #: How many tables were opened: results are of one of them, even where the next has its name and its columns.
+        self._opened = 0
         self._listeners: dict[int, Callable[[], None]] = {}
         self._lock = threading.Lock()
         self.fit: Job[Prior] = Job("fit", self._tell)
@@ -242,6 +244,7 @@ class Session:
         if chosen is not None and choices.regions:
             inputs = inputs or as_inputs(chosen[list(choices.inputs)])
             region = _region(choices).bind(inputs)
+        self._opened += table is not self.table
         self.choices, self.trouble, self.table = choices, trouble, table
         self._chosen, self._inputs, self._region = chosen, inputs, region
         for job in self.jobs:
@@ -306,9 +309,9 @@ class Session:
         }
         name = job if isinstance(job, str) else job.name
         if name in names:
-            return _of(self.choices, names[name])
+            return (self._opened, *_of(self.choices, names[name]))
         everything = (*fit, *_PROMISE, *_LEVEL, "ledger", "share")
-        return (*_of(self.choices, everything), _before_audit(self.choices))
+        return (self._opened, *_of(self.choices, everything), _before_audit(self.choices))
 
     def start_fit(self) -> None:
         """Fit the prior, to the rows outside the region where there is one."""
