@@ -140,3 +140,30 @@ def test_what_an_audit_finds_counts_in_the_verdict_and_can_be_accepted(tmp_path:
     assert session.check.value is not None  # what only an audit finds changes nothing of the design
     assert session.certificate.verdict == "publish with care"
     assert published(session, "speed.sfumato").certificate.verdict == "publish"
+
+
+def test_checked_again_it_is_another_release_which_was_neither_audited_nor_published(tmp_path: Path):
+    session = checked_session(tmp_path)
+    session.start_audit()
+    assert session.audit.wait(60.0)
+    published(session, "first.sfumato")
+    assert not session.is_second_release
+    session.start_check()
+    assert session.check.wait(60.0)
+    assert (session.audit.value, session.publish.value) == (None, None)
+    assert session.is_second_release
+    session.choose(ledger="speed.ledger")  # it does not know of the first one
+    assert session.is_second_release
+
+
+def test_of_a_publication_that_fails_halfway_the_files_that_are_there_are_told(tmp_path: Path, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise sf.ResourceError("the disk is full.")
+
+    monkeypatch.setattr("sfumato.show.publication.write_table", full)
+    session = checked_session(tmp_path)
+    session.start_publish("first.sfumato", "first.csv", replace=False)
+    assert session.publish.wait(60.0)
+    assert "the disk is full" in session.publish.error
+    assert session.written == (tmp_path / "first.sfumato",)
+    assert session.is_second_release

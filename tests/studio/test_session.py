@@ -151,3 +151,11 @@ def test_another_table_of_the_same_name_gets_nothing_that_was_made_of_the_first(
     path.write_bytes(table(100.0))
     session.open_choices(session.choices.to_json())
     assert session.fit.state == "idle"
+
+
+def test_findings_are_accepted_of_one_problem_and_not_of_the_next() -> None:
+    session = opened(regions=["1 <= t <= 1.5"], accept=["prior-beaten"])
+    session.choose(regions=["1 <= t <= 1.5"])
+    assert session.choices.accept == ("prior-beaten",)
+    session.choose(regions=["0.5 <= t <= 1.5"])
+    assert session.choices.accept == ()

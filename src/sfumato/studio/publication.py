@@ -70,6 +70,11 @@ class Places:
     csv: Path | None = None
     report: Path | None = None
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Those that are written."""
+        return tuple(path for path in (self.out, self.csv, self.report) if path is not None)
+
     @classmethod
     def checked(
         cls,

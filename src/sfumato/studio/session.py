@@ -116,6 +116,7 @@ class Session:
         self.audit: Job[Audit] = Job("audit", self._tell)
         self.publish: Job[Written] = Job("publish", self._tell)
         self.suggestion: Job[Suggestion] = Job("suggestion", self._tell)
+        self._counted_in: set[str | None] = set()
         #: Where files are written, at Publish.
         self.folder = Path.cwd()
 
@@ -227,9 +228,12 @@ class Session:
     def choose(self, **changes: Any) -> None:
         """Change choices; an ``InputError`` for what cannot be, and then all stays as it was.
 
-        Columns that cannot be used together are no error: ``trouble`` says what is wrong with them.
+        Columns that cannot be used together are no error: ``trouble`` says what is wrong with them. Findings that were
+        accepted have to be accepted again.
         """
         chosen = self.choices.changed(**changes)
+        if chosen != self.choices and "accept" not in changes:  # findings were accepted of what was checked then
+            chosen = chosen.changed(accept=())
         if self._read is not None and _of(chosen, _READING) != _of(self.choices, _READING):
             self._open(self._read, chosen)
         else:
@@ -297,7 +301,7 @@ class Session:
     # ------------------------------------------------------------------------------------------------ jobs
 
     def key(self, job: Job[Any] | str) -> tuple[Any, ...]:
-        """What the result of ``job`` depends on, of the choices of now."""
+        """What the result of ``job`` depends on: the table that is open, and of the choices of now."""
         fit = (*_COLUMNS[:-1], *_MODEL, *(("regions",) if self.choices.fit_outside else ()))
         names: dict[str, tuple[str, ...]] = {
             "fit": fit,
@@ -354,8 +358,13 @@ class Session:
         self.curve.start(lambda step: levels.curve(floors=floors, output=output, progress=step), self.key(self.curve))
 
     def start_check(self) -> None:
-        """Make the design as it is published, prove it, and look at everything that speaks against it."""
+        """Make the design as it is published, prove it, and look at everything that speaks against it.
+
+        The noise is drawn anew: what was audited and published before was another release.
+        """
         levels = self.levels
+        self.audit.reset()
+        self.publish.reset()
         assert self._region is not None  # the levels have one
         known = self.rehearsal.value if self.rehearsal.key == self.key(self.rehearsal) else None
         self.check.start(partial(_checked, self._problem(self._region), levels, known), self.key(self.check))
@@ -401,6 +410,12 @@ class Session:
             return checked.refused
         return why_not(decided) if decided.verdict == "do not publish" else ""
 
+    @property
+    def is_second_release(self) -> bool:
+        """Whether a release was written before that the ledger of now, if there is one, was not told of by it."""
+        ledger = self.choices.ledger
+        return self.publish.value is None and any(one is None or one != ledger for one in self._counted_in)
+
     def places(self, name: str, csv: str | None, report: str | None, replace: bool = False) -> Places:
         """Where files of these names are written; an ``InputError`` where they must not be."""
         made_from = [self.choices.data] if self.choices.source == "file" else []
@@ -428,10 +443,14 @@ class Session:
                 release = checked.mechanism.release(y, output_name=choices.output)
                 if self.check.value is checked:  # the ledger counts it now: whoever publishes it again gets the same
                     self.check.value = dataclasses.replace(checked, release=release)
-            written = publish_files(release, places, ledger)
-            new = written.paths if written.ledger is None else (*written.paths, written.ledger)
-            self.written = tuple(dict.fromkeys((*self.written, *new)))
-            return written
+            before = {path: _stamp(path) for path in places.paths}
+            try:
+                return publish_files(release, places, ledger)
+            finally:  # what was written before something went wrong is told too
+                new = [path for path in places.paths if _stamp(path) != before[path]]
+                new += [] if ledger is None else [Path(ledger.path)]
+                self.written = tuple(dict.fromkeys((*self.written, *new)))
+                self._counted_in |= {choices.ledger} if places.out in new else set()
 
         self.publish.start(work, self.key(self.publish))
 
@@ -499,6 +518,15 @@ def _of(choices: Choices, names: tuple[str, ...]) -> tuple[Any, ...]:
 def _before_audit(choices: Choices) -> tuple[str, ...]:
     """The codes of findings that are accepted, without those that only an audit can make."""
     return tuple(code for code in choices.accept if code not in ("values-on-a-grid", "audit-far-below-floor"))
+
+
+def _stamp(path: Path) -> object:
+    """What changes when a file is written; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _columns_of(table: TableAsRead | None, choices: Choices) -> tuple[pd.DataFrame | None, str]:

@@ -46,10 +46,10 @@ def _verdict(session: Session, page: Page) -> None:
         labelled(ui.button("Go to Check", on_click=lambda: page.go("check")).props("outline no-caps"), test="to-check")
         return
     show_verdict(decided, session.refusal)
-    if session.written and session.publish.value is None and session.choices.ledger is None:
+    if session.is_second_release:
         page.sentence(
             "A release was written in this studio before. Two of one secret can be averaged: publish one of them only, "
-            "or count both in a ledger (step How much).",
+            "or count both in one ledger (step How much; sf.Ledger.record counts one that is there already).",
             "care",
         )
     if session.audit.value is None and checked.release is not None:
