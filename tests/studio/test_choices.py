@@ -103,4 +103,4 @@ def test_the_page_on_formats_lists_every_choice_and_its_example_opens():
     listed = re.findall(r"`(\w+)`", " ".join(rows))
     assert sorted(listed) == sorted(field.name for field in fields(Choices))
     example = re.findall(r"```json\n(.*?)```", section, re.DOTALL)[0]
-    assert Choices.from_json(example).promise == {"floor": 0.0015, "protects": "both"}
+    assert Choices.from_json(example).asked == {"floor": 0.0015}

@@ -19,7 +19,7 @@ def test_the_orbit_is_the_one_that_steers_and_its_choices_open_with_it() -> None
     session.open_demo("orbit")
     assert session.rows == 61
     assert (session.choices.level, session.choices.value, session.choices.kernel) == ("floor", 0.0015, "rbf")
-    assert session.fit_settings.settings()["noise"] == 1e-10
+    assert session.choices.fit.settings()["noise"] == 1e-10
     assert session.inside.sum() == 21
     assert 1.04 < session.y.min() < session.y.max() < 1.06
 

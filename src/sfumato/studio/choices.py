@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+from ..cli import Fit
 from ..errors import FormatError, InputError
 from ..text import plain
 from ..tree_checks import fields as checked_fields
@@ -17,6 +18,9 @@ Level = Literal["alpha", "floor"]
 
 #: The name of the entry that makes a JSON text a file of choices, and its version.
 MARK, VERSION = "sfumato-studio", 1
+
+#: The choices that say how the prior is found.
+OF_FIT = tuple(field.name for field in fields(Fit))
 
 #: No file of choices is longer, no text in it, and no list.
 MOST_CHARACTERS, LONGEST, MOST_ITEMS = 1_000_000, 10_000, 1000
@@ -56,9 +60,19 @@ class Choices:
     share: float | None = None
 
     @property
-    def promise(self) -> dict[str, Any]:
-        """``alpha`` or ``floor``, and ``protects``, as ``sf.protect`` takes them."""
-        return {self.level: self.value, "protects": self.protects}
+    def asked(self) -> dict[str, Any]:
+        """``alpha`` or ``floor``, as ``sf.protect`` takes it."""
+        return {self.level: self.value}
+
+    @property
+    def fit(self) -> Fit:
+        """How the prior is found, as ``sfumato protect`` is told."""
+        return Fit(**{name: getattr(self, name) for name in OF_FIT})
+
+    @property
+    def is_rehearsed(self) -> bool:
+        """Where only records are promised readers may know the function, and α says nothing of it to try."""
+        return self.protects != "records" or self.level == "floor"
 
     def to_json(self) -> str:
         """The text of a file that ``from_json`` reads."""

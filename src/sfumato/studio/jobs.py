@@ -10,12 +10,11 @@ from functools import partial
 from typing import Generic, Literal, TypeVar
 
 from ..errors import SfumatoError
+from ..progress import Listener
 from ..text import one_line
 
 T = TypeVar("T")
 
-#: What is told of work: the step, and the share of it that is done, if that is known.
-Listener = Callable[[str, float | None], None]
 State = Literal["idle", "running", "done", "failed", "cancelled"]
 
 #: Seconds between two signs of progress, so that a page is not flooded.

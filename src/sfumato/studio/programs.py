@@ -17,20 +17,10 @@ from ..errors import InputError
 from ..text import number_text, shown, shown_lines
 from .choices import Choices
 from .demos import demo
-from .publication import plain_name
+from .publication import ENDINGS, stem_of
 
 #: Lines of a program are at most this wide, unless one name alone is wider.
 WIDTH = 88
-
-#: What ``sf.fit_prior`` does if it is told nothing.
-_FIT = {
-    "kernel": "matern52",
-    "mean": "constant",
-    "coefficients": "published",
-    "noise": "learn",
-    "lengthscale": None,
-    "rows": None,
-}
 
 
 def as_python(choices: Choices, *, fitted_outside: bool = True) -> str:
@@ -40,9 +30,9 @@ def as_python(choices: Choices, *, fitted_outside: bool = True) -> str:
     may be left.
     """
     _require_complete(choices)
-    fit = {name: value for name, value in _fit(choices).settings().items() if value != _FIT[name]}
+    usual = Fit().settings()
+    fit = {name: value for name, value in choices.fit.settings().items() if value != usual[name]}
     outside = {"exclude": _Name("region")} if choices.fit_outside and fitted_outside else {}
-    level: dict[str, Any] = {choices.level: choices.value}
     lines = [
         *_imports(choices),
         "",
@@ -55,12 +45,15 @@ def as_python(choices: Choices, *, fitted_outside: bool = True) -> str:
         *_call("prior", "sf.fit_prior", ("X", "y"), {**fit, **outside}),
         "",
     ]
-    promise: dict[str, Any] = {**level, **({} if choices.protects == "both" else {"protects": choices.protects})}
+    promise: dict[str, Any] = {
+        **choices.asked,
+        **({} if choices.protects == "both" else {"protects": choices.protects}),
+    }
     if choices.insiders is not None:
         labels = _Name(f"table[{choices.insiders!r}].tolist()")
         promise["insiders"] = choices.insiders if choices.insiders == "rows" else labels
-    if _is_rehearsed(choices):
-        lines += [*_rehearsal(choices, level), ""]
+    if choices.is_rehearsed:
+        lines += [*_rehearsal(choices), ""]
         promise["findings"] = _Name("rehearsal.findings")
     if choices.accept:
         promise["accept"] = choices.accept
@@ -72,7 +65,7 @@ def as_python(choices: Choices, *, fitted_outside: bool = True) -> str:
         lines += _call("mechanism", "ledger.protect", ("prior", "X", "region"), promise)
     lines += ["print(mechanism.certificate)", "", "release = mechanism.release(y, output_name=output)"]
     # what cannot be seen stands in literals only, and is written there as an escape that means the same
-    return shown_lines([*lines, f"release.save({_release_name(choices)!r})", ""])
+    return shown_lines([*lines, f"release.save({_release(choices)!r})", ""])
 
 
 def no_command(choices: Choices) -> str:
@@ -105,14 +98,14 @@ def as_command(choices: Choices) -> str | None:
     options += [("--drop-missing", "")] if choices.drop_missing else []
     options += [("--kernel", choices.kernel)]
     options += [("--lengthscale", None if choices.lengthscale is None else number_text(choices.lengthscale))]
-    usual = {"mean": "constant", "coefficients": "published", "noise": "learn"}
-    options += [(f"--{name}", getattr(choices, name)) for name, word in usual.items() if getattr(choices, name) != word]
+    for name in ("mean", "coefficients", "noise"):
+        options += [(f"--{name}", getattr(choices, name))] * (getattr(choices, name) != getattr(Fit, name))
     options += [] if choices.fit_outside else [("--fit-all", "")]
     options += [("--fit-rows", None if choices.fit_rows is None else str(choices.fit_rows))]
     options += [("--accept", code) for code in choices.accept]
     options += [("--ledger", choices.ledger)]
     options += [("--share", None if choices.share is None else number_text(choices.share))]
-    options += [("--out", _release_name(choices))]
+    options += [("--out", _release(choices))]
     words = [_option(name, value) for name, value in options if value is not None]
     lines.append(" \\\n    ".join([f"sfumato protect {_word(_no_option(data))}", *words]))
     return "\n".join([*lines, ""])
@@ -134,20 +127,10 @@ def _require_complete(choices: Choices) -> None:
         raise InputError("There is no program yet: say first what is sensitive.")
 
 
-def _fit(choices: Choices) -> Fit:
-    names = ("kernel", "lengthscale", "mean", "coefficients", "noise", "fit_outside", "fit_rows")
-    return Fit(**{name: getattr(choices, name) for name in names})
-
-
-def _is_rehearsed(choices: Choices) -> bool:
-    """Where only records are promised readers may know the function, and α says nothing of it to try."""
-    return choices.protects != "records" or choices.level == "floor"
-
-
 def _imports(choices: Choices) -> list[str]:
     needs = {
-        "import dataclasses": bool(_fit(choices).noise_column) and _is_rehearsed(choices),
-        "import numpy as np": _is_rehearsed(choices) or choices.source == "notebook",
+        "import dataclasses": bool(choices.fit.noise_column) and choices.is_rehearsed,
+        "import numpy as np": choices.is_rehearsed or choices.source == "notebook",
         "import pandas as pd": choices.source == "notebook",
     }
     return [*(line for line, needed in needs.items() if needed), "import sfumato as sf"]
@@ -188,16 +171,16 @@ def _region(texts: Sequence[str]) -> list[str]:
     return ["region = (", f"    {first}", *(f"    | {one}" for one in more), ")"]
 
 
-def _rehearsal(choices: Choices, level: Mapping[str, Any]) -> list[str]:
+def _rehearsal(choices: Choices) -> list[str]:
     """As the studio does it: on some rows, which is enough to show a prior that is far off."""
     lines = [f"few = np.unique(np.linspace(0, len(X) - 1, min(len(X), {FEW_ROWS})).round().astype(int))"]
     prior = "prior"
-    if _fit(choices).noise_column:
+    if choices.fit.noise_column:
         lines += ["trial = prior"]
         lines += ["if not isinstance(prior.noise, float):  # a variance for each row"]
         lines += ["    trial = dataclasses.replace(prior, noise=prior.noise[few])"]
         prior = "trial"
-    return lines + _call("rehearsal", "sf.rehearse", (prior, "X.iloc[few]", "y.iloc[few]", "region"), level)
+    return lines + _call("rehearsal", "sf.rehearse", (prior, "X.iloc[few]", "y.iloc[few]", "region"), choices.asked)
 
 
 def _call(name: str, function: str, given: Sequence[str], options: Mapping[str, Any]) -> list[str]:
@@ -235,11 +218,5 @@ def _no_option(path: str) -> str:
     return f"./{path}" if path.startswith("-") else path
 
 
-def _release_name(choices: Choices) -> str:
-    """A name for the release file: that of the data where it is plain."""
-    name = PurePath(_path(choices) if choices.source in ("file", "upload") else choices.data).name
-    stem = name.removesuffix(".gz").rpartition(".")[0] or name
-    try:
-        return plain_name(f"{stem}.sfumato", "release file")
-    except InputError:
-        return "release.sfumato"
+def _release(choices: Choices) -> str:
+    return f"{stem_of(choices.data)}{ENDINGS['release file']}"

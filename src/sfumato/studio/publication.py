@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from ..errors import InputError
 from ..files import where_it_leads
@@ -60,6 +60,20 @@ written to the folder that the studio was started in. Give a plain name, such as
             f"the name of the {what} is {shown(name)[:80]!r}; {why}. Give a plain name, such as 'orbit{ending}'."
         )
     return name
+
+
+def stem_of(data: str) -> str:
+    """The name of the data without its ending, if files can be called so; else "release".
+
+    >>> stem_of("/home/ann/orbit.csv.gz"), stem_of("")
+    ('orbit', 'release')
+    """
+    name = PurePath(data.replace("\\", "/")).name.removesuffix(".gz")
+    stem = name.rpartition(".")[0] or name
+    try:
+        return plain_name(f"{stem}.sfumato", "release file").removesuffix(".sfumato")
+    except InputError:
+        return "release"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..cli import Fit, rehearsed_on_few
+from ..cli import rehearsed_on_few
 from ..data import (
     ColumnFacts,
     Inputs,
@@ -45,13 +45,14 @@ from ..evaluate import (
 )
 from ..ledger import Ledger
 from ..models import Prior, fit_prior
+from ..progress import Listener
 from ..promise import PRIOR_BEATEN, in_order
 from ..proof import Certificate
 from ..regions import Box, Region, parse_region
 from ..release import Release, why_not
-from .choices import Choices
+from .choices import OF_FIT, Choices
 from .demos import demo
-from .jobs import Job, Listener
+from .jobs import Job
 from .publication import Places, Written, publish_files
 
 #: A table with more rows has its prior fitted to so many of them, evenly spread.
@@ -66,7 +67,6 @@ Reader = Callable[[str | None, str | None, str | None], TableAsRead]
 #: What each job's result depends on. A job that is not named here depends on all that comes before it.
 _READING = ("sep", "decimal", "encoding")
 _COLUMNS = ("data", "source", *_READING, "drop_missing", "inputs", "output", "insiders")
-_MODEL = ("kernel", "lengthscale", "mean", "coefficients", "noise", "fit_outside", "fit_rows")
 _PROMISE = ("regions", "protects", "insiders")
 _LEVEL = ("level", "value")
 
@@ -274,14 +274,9 @@ class Session:
         return np.asarray(self._region.contains(self.inputs.values), dtype=np.bool_)
 
     @property
-    def fit_settings(self) -> Fit:
-        """How the prior is found, as ``sfumato protect`` is told."""
-        return Fit(**{name: getattr(self.choices, name) for name in _MODEL})
-
-    @property
     def excluded(self) -> Region | None:
         """The region whose rows have no part in the fit; None where there is none, or too few rows are outside."""
-        return self.fit_settings.excluded(self._region, self.inputs)
+        return self.choices.fit.excluded(self._region, self.inputs)
 
     @property
     def stand_in(self) -> Region:
@@ -302,7 +297,7 @@ class Session:
 
     def key(self, job: Job[Any] | str) -> tuple[Any, ...]:
         """What the result of ``job`` depends on: the table that is open, and of the choices of now."""
-        fit = (*_COLUMNS[:-1], *_MODEL, *(("regions",) if self.choices.fit_outside else ()))
+        fit = (*_COLUMNS[:-1], *OF_FIT, *(("regions",) if self.choices.fit_outside else ()))
         names: dict[str, tuple[str, ...]] = {
             "fit": fit,
             "rehearsal": (*fit, "regions", "protects", *_LEVEL),
@@ -319,7 +314,7 @@ class Session:
 
     def start_fit(self) -> None:
         """Fit the prior, to the rows outside the region where there is one."""
-        X, y, settings, exclude = self.X, self.y, self.fit_settings, self.excluded
+        X, y, settings, exclude = self.X, self.y, self.choices.fit, self.excluded
 
         def work(step: Listener) -> Prior:
             settings.check()
@@ -348,7 +343,7 @@ class Session:
 
     def start_effect(self) -> None:
         """Look at what the level does; a newer level takes the place of those that wait."""
-        levels, asked = self.levels, {self.choices.level: self.choices.value}
+        levels, asked = self.levels, self.choices.asked
         self.effect.start(lambda step: levels.at(**asked, progress=step), self.key(self.effect), lets_finish=True)
 
     def start_curve(self) -> None:
@@ -474,20 +469,16 @@ class _Problem(NamedTuple):
     insiders: Any
     folder: Path
 
-    @property
-    def level(self) -> dict[str, float]:
-        return {self.choices.level: self.choices.value}
-
 
 def _rehearsed(problem: _Problem, step: Listener) -> Rehearsal:
-    prior, X, y, region, *_ = problem
-    return rehearsed_on_few(prior, X, y, region, **problem.level, progress=step)
+    prior, X, y, region, choices, *_ = problem
+    return rehearsed_on_few(prior, X, y, region, **choices.asked, progress=step)
 
 
 def _checked(problem: _Problem, levels: Levels, tried: Rehearsal | None, step: Listener) -> Checked:
     """The design of ``problem`` as it is published; ``tried`` is its rehearsal, where that was made already."""
     prior, X, y, region, choices, insiders, folder = problem
-    if tried is None and (choices.protects != "records" or choices.level == "floor"):
+    if tried is None and choices.is_rehearsed:
         tried = _rehearsed(problem, step)
     findings = () if tried is None else tried.findings
     codes = {one.code for one in findings}
@@ -495,11 +486,12 @@ def _checked(problem: _Problem, levels: Levels, tried: Rehearsal | None, step: L
     accept = [code for code in _before_audit(choices) if code != PRIOR_BEATEN or code in codes]
     how: dict[str, Any] = {"accept": accept, "findings": findings}
     if choices.ledger is not None:
-        how |= {**choices.promise, "insiders": insiders, "output_name": choices.output, "progress": step}
+        how |= {**choices.asked, "protects": choices.protects, "insiders": insiders}
+        how |= {"output_name": choices.output, "progress": step}
         how |= {} if choices.share is None else {"share": choices.share}
         mechanism = Ledger(folder / choices.ledger).protect(prior, X, region, **how)
         return Checked(mechanism, mechanism.certificate.with_findings(*mechanism.findings_on(y)), tried, None, None)
-    mechanism = levels.protect(**problem.level, **how, progress=step)
+    mechanism = levels.protect(**choices.asked, **how, progress=step)
     effect = levels.effect_of(mechanism)
     certificate = mechanism.certificate.with_findings(*mechanism.findings_on(y))
     release, refused = None, ""

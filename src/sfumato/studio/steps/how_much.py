@@ -286,12 +286,12 @@ class _HowMuch:
         if effect is None:
             return None
         places, unprotected, prior = self._without_level()
-        levels, level = session.levels, {session.choices.level: session.choices.value}
+        levels = session.levels
         return known_chart(
             places,
             session.choices.output,
             effect.std_at(places.values),
-            floor=levels.floor_at(places.values, **level),
+            floor=levels.floor_at(places.values, **session.choices.asked),
             unprotected=unprotected,
             prior=prior,
         )

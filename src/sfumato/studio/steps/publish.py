@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 from functools import partial
-from pathlib import Path
 
 from nicegui import ui
 
 from ...errors import InputError
 from ...text import shown
 from ..parts import Page, labelled, panel, words
-from ..publication import ENDINGS, Written, plain_name
+from ..publication import ENDINGS, Written, stem_of
 from ..session import Session
 from .check import show_verdict
 from .ready import once_ready
@@ -62,7 +61,7 @@ class _Form:
     def __init__(self, session: Session, page: Page) -> None:
         self.session, self.page = session, page
         words("p", f"Files are written to {session.folder}, when you say so and not before.")
-        stem = _stem(session.choices.data)
+        stem = stem_of(session.choices.data)
         self.ticks: dict[str, ui.checkbox] = {}
         self.names: dict[str, ui.input] = {}
         for what, (means, more) in _FILES.items():
@@ -126,15 +125,6 @@ class _Form:
         names, replace = self._asked()
         with self.page.told(self.problem):
             self.session.start_publish(*names, replace=replace)
-
-
-def _stem(data: str) -> str:
-    """The name of the data, if files can be called so; else "release"."""
-    stem = Path(data).name.split(".")[0]
-    try:
-        return plain_name(f"{stem}.sfumato", "release file").removesuffix(".sfumato")
-    except InputError:
-        return "release"
 
 
 def _written(found: Written | None) -> None:
