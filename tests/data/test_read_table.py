@@ -151,3 +151,13 @@ def test_facts_are_those_of_the_inputs_that_columns_become() -> None:
     assert facts["day"].least == "2000-01-01 UTC"
     with pytest.raises(sf.InputError, match="list"):
         sf.fit_prior(tables.select_columns(table, ["list"], [], Path("x")), [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [("1.5,-2\n3,4\n", True), ("1.5,1.5\n3,4\n", True), ("0,1\n3,4\n", False), ("t,1\n3,4\n", False)],
+)
+def test_a_first_line_of_numbers_may_be_no_names(tmp_path, content, told):
+    path = tmp_path / "x.csv"
+    path.write_text(content)
+    assert bool(open_table(path).names_in_doubt) == told

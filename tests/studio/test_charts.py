@@ -174,6 +174,16 @@ def test_what_readers_know_is_drawn_through_the_region_and_says_what_is_held() -
     json.dumps(grid.figure, allow_nan=False)
 
 
+def test_a_part_of_the_region_that_the_line_does_not_meet_is_not_drawn_on_it() -> None:
+    inputs = as_inputs(pd.DataFrame({"educ": np.arange(40.0) % 20, "exper": np.arange(40.0)}))
+    region = parse_region("educ >= 16 or (exper <= 3 and educ <= 8)", inputs.sources).bind(inputs)
+    places = places_to_ask(inputs, region, "educ")
+    for ((low, high),) in places.outlines:
+        within = (low <= places.steps[0]) & (places.steps[0] <= high)
+        assert places.inside[within].all()
+    assert "other parts of the region are not here" in places.held
+
+
 def line(alpha: float, error: float, holds: bool | None, way: str = "joint") -> Line:
     return Line(way, alpha, 5.0, holds, 0.1, 5.0, 6.0, error, 0.2, 3.0, 0.1)
 

@@ -85,6 +85,10 @@ class Form:
         return f"{SEPARATORS.get(self.sep, repr(self.sep))} between columns{mark}, in {self.encoding}"
 
 
+#: A number that stands where a name should; pandas puts .1, .2 … after a name that was there before.
+_A_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*([eE][-+]?\d+)?")
+
+
 @dataclass(frozen=True)
 class TableAsRead:
     """A table from a file; of text the ``form`` in which it was read and what it ``looks`` like, else None.
@@ -107,6 +111,21 @@ class TableAsRead:
         if self.form != self.looks:
             return f" It was read with {self.form.options}, but it looks like {self.looks}: give {self.looks.options}."
         return f" It was read with {self.form.options}."
+
+    @property
+    def names_in_doubt(self) -> str:
+        """That the names of a text's columns look like its first row, where they do; 0, 1, 2 … are names."""
+        names = list(map(str, self.frame.columns))
+        if (
+            self.form is None
+            or names == [str(i) for i in range(len(names))]
+            or not all(map(_A_NUMBER.fullmatch, names))
+        ):
+            return ""
+        return (
+            f"The first line was taken for the names of the columns, and has numbers only ({', '.join(names[:3])}). If "
+            "the file has no names, put a line with them above its first row: else that row is lost."
+        )
 
 
 def is_text_table(path: Path) -> bool:

@@ -119,6 +119,8 @@ def read_table(
     source, outputs = Path(path), [output] if isinstance(output, str) else list(output)
     read = open_table(source, sep, decimal, encoding)
     found = select_columns(read, inputs, outputs, source, drop_missing, labels)
+    if read.names_in_doubt:
+        warnings.warn(f"{source}: {read.names_in_doubt}", RuntimeWarning, stacklevel=2)
     for name in (*inputs, *outputs):
         if name in read.notes:
             warnings.warn(f"{source}, column {name!r}: {read.notes[name]}", RuntimeWarning, stacklevel=2)

@@ -191,12 +191,21 @@ def drawn_text(axes: Sequence[Axis], ends: Sequence[tuple[object, object]], colu
     return "" if any(not said for said in bounds.values()) else region_text(bounds, columns)
 
 
-def outlines(region: Region, inputs: Inputs, axes: Sequence[Axis]) -> list[tuple[tuple[float, float], ...]]:
-    """What the region takes of each axis, box by box: where it lies in the chart, whatever else it says."""
+def outlines(
+    region: Region, inputs: Inputs, axes: Sequence[Axis], through: Array | None = None
+) -> list[tuple[tuple[float, float], ...]]:
+    """What the region takes of each axis, box by box: where it lies in the chart, whatever else it says.
+
+    Of a chart ``through`` an input there are only the boxes that this input, moved along the axes, comes into.
+    """
     boxes = region.spans(inputs)
+    held = np.ones(inputs.features, dtype=np.bool_)
+    for axis in axes:
+        held[axis.place] = False
     found = [
         sides
         for lower, upper in zip(boxes.lower, boxes.upper, strict=True)
+        if through is None or np.all((lower <= through) & (through <= upper) | ~held)
         for sides in product(*(axis.spans(lower, upper) for axis in axes))
     ]
     found = list(dict.fromkeys(found))

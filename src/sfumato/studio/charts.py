@@ -150,16 +150,18 @@ def places_to_ask(inputs: Inputs, region: Region, across: str | None = None, up:
     The others are those of a row inside, the one nearest to the middle of all rows inside.
     """
     axes = tuple(Axis.of(inputs, name) for name in (across or inputs.sources[0], up) if name is not None)
-    sides = outlines(region, inputs, axes)
+    middle = _middle(inputs, region)
+    sides = outlines(region, inputs, axes, middle)
     ends = [end for side in sides for end in side[0]]
     steps = (axes[0].steps(STEPS, ends),) if len(axes) == 1 else tuple(axis.steps(SIDE) for axis in axes)
-    middle = _middle(inputs, region)
     grid = [one.ravel() for one in np.meshgrid(*steps, indexing="ij")]
     values = np.tile(middle, (len(grid[0]), 1))
     for axis, positions in zip(axes, grid, strict=True):
         values[:, axis.place] = axis.numbers(positions)
     others = [Axis.of(inputs, name) for name in inputs.sources if name not in [axis.name for axis in axes]]
     held = ", ".join(f"{axis.name} = {axis.value(float(axis.positions(middle[None])[0]))}" for axis in others)
+    if len(sides) < len(outlines(region, inputs, axes)):
+        held += "; other parts of the region are not here"
     return Places(axes, steps, values, region.contains(values), sides, held)
 
 

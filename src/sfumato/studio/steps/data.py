@@ -97,6 +97,7 @@ class _Columns:
                 "Inputs are published as they are. The output is what is protected: its values go out with noise where "
                 "that is needed. Columns that are not used are not published.",
             )
+            Sentence(table.names_in_doubt, "care")
             self.told = self.page.sentence()
             if len(self.session.columns) > MOST_COLUMNS:
                 find = ui.input("Find a column", on_change=lambda event: self._find(event.value)).props(
@@ -128,6 +129,10 @@ class _Columns:
             _row("th", heads, numbers=(4, 5, 6))
             for one in found[:MOST_COLUMNS]:
                 self._column(one)
+        with self.list:
+            for one in found[:MOST_COLUMNS]:
+                if one.note:
+                    words("p", f"{one.name}: {one.note}", "quiet")
 
     def _column(self, one: ColumnFacts) -> None:
         with ui.element("tr"):
