@@ -58,6 +58,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.choosing
 	$(BIN)/python -m benchmarks.waiting
 	$(BIN)/python -m benchmarks.studio
+	$(BIN)/python -m benchmarks.studio_page
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.rehearsal --draws 40
 

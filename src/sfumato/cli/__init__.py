@@ -9,5 +9,5 @@ from .command import add_command
 from .demo import ERRORS, FLOOR, steering_orbit
 from .options import Fit, Json, OutFolder, Replace, check_folder_name, check_new, flag, option
 from .outputs import names_text
-from .printing import as_json, say_lines
+from .printing import as_json, findings_are_shown_later, say_lines
 from .rehearse import FEW_ROWS, rehearsed_on_few

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..cli import add_command, flag, option, say_lines
+from ..cli import add_command, findings_are_shown_later, flag, option, say_lines
 from ..errors import FormatError
 
 #: More than any file of choices has.
@@ -48,7 +48,8 @@ def run_studio(
         say_lines("Only this machine can reach it; whoever has the address can. Ctrl-C ends it.")
         if not no_browser:
             opened.open_browser()
-        opened.wait()
+        with findings_are_shown_later():  # on the page
+            opened.wait()
     finally:
         opened.server.stop()
 
