@@ -85,7 +85,7 @@ class Form:
         return f"{SEPARATORS.get(self.sep, repr(self.sep))} between columns{mark}, in {self.encoding}"
 
 
-#: A number that stands where a name should; pandas puts .1, .2 … after a name that was there before.
+#: A number that stands where a name should.
 _A_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*([eE][-+]?\d+)?")
 
 
