@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
 from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -27,7 +26,7 @@ from .comparisons import plot_audit
 from .curves import plot_both, plot_floor_along
 from .maps import plot_std_map
 from .report_facts import Account, Facts, shortened
-from .view import NARROW, View, legend_of_figure
+from .view import NARROW, View, legend_of_figure, set_to
 
 #: Of how many outputs pictures are shown, along how many columns, and of how many rows single points.
 MOST_OUTPUTS, MOST_COLUMNS, MOST_POINTS = 6, 3, 1500
@@ -60,7 +59,7 @@ def picture(draw: Callable[[], Figure], name: str, alt: str, caption: str) -> Pi
 
     Matplotlib's warnings about letters that its font lacks are not shown.
     """
-    with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
+    with set_to(_SETTINGS), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         figure = draw()
         for text in figure.findobj(Text):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
@@ -211,13 +213,23 @@ def title_over(ax: Axes, *parts: str) -> str:
     return "\n".join(wrapped(part, inches(ax)[0] / LETTER) for part in parts if part)
 
 
+@contextmanager
+def set_to(settings: Any) -> Iterator[None]:
+    """Draw with these settings of Matplotlib. They are those of the whole program: one thread has them at a time."""
+    with _SETTING, matplotlib.rc_context(settings):
+        yield
+
+
+_SETTING = threading.RLock()
+
+
 def shows_names(draw: Callable[P, Drawn]) -> Callable[P, Drawn]:
     """``draw``, in whose picture names are texts: a dollar sign begins no formula, and what cannot be seen is told."""
 
     @functools.wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> Drawn:
         # axes that are made here, such as enlarged ones beside others
-        with matplotlib.rc_context({"text.parse_math": False}):
+        with set_to({"text.parse_math": False}):
             made = draw(*args, **kwargs)
         for artist in made if isinstance(made, list) else [made]:
             for text in artist.findobj(Text):

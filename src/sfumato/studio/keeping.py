@@ -9,7 +9,7 @@ from nicegui import events, ui
 from ..errors import FormatError, InputError
 from ..text import one_line, shown_lines
 from .choices import MOST_CHARACTERS, Choices
-from .parts import Page, drop_area, labelled, words
+from .parts import Page, Sentence, drop_area, labelled, words
 from .programs import as_command, as_python, no_command
 from .session import Session
 
@@ -22,9 +22,9 @@ _COPY = """() => {
 }"""
 
 
-def keeping(session: Session, page: Page, go: Callable[[str], None]) -> None:
+def keeping(session: Session, page: Page) -> None:
     """A button in the header with a menu of all of it."""
-    opening, program = _Opening(session, page, go), _Program(session, page)
+    opening, program = _Opening(session, page), _Program(session)
     with labelled(ui.button("Save and repeat").props("outline no-caps"), test="keep").classes("keep"), ui.menu():
         labelled(ui.menu_item("Copy as Python", program.python), test="copy-python")
         labelled(ui.menu_item("Copy as command", program.command), test="copy-command")
@@ -40,11 +40,11 @@ def _save(session: Session, page: Page) -> None:
 class _Program:
     """A dialog with a program that makes the same design, to be copied."""
 
-    def __init__(self, session: Session, page: Page) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
         with ui.dialog() as self.dialog, ui.card().classes("dialog"):
             self.title = words("h2", "")
-            self.told = page.sentence()
+            self.told = Sentence()
             self.text = labelled(words("pre", "", "program").props("tabindex=0"), "The program", "program")
             with ui.element("div").classes("controls"):
                 self.copy = labelled(ui.button("Copy").props("unelevated no-caps"), test="copy")
@@ -83,12 +83,12 @@ class _Program:
 class _Opening:
     """A dialog that asks for a file of choices."""
 
-    def __init__(self, session: Session, page: Page, go: Callable[[str], None]) -> None:
-        self.session, self.go = session, go
+    def __init__(self, session: Session, page: Page) -> None:
+        self.session, self.page = session, page
         with ui.dialog() as self.dialog, ui.card().classes("dialog"):
             words("h2", "Open choices")
             words("p", "A file that was saved here. It has no data in it: they are opened again, or have to be open.")
-            self.told = page.sentence()
+            self.told = Sentence()
             drop_area("or drop it here.", "Choose a file", MOST_CHARACTERS, self._take, "choices")
             ui.button("Close", on_click=self.dialog.close).props("outline no-caps")
 
@@ -101,4 +101,4 @@ class _Opening:
             self.told.say(one_line(error), "bad")
         else:
             self.dialog.close()
-            self.go("data")
+            self.page.go("data")

@@ -78,7 +78,7 @@ class _Frame:
             words("span", "sfumato studio", "name")
             self.steps = labelled(ui.element("nav").classes("steps"), "Steps")
             words("span", "What left this machine: nothing", "private")
-            keeping(session, self.page, self.go)
+            keeping(session, self.page)
         with ui.element("main").classes("frame-main") as main:
             self.notice = Sentence()
             self.card = ui.element("section")

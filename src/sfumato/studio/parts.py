@@ -7,6 +7,7 @@ A ``Page`` is one open browser tab over the session. Whatever is shown is text: 
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from ..errors import SfumatoError
+from ..promise import Verdict
 from ..text import one_line, shown
 from .charts import Chart
 from .guard import LARGEST_BODY, TOO_LARGE
@@ -32,6 +34,9 @@ Kind = Literal["plain", "good", "care", "bad"]
 
 #: Signs beside the colours, so that nobody needs to tell colours apart.
 _SIGNS: dict[Kind, str] = {"plain": "", "good": "✓", "care": "!", "bad": "✕"}
+
+#: How a verdict is marked besides its words.
+VERDICTS: dict[Verdict, Kind] = {"publish": "good", "publish with care": "care", "do not publish": "bad"}
 
 #: Seconds between two looks at what has changed: work behind the page may report far more often.
 EVERY = 0.08
@@ -58,6 +63,15 @@ class Sentence(Element):
         self.props(f"role={'alert' if kind == 'bad' else 'status'}")
         self._sign.set_text(_SIGNS[kind])
         self._words.set_text(shown(text))
+
+    @contextmanager
+    def catching(self) -> Iterator[None]:
+        """Say what goes wrong inside, and be silent where nothing does."""
+        try:
+            self.say("")
+            yield
+        except SfumatoError as error:
+            self.say(one_line(error), "bad")
 
 
 def labelled(element: Any, label: str = "", test: str = "") -> Any:
@@ -111,6 +125,11 @@ class Picture(Element):
         labelled(self._frame, chart.label)
         self._note.set_text(shown(chart.note))
         self._note.set_visibility(bool(chart.note))
+
+
+def as_address(kind: str, content: bytes) -> str:
+    """An address that holds a picture itself; a browser runs nothing in it."""
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 
 @contextmanager
@@ -180,19 +199,6 @@ class Page:
         part = _Part(box, key, update, None)
         self._parts.append(part)
         self._bring_up(part, key())
-
-    def sentence(self, text: str = "", kind: Kind = "plain") -> Sentence:
-        """A sentence at this place; ``say`` changes it."""
-        return Sentence(text, kind)
-
-    @contextmanager
-    def told(self, sentence: Sentence) -> Iterator[None]:
-        """What goes wrong inside is said by ``sentence``; it is silent where nothing does."""
-        try:
-            sentence.say("")
-            yield
-        except SfumatoError as error:
-            sentence.say(one_line(error), "bad")
 
     def progress_of(self, job: Job[Any], what: str) -> Element:
         """A line while ``job`` runs: ``what``, its stage, how much is done, Cancel; then what went wrong, if it did."""

@@ -5,8 +5,6 @@ Everything is told in the words of the report, from the same facts; the verdict 
 
 from __future__ import annotations
 
-import base64
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,15 +17,9 @@ from ...promise import ACCEPTABLE, Finding
 from ...proof import Certificate
 from ...show import Facts, Picture, RecordFacts, public_pictures
 from ...text import shown
-from ..parts import Kind, Page, Sentence, labelled, panel, table, words
+from ..parts import VERDICTS, Page, Sentence, as_address, labelled, panel, table, words
 from ..session import Session
 from .ready import once_ready
-
-#: How a verdict is marked besides its words.
-VERDICTS: dict[str, Kind] = {"publish": "good", "publish with care": "care", "do not publish": "bad"}
-
-#: Matplotlib's settings are those of the whole program: one picture is drawn at a time.
-_DRAWING = threading.Lock()
 
 
 def check(session: Session, page: Page) -> None:
@@ -158,7 +150,7 @@ def _certificate(session: Session) -> None:
 
 async def _draw(box: Element, facts: Facts) -> None:
     """The pictures of the report, drawn behind."""
-    made = await run.io_bound(_pictures, facts)
+    made = await run.io_bound(public_pictures, facts)
     if box.is_deleted:
         return
     box.clear()
@@ -170,15 +162,9 @@ async def _draw(box: Element, facts: Facts) -> None:
                 words("figcaption", picture.caption, "quiet")
 
 
-def _pictures(facts: Facts) -> list[Picture]:
-    with _DRAWING:
-        return public_pictures(facts)
-
-
 def _as_image(picture: Picture) -> str:
-    """An address that holds the picture itself; a browser runs nothing in it."""
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{picture.view_box}">{picture.svg}</svg>'
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+    return as_address("svg+xml", svg.encode())
 
 
 def _audit(session: Session, page: Page) -> None:

@@ -43,12 +43,12 @@ ENCODINGS = {"": "found out", "utf-8": "utf-8", "cp1252": "cp1252", "utf-16": "u
 def data(session: Session, page: Page) -> None:
     """Build the step's card."""
     with panel("Open a table"):
-        _openers(session, page)
+        _openers(session)
     page.refresh_on(lambda: (session.table, session.columns), lambda: _Columns(session, page).build())
 
 
-def _openers(session: Session, page: Page) -> None:
-    told = page.sentence()
+def _openers(session: Session) -> None:
+    told = Sentence()
 
     async def opened(name: str, work: Callable[[], None]) -> None:
         told.say(f"Reading {name} …")
@@ -98,7 +98,7 @@ class _Columns:
                 "that is needed. Columns that are not used are not published.",
             )
             Sentence(table.names_in_doubt, "care")
-            self.told = self.page.sentence()
+            self.told = Sentence()
             if len(self.session.columns) > MOST_COLUMNS:
                 find = ui.input("Find a column", on_change=lambda event: self._find(event.value)).props(
                     "outlined dense"
@@ -228,7 +228,7 @@ class _Columns:
             for one in self.session.columns:
                 if one.doubt:
                     Sentence(f"{one.name}: {one.doubt}", "care")
-            told = self.page.sentence()
+            told = Sentence()
             with ui.element("div").classes("controls"):
                 for name, label, options in (
                     ("sep", "Between columns", SEPARATORS),
@@ -241,7 +241,7 @@ class _Columns:
         now = getattr(self.session.choices, name) or ""
 
         def change(event: events.ValueChangeEventArguments[str]) -> None:
-            with self.page.told(told):
+            with told.catching():
                 self.session.choose(**{name: event.value or None})
 
         options = options if now in options else {**options, now: shown(now)}

@@ -22,7 +22,7 @@ from ...evaluate import Effect, Option, Suggestion, errors_outside, number, shar
 from ...proof import Certificate
 from ...text import name_and_unit, shown
 from ..charts import Chart, Places, by_width, known_chart, places_to_ask, tradeoff_chart
-from ..parts import Page, Picture, labelled, panel, table, words
+from ..parts import Page, Picture, Sentence, labelled, panel, table, words
 from ..publication import plain_name
 from ..session import Session
 from .inputs_shown import InputsShown
@@ -70,7 +70,7 @@ class _HowMuch:
     def build(self) -> None:
         session, page = self.session, self.page
         with panel("The level"):
-            self.problem = page.sentence()
+            self.problem = Sentence()
             kinds = ui.radio(LEVELS, value=session.choices.level, on_change=lambda event: self._kind(event.value))
             labelled(kinds.props("inline"), "What the level is", "level")
 
@@ -114,12 +114,14 @@ class _HowMuch:
     def _controls(self) -> None:
         """The slider, one of the browser's own, which keys and screen readers know; and the same as a number."""
         session = self.session
-        ends = low, high, step = self._ends()
+        low, high, step = self._ends()
         is_floor = session.choices.level == "floor"
         name = f"floor of {session.choices.output}" if is_floor else "α"
         slider = labelled(ui.element("input").classes("slider").props("type=range"), f"Level: {name}", "slider")
         # as an attribute: what is drawn anew puts a property back to what the server knew, under the hand that moves it
-        slider.props.update({"min": low, "max": high, "step": step, "^value": _between(session.choices.value, *ends)})
+        slider.props.update(
+            {"min": low, "max": high, "step": step, "^value": _between(session.choices.value, low, high)}
+        )
         sides = "weak: readers may learn more", "strong: readers must know less"
         with ui.element("div").classes("ends quiet"):
             for text in sides if is_floor else reversed(sides):
@@ -138,12 +140,12 @@ class _HowMuch:
             if value != self.place:  # else it is there, or has gone on meanwhile
                 self.place = value
                 slider.props["aria-valuetext"] = f"{before}{value:g}{after}"
-                put = f"getHtmlElement({slider.id}).value = {_between(value, *ends)!r}"
+                put = f"getHtmlElement({slider.id}).value = {_between(value, low, high)!r}"
                 self.page.client.run_javascript(put)
 
         self.page.follow(slider, lambda: session.choices.value, show)
         slider.on("input", js_handler=_SAYS)
-        slider.on("input", lambda event: self._slide(event.args, *ends), js_handler=_TELLS, throttle=0.05)
+        slider.on("input", lambda event: self._slide(event.args, low, high), js_handler=_TELLS, throttle=0.05)
 
         # a number counts when it is complete, not while it is typed
         def typed() -> None:
@@ -158,7 +160,7 @@ class _HowMuch:
         """What is said before and after the number of a level."""
         return ("a floor of ±", self.unit) if self.session.choices.level == "floor" else ("α = ", "")
 
-    def _slide(self, given: Any, low: float, high: float, step: float) -> None:
+    def _slide(self, given: Any, low: float, high: float) -> None:
         """The slider was moved; its values have no more digits than its steps."""
         if isinstance(given, (int, float)):
             self.place = float(f"{_between(given, low, high):.6g}")
@@ -170,7 +172,7 @@ class _HowMuch:
             self.problem.say("The level is empty; give a number.", "bad")
             return
         if given != self.session.choices.value:
-            with self.page.told(self.problem):
+            with self.problem.catching():
                 self.session.choose(value=float(given))
                 self._look()
 
@@ -179,7 +181,7 @@ class _HowMuch:
         choices = self.session.choices
         if level == choices.level:
             return
-        with self.page.told(self.problem):
+        with self.problem.catching():
             most = self.session.levels.most_floor
             if level == "floor":
                 value = math.sqrt(1.0 - choices.value) * most
@@ -247,7 +249,7 @@ class _HowMuch:
         where = session.region.in_words(session.inputs.names)
         words("p", f"At ±{number(effect.floor)}{unit} inside {where}{alpha}: {costs}.", "old" if self._is_old else "")
         if not effect.holds:
-            self.page.sentence("No noise was found that keeps this promise; choose a weaker one.", "bad")
+            Sentence("No noise was found that keeps this promise; choose a weaker one.", "bad")
         name = name_and_unit(session.choices.output)[0]
         rows = [
             ("floor", "Promised floor", f"±{number(effect.floor)}{unit}"),
@@ -321,10 +323,10 @@ class _HowMuch:
         with ui.element("div").classes("controls"):
             most = ui.number("Accuracy that may be lost [%]", value=10, min=0.1, max=99, step=1).props("outlined dense")
             labelled(most.classes("short"), test="max-loss")
-            problem = page.sentence()
+            problem = Sentence()
 
             def start() -> None:
-                with page.told(problem):
+                with problem.catching():
                     session.start_suggestion((most.value or 0.0) / 100.0)
 
             labelled(ui.button("Suggest", on_click=start).props("outline no-caps"), test="suggest")
@@ -343,13 +345,13 @@ class _HowMuch:
                     labelled(use.props("outline dense no-caps"), test=f"use-{option.protects}")
 
     def _use(self, option: Option) -> None:
-        with self.page.told(self.problem):
+        with self.problem.catching():
             level = {"level": "floor", "value": option.floor} if option.by_floor else {"level": "alpha"}
             self.session.choose(**({"value": option.alpha} | level), protects=option.protects)
             self._look()
 
     def _ledger(self) -> None:
-        session, page = self.session, self.page
+        session = self.session
         words(
             "p",
             "A ledger is a file that counts what all releases of the same values tell together. Each release may use a "
@@ -360,10 +362,10 @@ class _HowMuch:
             labelled(name.props("outlined dense spellcheck=false"), test="ledger")
             part = ui.number("Share of what is left", value=session.choices.share or 0.5, min=0.01, max=1.0, step=0.05)
             labelled(part.props("outlined dense"), test="ledger-share")
-        problem = page.sentence()
+        problem = Sentence()
 
         def choose() -> None:
-            with page.told(problem):
+            with problem.catching():
                 given = (name.value or "").strip()
                 ledger = plain_name(given, "ledger") if given else None
                 session.choose(ledger=ledger, share=part.value if ledger else None)
@@ -409,7 +411,7 @@ class _Drawing:
             self.picture.show(chart)
 
 
-def _between(value: float, low: float, high: float, step: float = 0.0) -> float:
+def _between(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 

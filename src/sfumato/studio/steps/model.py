@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import io
-import threading
 from typing import TYPE_CHECKING
 
-from nicegui import ui
+from nicegui import background_tasks, ui
 
 from ...errors import InputError
 from ...models import checked_kernel
 from ...show import plot_rehearsal
 from ...text import counted, number_text, shown
-from ..parts import Page, Sentence, labelled, panel, words
+from ..parts import VERDICTS, Page, Sentence, as_address, labelled, panel, words
 
 if TYPE_CHECKING:
     from ...evaluate import Rehearsal
@@ -44,8 +42,6 @@ COEFFICIENTS = {
     "integrated": "Readers do not know the trend; promise a floor in units then.",
 }
 
-_drawing = threading.Lock()  # Matplotlib draws one picture at a time
-
 
 def model(session: Session, page: Page) -> None:
     """Build the step's card."""
@@ -54,7 +50,7 @@ def model(session: Session, page: Page) -> None:
 
 def _build(session: Session, page: Page) -> None:
     if session.trouble:
-        page.sentence(session.trouble, "care")
+        Sentence(session.trouble, "care")
         return
     with panel("What is assumed public"):
         words(
@@ -81,7 +77,7 @@ def _build(session: Session, page: Page) -> None:
         )
         page.refresh_on(lambda: (session.fit.state, session.rehearsal.state), lambda: _rehearse(session))
         page.progress_of(session.rehearsal, "Rehearsing")
-        page.refresh_on(lambda: session.rehearsal.value, lambda: _rehearsed(session, page))
+        page.refresh_on(lambda: session.rehearsal.value, lambda: _rehearsed(session))
 
 
 def _rows(session: Session) -> None:
@@ -120,7 +116,7 @@ class _Fields:
     def build(self) -> None:
         """Build them from the choices of now."""
         now, page = self.session.choices, self.page
-        self.told = page.sentence()
+        self.told = Sentence()
         with ui.element("div").classes("fields"):
             own = self._select("kernel", "Kernel", KERNELS, now.kernel)
             if own:
@@ -149,7 +145,7 @@ class _Fields:
 
     def fit(self) -> None:
         """Fit the prior; what is wrong with the kernel or the mean is said before."""
-        with self.page.told(self.told):
+        with self.told.catching():
             self.session.start_fit()
 
     def _select(self, name: str, label: str, options: dict[str, str], value: str) -> bool:
@@ -177,7 +173,7 @@ class _Fields:
         self._choose(fit_rows=None if count is None else int(count))
 
     def _choose(self, **changes: object) -> None:
-        with self.page.told(self.told):
+        with self.told.catching():
             if "kernel" in changes and not self.session.trouble:
                 checked_kernel(str(changes["kernel"]), None, self.session.inputs)
                 changes["lengthscale"] = None
@@ -225,12 +221,11 @@ def _rehearse(session: Session) -> None:
         labelled(ui.button(again, on_click=session.start_rehearsal).props("outline no-caps"), test="rehearse")
 
 
-def _rehearsed(session: Session, page: Page) -> None:
+def _rehearsed(session: Session) -> None:
     found: Rehearsal | None = session.rehearsal.value
     if found is None:
         return
-    kind = {"publish": "good", "publish with care": "care", "do not publish": "bad"}[found.verdict]
-    Sentence(found.sentence(), kind).props("data-testid=rehearsal")  # type: ignore[arg-type]
+    Sentence(found.sentence(), VERDICTS[found.verdict]).props("data-testid=rehearsal")
     for finding in found.findings:
         Sentence(f"{finding.label}: {finding.text}", "bad" if finding.stops else "care")
     for note in found.notes:
@@ -261,15 +256,13 @@ def _picture(found: Rehearsal) -> None:
     )
 
     async def draw() -> None:
-        picture.props["src"] = await asyncio.to_thread(_png, found)
+        picture.props["src"] = as_address("png", await asyncio.to_thread(_png, found))
 
-    ui.timer(0.01, draw, once=True)
+    background_tasks.create(draw())
 
 
-def _png(found: Rehearsal) -> str:
-    """The picture as an address that holds it."""
-    with _drawing:
-        figure, file = plot_rehearsal(found).get_figure(root=True), io.BytesIO()
-        assert figure is not None
-        figure.savefig(file, format="png", dpi=130)
-    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+def _png(found: Rehearsal) -> bytes:
+    figure, file = plot_rehearsal(found).get_figure(root=True), io.BytesIO()
+    assert figure is not None
+    figure.savefig(file, format="png", dpi=130)
+    return file.getvalue()

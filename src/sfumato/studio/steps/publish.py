@@ -9,7 +9,7 @@ from nicegui import ui
 
 from ...errors import InputError
 from ...text import shown
-from ..parts import Page, labelled, panel, words
+from ..parts import Page, Sentence, labelled, panel, words
 from ..publication import ENDINGS, Written, stem_of
 from ..session import Session
 from .check import show_verdict
@@ -46,7 +46,7 @@ def _verdict(session: Session, page: Page) -> None:
         return
     show_verdict(decided, session.refusal)
     if session.is_second_release:
-        page.sentence(
+        Sentence(
             "A release was written in this studio before. Two of one secret can be averaged: publish one of them only, "
             "or count both in one ledger (step How much; sf.Ledger.record counts one that is there already).",
             "care",
@@ -59,7 +59,7 @@ class _Form:
     """Names, ticks and the button."""
 
     def __init__(self, session: Session, page: Page) -> None:
-        self.session, self.page = session, page
+        self.session = session
         words("p", f"Files are written to {session.folder}, when you say so and not before.")
         stem = stem_of(session.choices.data)
         self.ticks: dict[str, ui.checkbox] = {}
@@ -77,12 +77,12 @@ class _Form:
             words("p", f"The ledger {session.choices.ledger} gets an entry first: whatever happens then counts.")
         self.replace = ui.checkbox("Replace files that are there already", value=False, on_change=self._look)
         labelled(self.replace, test="replace")
-        self.problem = page.sentence()
+        self.problem = Sentence()
         labelled(self.problem, test="publish-problem")
         self.button = ui.button("Publish", on_click=self._publish).props("unelevated no-caps")
         labelled(self.button, test="publish")
         page.follow(self.button, self._key, self._look)
-        self.state = page.sentence()  # no Cancel: a publication that has begun is finished
+        self.state = Sentence()  # no Cancel: a publication that has begun is finished
         page.follow(self.state, lambda: (session.publish.state, session.publish.error), self._tell)
 
     def _key(self) -> object:
@@ -123,7 +123,7 @@ class _Form:
 
     def _publish(self) -> None:
         names, replace = self._asked()
-        with self.page.told(self.problem):
+        with self.problem.catching():
             self.session.start_publish(*names, replace=replace)
 
 

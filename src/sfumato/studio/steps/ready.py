@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..parts import Page
+from ..parts import Page, Sentence
 from ..session import Session
 
 
@@ -13,7 +13,7 @@ def once_ready(session: Session, page: Page, build: Callable[[], None]) -> None:
 
     def render() -> None:
         if session.trouble or session.region is None:
-            page.sentence(session.trouble or "No region is chosen yet; say first what is sensitive.", "care")
+            Sentence(session.trouble or "No region is chosen yet; say first what is sensitive.", "care")
             return
         if session.fit.value is None:
             if session.fit.state == "idle":

@@ -18,7 +18,7 @@ from ...regions import parse_region, region_text
 from ...text import counted, shown
 from ..axes import Axis, drawn_text
 from ..charts import data_chart
-from ..parts import Page, Picture, labelled, panel, words
+from ..parts import Page, Picture, Sentence, labelled, panel, words
 from ..session import Session
 from .inputs_shown import InputsShown
 
@@ -42,12 +42,12 @@ def sensitive(session: Session, page: Page) -> None:
 
 def _build(session: Session, page: Page) -> None:
     if session.trouble:
-        page.sentence(session.trouble, "care")
+        Sentence(session.trouble, "care")
         ui.button("Go to the data", on_click=lambda: page.go("data")).props("outline no-caps")
         return
     words("p", f"Say where values of {session.choices.output} must not be known too well.")
     _Where(session, page)
-    _Protected(session, page)
+    _Protected(session)
 
 
 class _Where:
@@ -65,7 +65,7 @@ class _Where:
             self.picture = Picture(self._chart(), "region-chart")
             self.picture.plot.on("plotly_selected", self._dragged, args=["range"])
             page.follow(self.picture, lambda: session.choices.regions, self._show)
-            self.problem = page.sentence()
+            self.problem = Sentence()
             page.refresh_on(lambda: (session.choices.regions, session.choices.protects), self._list)
             page.progress_of(session.fit, "Fitting the prior")
         with panel("Say it in numbers or words"):
@@ -89,7 +89,7 @@ class _Where:
             return  # a click that selects nothing
         axes = [self.axes[name] for name in self.inputs.names]
         sides = [(ends.get(name) or [None, None])[:2] for name in ("x", "y")[: len(axes)]]
-        with self.page.told(self.problem):
+        with self.problem.catching():
             text = drawn_text(axes, [(side[0], side[-1]) for side in sides], self.session.inputs.sources)
             if text:
                 self._take((*self.session.choices.regions, text))
@@ -112,7 +112,7 @@ class _Where:
             with labelled(ui.element("ul").classes("regions"), "Regions", "regions"):
                 for place, text in enumerate(texts):
                     self._item(place, text)
-        self.page.sentence(*_counted(session))
+        Sentence(*_counted(session))
 
     def _item(self, place: int, text: str) -> None:
         inputs = self.session.inputs
@@ -128,7 +128,7 @@ class _Where:
     def _remove(self, place: int) -> None:
         kept = [text for at, text in enumerate(self.session.choices.regions) if at != place]
         self._edit(None, "")
-        with self.page.told(self.problem):
+        with self.problem.catching():
             self._take(tuple(kept))
 
     def _edit(self, place: int | None, text: str) -> None:
@@ -168,7 +168,7 @@ class _Where:
             self.stop = ui.button("Do not change it", on_click=lambda: self._edit(None, "")).props("flat no-caps")
         labelled(self.add, test="add-region")
         self.stop.set_visibility(False)
-        self.wrong = self.page.sentence()
+        self.wrong = Sentence()
 
     def _add(self) -> None:
         """Take what the text says, as one more region or instead of the one that is edited."""
@@ -262,8 +262,8 @@ def _middle(axis: Axis) -> Any:
 class _Protected:
     """What is protected in the region, and from whom."""
 
-    def __init__(self, session: Session, page: Page) -> None:
-        self.session, self.page = session, page
+    def __init__(self, session: Session) -> None:
+        self.session = session
         with panel("What is protected there"):
             told = ui.radio(PROTECTS, value=session.choices.protects)
             labelled(told, "What is protected", "protects").on_value_change(lambda e: self._choose(protects=e.value))
@@ -280,10 +280,10 @@ class _Protected:
             labelled(held.props("outlined dense").classes("insiders"), "Insiders", "insiders")
             held.on_value_change(lambda e: self._hold(held, e.value or None))
             words("p", "Which rows belong together is published.", "quiet")
-            self.problem = page.sentence()
+            self.problem = Sentence()
 
     def _choose(self, **changes: Any) -> None:
-        with self.page.told(self.problem):
+        with self.problem.catching():
             self.session.choose(**changes)
 
     def _hold(self, held: ui.select, asked: str | None) -> None:
