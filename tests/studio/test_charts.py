@@ -70,7 +70,6 @@ def test_many_rows_are_thinned_evenly_and_the_chart_says_so() -> None:
     assert chart.note == "The chart shows 2,000 of 50,000 rows, spread evenly; everything else uses all of them."
     assert "50,000 rows" in chart.label
     assert data_chart(as_inputs(x[:2000]), x[:2000], "y").note == ""
-    assert "300 of 1,000,000 rows" in data_chart(as_inputs(x[:300]), x[:300], "y", rows=1_000_000).note
 
 
 def test_rows_inside_are_told_by_shape_and_the_region_by_hatching() -> None:
@@ -167,7 +166,8 @@ def test_what_readers_know_is_drawn_through_the_region_and_says_what_is_held() -
     assert "site = Adelie" in chart.note
     json.dumps(chart.figure, allow_nan=False)
     over = places_to_ask(inputs, region, "date", "site")
-    grid = known_chart(over, "mass [g]", np.arange(float(len(over.values))))
+    std = np.arange(float(len(over.values)))
+    grid = known_chart(over, "mass [g]", std, floor=std, unprotected=std, prior=std)
     heat = grid.figure["data"][0]
     assert np.shape(heat["z"]) == (5, 31)
     assert heat["z"][1][0] == 1.0  # the second level at the first date
@@ -203,7 +203,7 @@ def test_the_tradeoff_has_the_chosen_place_and_errors_in_units() -> None:
     assert chart.figure["layout"]["yaxis"]["title"]["text"] == "error outside [g]"
     json.dumps(chart.figure, allow_nan=False)
     nowhere = sf.Tradeoff((line(0.1, math.nan, True),), bare, 30.0, "t", by_floor=False, sensitivity=1.0)
-    assert tradeoff_chart(nowhere).note == "There is no elsewhere to compare."
+    assert tradeoff_chart(nowhere, 0.1, None).note == "There is no elsewhere to compare."
 
 
 def test_a_few_values_far_off_do_not_take_the_colours_and_that_is_said() -> None:
@@ -228,8 +228,9 @@ def test_records_alone_have_no_floor_to_draw() -> None:
     inputs = as_inputs(np.arange(10.0))
     region = sf.Box(2, 4).bind(inputs)
     places = places_to_ask(inputs, region)
-    chart = known_chart(places, "y", np.ones(len(places.values)), floor=np.full(len(places.values), np.nan))
-    assert [trace["name"] for trace in chart.figure["data"]] == ["sensitive", "readers"]
+    std = np.ones(len(places.values))
+    chart = known_chart(places, "y", std, floor=np.full(len(std), np.nan), unprotected=std, prior=std)
+    assert "floor" not in [trace["name"] for trace in chart.figure["data"]]
 
 
 def test_the_first_curve_is_along_the_input_that_the_region_bounds_most_clearly() -> None:

@@ -68,17 +68,12 @@ def data_chart(
     region: Region | None = None,
     across: str | None = None,
     up: str | None = None,
-    *,
-    rows: int | None = None,
-    drawing: bool = False,
 ) -> Chart:
     """The rows: ``output`` against the input ``across``, or as colours over two inputs if ``up`` is one.
 
-    ``region`` is bound. ``inputs`` and ``y`` may be a sample of so many ``rows``. ``drawing``: a drag selects a range,
-    or a box.
+    ``region`` is bound. A drag selects a range, or a box.
     """
     axes = [Axis.of(inputs, name) for name in (across or inputs.sources[0], up) if name is not None]
-    total = max(rows or 0, len(y))
     known = np.flatnonzero(np.isfinite(y))  # what is wrong with others the fit says
     places = known[sample_places(len(known), MOST_POINTS)]
     if not len(places):
@@ -119,18 +114,15 @@ def data_chart(
         )
     vertical = axes[1].layout(upright=True) if is_map else _numbers_axis(output, heights)
     figure = _figure(traces, axes[0].layout(), vertical)
-    if drawing:
-        direction = {} if is_map else {"selectdirection": "h"}
-        figure["layout"] |= {"dragmode": "select", "selections": [], **direction}
-        figure["layout"]["newselection"] = {"line": {"color": TRUTH, "width": 2, "dash": "solid"}, "mode": "immediate"}
+    direction = {} if is_map else {"selectdirection": "h"}
+    figure["layout"] |= {"dragmode": "select", "selections": [], **direction}
+    figure["layout"]["newselection"] = {"line": {"color": TRUTH, "width": 2, "dash": "solid"}, "mode": "immediate"}
     note = beyond if is_map else ""
-    if total > len(own):
-        note = (
-            f"{note} The chart shows {len(own):,} of {total:,} rows, spread evenly; everything else uses all of them."
-        )
+    if len(y) > len(own):
+        note += f" The chart shows {len(own):,} of {len(y):,} rows, spread evenly; everything else uses all of them."
     words = f"{output} as colours over {axes[0].name} and {axes[-1].name}" if is_map else f"{output} by {axes[0].name}"
     where = "" if region is None else f"; sensitive: {region.in_words(inputs.names)}"
-    return Chart(figure, shown(f"Chart of {counted(total, 'row')}: {words}{where}."), note.strip())
+    return Chart(figure, shown(f"Chart of {counted(len(y), 'row')}: {words}{where}."), note.strip())
 
 
 def by_width(inputs: Inputs, region: Region) -> list[str]:
@@ -166,42 +158,35 @@ def places_to_ask(inputs: Inputs, region: Region, across: str | None = None, up:
 
 
 def known_chart(
-    places: Places,
-    output: str,
-    readers: Array,
-    *,
-    floor: Array | None = None,
-    unprotected: Array | None = None,
-    prior: Array | None = None,
+    places: Places, output: str, readers: Array, *, floor: Array, unprotected: Array, prior: Array
 ) -> Chart:
-    """How well readers know ``output``: their std at ``places``, with the floor inside, and what there is to compare.
+    """How well readers know ``output``: their std at ``places``, with the floor, and what there is to compare.
 
-    Over two inputs it is a map of the readers' std alone.
+    The ``floor`` is NaN where nothing is promised. Over two inputs the chart is a map of the readers' std alone.
     """
     name, unit = name_and_unit(output)
     note = f"Here {places.held}." if places.held else ""
     least = float(np.min(readers[places.inside])) if places.inside.any() else math.nan
     words = f"inside the region it is ±{number(least)}{unit} or more" if math.isfinite(least) else "none is inside"
-    if floor is not None and np.isfinite(floor[places.inside]).any():
+    is_promised = bool(np.isfinite(floor[places.inside]).any())
+    if is_promised:
         words += f", and the floor is ±{number(float(np.nanmin(floor[places.inside])))}{unit}"
     over = " and ".join(axis.name for axis in places.axes)
     label = shown(f"How well readers know {name}, by {over}: their standard deviation; {words}. {note}".strip())
     if len(places.axes) == 2:
         return Chart(_known_map(places, output, readers, prior), label, note)
     axis, (steps,) = places.axes[0], places.steps
-    promised = None if floor is None else np.where(places.inside, floor, np.nan)
-    if promised is None or not np.isfinite(promised).any():
-        promised = None
-    lines: list[tuple[str, Array | None, dict[str, Any], str]] = [
+    lines: list[tuple[str, Array, dict[str, Any], str]] = [
         ("prior alone", prior, {"color": _GREY, "width": 1.5, "dash": "dot"}, "triangle-up"),
         ("unprotected", unprotected, {"color": TRUTH, "width": 1.5, "dash": "dash"}, "x"),
         ("readers", readers, {"color": READER, "width": 2.5}, "circle"),
-        ("floor", promised, {"color": FLOOR, "width": 3, "dash": "6px,4px"}, "line-ew"),
     ]
-    drawn = [(called, values, line, symbol) for called, values, line, symbol in lines if values is not None]
-    top = 1.08 * max(float(np.max(values[np.isfinite(values)], initial=0.0)) for _, values, _, _ in drawn) or 1.0
+    if is_promised:
+        promised = np.where(places.inside, floor, np.nan)
+        lines.append(("floor", promised, {"color": FLOOR, "width": 3, "dash": "6px,4px"}, "line-ew"))
+    top = 1.08 * max(float(np.max(values[np.isfinite(values)], initial=0.0)) for _, values, _, _ in lines) or 1.0
     traces = [_region_trace([axis], places.outlines, (0.0, top))] if places.outlines else []
-    for called, values, line, symbol in drawn:
+    for called, values, line, symbol in lines:
         trace: dict[str, Any] = {"type": "scatter", "name": called, "x": axis.drawn(steps), "y": _plain(values)}
         trace |= {"mode": "markers" if axis.is_category else "lines", "line": line, "hoverinfo": "text"}
         marked = {"color": line["color"], "width": 3 if symbol == "line-ew" else 0}
@@ -217,8 +202,9 @@ def known_chart(
     return Chart(_figure(traces, axis.layout(), height), label, note)
 
 
-def tradeoff_chart(found: Tradeoff, at: float | None = None, error: float | None = None) -> Chart:
-    """Readers' error outside against the level, in units; the place ``at`` that is chosen, with its ``error``.
+def tradeoff_chart(found: Tradeoff, at: float, error: float | None) -> Chart:
+    """Readers' error outside against the level of one promise, in units; the place ``at`` that is chosen, with its
+    ``error`` if that is known.
 
     Levels whose promise does not hold have open marks.
     """
@@ -228,46 +214,40 @@ def tradeoff_chart(found: Tradeoff, at: float | None = None, error: float | None
     errors = [line.rmse_outside for line in lines]
     bare, known = found.everything.rmse_outside, [*errors, *([error] if error is not None else [])]
     top = 1.12 * max([value for value in (*known, bare) if math.isfinite(value)], default=1.0) or 1.0
-    most = max([*places, at or 0.0], default=1.0) * 1.06 if found.by_floor else 1.0
+    most = max([*places, at]) * 1.06 if found.by_floor else 1.0
     level = "floor" if found.by_floor else "α"
-    ways = dict.fromkeys(line.way for line in lines)
-    traces: list[dict[str, Any]] = []
-    for way in ways:
-        own = [(x, line) for x, line in zip(places, lines, strict=True) if line.way == way]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": "error outside",
-                "x": [x for x, _ in own],
-                "y": [line.rmse_outside for _, line in own],
-                "line": {"color": READER, "width": 2.5},
-                "marker": {
-                    "size": 8,
-                    "color": ["#ffffff" if line.holds is False else READER for _, line in own],
-                    "line": {"color": READER, "width": 2},
-                },
-                "hoverinfo": "text",
-                "hovertext": [
-                    f"{level} = {number(x)}{escaped(unit) if found.by_floor else ''}<br>error outside "
-                    f"{number(line.rmse_outside)}{escaped(unit)}, {share(line.loss).replace('%', '&#37;')} of the "
-                    f"accuracy there lost{'<br>the promise does not hold' if line.holds is False else ''}"
-                    for x, line in own
-                ],
-            }
-        )
+    curve: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": "error outside",
+        "x": places,
+        "y": errors,
+        "line": {"color": READER, "width": 2.5},
+        "marker": {
+            "size": 8,
+            "color": ["#ffffff" if line.holds is False else READER for line in lines],
+            "line": {"color": READER, "width": 2},
+        },
+        "hoverinfo": "text",
+        "hovertext": [
+            f"{level} = {number(x)}{escaped(unit) if found.by_floor else ''}<br>error outside "
+            f"{number(line.rmse_outside)}{escaped(unit)}, {share(line.loss).replace('%', '&#37;')} of the "
+            f"accuracy there lost{'<br>the promise does not hold' if line.holds is False else ''}"
+            for x, line in zip(places, lines, strict=True)
+        ],
+    }
+    traces = [curve] if lines else []
     for name, value, dash in (("unprotected", bare, "dash"), ("prior alone", found.prior_rmse, "dot")):
         if math.isfinite(value) and value <= top:
             line_of = {"color": TRUTH if dash == "dash" else _GREY, "width": 1.5, "dash": dash}
             across = {"type": "scatter", "mode": "lines", "name": name, "x": [0.0, most], "y": [value, value]}
             traces.append(across | {"line": line_of, "hoverinfo": "skip"})
-    if at is not None:
-        upright = {"x": [at, at], "y": [0.0, top], "line": {"color": PUBLISHED, "width": 1.5, "dash": "dashdot"}}
-        chosen = {"type": "scatter", "name": "chosen", "hoverinfo": "skip", "mode": "lines"}
-        traces.append(chosen | upright | {"showlegend": error is None})
-        if error is not None and math.isfinite(error):
-            star = {"symbol": "star", "size": 17, "color": PUBLISHED, "line": {"color": "#ffffff", "width": 1}}
-            traces.append(chosen | {"mode": "markers", "x": [at], "y": [error], "marker": star})
+    upright = {"x": [at, at], "y": [0.0, top], "line": {"color": PUBLISHED, "width": 1.5, "dash": "dashdot"}}
+    chosen = {"type": "scatter", "name": "chosen", "hoverinfo": "skip", "mode": "lines"}
+    traces.append(chosen | upright | {"showlegend": error is None})
+    if error is not None and math.isfinite(error):
+        star = {"symbol": "star", "size": 17, "color": PUBLISHED, "line": {"color": "#ffffff", "width": 1}}
+        traces.append(chosen | {"mode": "markers", "x": [at], "y": [error], "marker": star})
     title = _with_unit("floor", unit) if found.by_floor else "α: share that may be learnt"
     across_axis = _numbers_axis(title, (0.0, most))
     if not found.by_floor:
@@ -278,8 +258,7 @@ def tradeoff_chart(found: Tradeoff, at: float | None = None, error: float | None
         return Chart(figure, f"{said}: there is no elsewhere to compare.", "There is no elsewhere to compare.")
     said += f": their error goes from {number(errors[0])}{unit} at {level} = {number(places[0])} to "
     said += f"{number(errors[-1])}{unit} at {number(places[-1])}; without protection it is {number(bare)}{unit}"
-    if at is not None:
-        said += f". Chosen: {level} = {number(at)}" + ("" if error is None else f", error {number(error)}{unit}")
+    said += f". Chosen: {level} = {number(at)}" + ("" if error is None else f", error {number(error)}{unit}")
     return Chart(figure, shown(f"{said}."))
 
 
@@ -290,11 +269,11 @@ def _below(axis: Axis, steps: Array, values: Array, first: int, last: int) -> di
     return line | {"fill": "tozeroy", "fillcolor": "rgba(0,158,115,0.18)", "showlegend": False, "hoverinfo": "skip"}
 
 
-def _known_map(places: Places, output: str, readers: Array, prior: Array | None) -> dict[str, Any]:
+def _known_map(places: Places, output: str, readers: Array, prior: Array) -> dict[str, Any]:
     (across, up), (columns, rows) = places.axes, places.steps
     name, unit = name_and_unit(output)
     std = readers.reshape(len(columns), len(rows)).T
-    most = float(np.max(readers if prior is None else np.maximum(readers, prior)))
+    most = float(np.max(np.maximum(readers, prior)))
     hover = [
         [
             f"{_at(across, x)}<br>{_at(up, y)}<br>±{number(std[j, i])}{escaped(unit)}"

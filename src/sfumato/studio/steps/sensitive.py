@@ -80,7 +80,7 @@ class _Where:
     def _chart(self) -> Any:
         session = self.session
         y = session.y.to_numpy(dtype=np.float64)
-        return data_chart(session.inputs, y, session.choices.output, session.region, *self.inputs.names, drawing=True)
+        return data_chart(session.inputs, y, session.choices.output, session.region, *self.inputs.names)
 
     def _dragged(self, event: events.GenericEventArguments) -> None:
         """A drag over the chart becomes one more region."""
