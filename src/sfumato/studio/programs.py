@@ -85,7 +85,7 @@ def as_command(choices: Choices) -> str | None:
         return None
     data, lines = _path(choices), []
     if choices.source == "demo":
-        name = demo(choices.data).name
+        name = demo(choices.data).choices.data
         data = f"sfumato-demo-{name}.csv"
         program = f'import sfumato as sf; sf.demo_table("{name}").to_csv("{data}", index=False)'
         lines.append(f"python -c {_word(program)}")

@@ -156,7 +156,7 @@ class Session:
     def open_demo(self, name: str) -> None:
         """Take one of the demo tables, with the choices that go with it."""
         shown = demo(name)
-        self._open(_always(shown.frame), Choices(data=name, source="demo").changed(**shown.suggested()))
+        self._open(_always(shown.make()), shown.choices)
 
     def open_arrays(self, X: Any, y: Any = None) -> None:
         """Take inputs and outputs from Python: a table with both, or arrays."""
@@ -177,7 +177,7 @@ class Session:
         they have to go with the table that is open."""
         chosen = Choices.from_json(content)
         if chosen.source == "demo":
-            self._open(_always(demo(chosen.data).frame), chosen)
+            self._open(_always(demo(chosen.data).make()), chosen)
         elif chosen.source == "file" and os.path.isfile(chosen.data):
             self._open(partial(open_table, Path(chosen.data)), chosen)
         elif self._read is None:

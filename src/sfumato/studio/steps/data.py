@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nicegui import events, ui
@@ -11,6 +12,7 @@ from nicegui.element import Element
 
 from ...errors import InputError, SfumatoError
 from ...text import counted, listed, number_text, one_line, shown
+from ..demos import DEMOS
 from ..guard import LARGEST_BODY
 from ..parts import Page, Sentence, drop_area, labelled, panel, words
 
@@ -25,7 +27,6 @@ MOST_COLUMNS, FIRST_ROWS = 40, 5
 LONGEST_CELL = 40
 
 USES = {"input": "Input", "output": "Output", "": "Not used"}
-DEMOS = {"orbit": "Demo: an orbit", "census": "Demo: a census sample"}
 
 #: How text may be read, where the file does not decide it.
 SEPARATORS = {
@@ -50,14 +51,14 @@ def data(session: Session, page: Page) -> None:
 def _openers(session: Session) -> None:
     told = Sentence()
 
-    async def opened(name: str, work: Callable[[], None]) -> None:
+    async def opened(name: str, work: Callable[[], None], about: str = "") -> None:
         told.say(f"Reading {name} …")
         try:
             await asyncio.to_thread(work)
         except SfumatoError as error:
             told.say(one_line(error), "bad")
         else:
-            told.say(f"{name} is open: {counted(_rows(session), 'row')}.", "good")
+            told.say(f"{name} is open: {counted(_rows(session), 'row')}. {about}".strip(), "good")
 
     async def uploaded(name: str, content: bytes) -> None:
         await opened(name, lambda: session.open_upload(name, content))
@@ -65,8 +66,9 @@ def _openers(session: Session) -> None:
     text = "or drop it here: .csv, .tsv or .txt (also .gz), or .parquet, up to 200 MB. It stays in memory."
     drop_area(text, "Choose a file", LARGEST_BODY, uploaded, "upload")
     with ui.element("div").classes("controls"):
-        for name, title in DEMOS.items():
-            button = ui.button(title, on_click=lambda name=name: opened(name, lambda: session.open_demo(name)))
+        for name, demo in DEMOS.items():
+            start = partial(opened, name, partial(session.open_demo, name), demo.about)
+            button = ui.button(demo.title, on_click=start)
             labelled(button.props("outline no-caps"), test=f"demo-{name}")
     words("p", "One table, one output column. Several outputs: sfumato protect --help.", "quiet")
 
