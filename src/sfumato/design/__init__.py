@@ -7,7 +7,7 @@ It takes a prior, inputs, a region and a tolerance; ``y`` is given to ``Mechanis
 from .acceptance import Acceptance
 from .arguments import asked_problem, check_choice, check_prior, check_settings
 from .evidence import AskedEvidence, as_asked
-from .levels import SharedWork
+from .levels import SharedWork, Told
 from .loop import NoCover, certified_design
 from .mechanism import Mechanism, protect
 from .plan import FEW_ROWS, check_memory, exact_plan

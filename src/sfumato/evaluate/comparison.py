@@ -17,7 +17,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..data import Inputs, StoredInputs, as_inputs
-from ..design import FEW_ROWS, AskedCover, SharedWork, asked_problem, check_prior, protect
+from ..design import FEW_ROWS, AskedCover, SharedWork, Told, asked_problem, check_prior, protect
 from ..errors import InputError
 from ..models import JointPrior, Prior
 from ..progress import Progress
@@ -269,11 +269,14 @@ class Comparison:
 
     def variance_at(self, design: Design, points: Array) -> Array:
         """What readers of ``design`` do not know of f at ``points``."""
-        if self.shared is not None and len(design.inputs) == len(self.inputs):
-            told = self.shared.told(design.noise)
-            if told is not None:
-                return told.left_at(points)
-        return self._reader(design)(points)
+        told = self._told(design)
+        return self._reader(design)(points) if told is None else told.left_at(points)
+
+    def _told(self, design: Design) -> Told | None:
+        """What readers of ``design`` know, from what all designs share; None where they share nothing."""
+        if self.shared is None or len(design.inputs) != len(self.inputs):
+            return None
+        return self.shared.told(design.noise)
 
     def _reader(self, design: Design) -> Callable[[Array], Array]:
         """What readers of ``design`` do not know of f anywhere; the last few are kept: each is a pass over the rows."""
@@ -316,24 +319,18 @@ class Comparison:
 
     def _line(self, way: str, design: Design, level: Level | None = None, **more: Any) -> Line:
         """What readers of ``design`` know."""
-        of_records, told = math.nan, None
-        if self.shared is not None and len(design.inputs) == len(self.inputs):
-            told = self.shared.told(design.noise)
-        if self.shared is None or told is None:
-            variance = self._reader(design)(self.places.all)
-            of_records = self._record_std(design)
-        else:
-            variance = told.left_at(self.places.all)
-            if self.private.any():
-                of_records = float(np.sqrt(np.min(told.left_of_records(np.flatnonzero(self.private)))))
-        more |= {"measured": self._measured(design), "record_std": of_records}
+        told = self._told(design)
+        variance = (self._reader(design) if told is None else told.left_at)(self.places.all)
+        more |= {"measured": self._measured(design), "record_std": self._record_std(design, told)}
         return self._line_of(way, variance, level, **more)
 
-    def _record_std(self, design: Design) -> float:
+    def _record_std(self, design: Design, told: Told | None) -> float:
         """The least standard deviation of a record inside that a reader of ``design`` keeps."""
         if not self.private.any() or design.noise.compressed:
             return math.nan
-        if len(design.inputs) == len(self.inputs):
+        if told is not None:
+            variance = told.left_of_records(np.flatnonzero(self.private))
+        elif len(design.inputs) == len(self.inputs):
             variance = record_variances(design, np.flatnonzero(self.private))
         else:  # they were left out
             own = self.prior.noise_variance(len(self.inputs))[self.private]

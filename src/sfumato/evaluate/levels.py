@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..errors import FindingWarning, InputError
 from ..models import Prior
 from ..progress import AskedProgress
 from ..progress import progress as show_progress
-from ..promise import Protects
+from ..promise import Design, Protects
 from ..regions import Region
 from .comparison import Comparison, Level, Line, asked_levels, called, checked_problem
 from .suggestions import WAYS
@@ -115,7 +116,7 @@ class Levels:
             warnings.simplefilter("ignore", FindingWarning)
             step.stage(f"looking at {called(level)}")
             design, line = self._comparison.looked_at(self._way, level, step)
-            return self._effect(line, lambda points: self._comparison.variance_at(design, points))
+            return self._effect(design, line)
 
     def curve(
         self,
@@ -152,7 +153,7 @@ class Levels:
         level = Level(design.tolerance, "", getattr(design.tolerance, "alpha", math.nan))
         evidence = certificate.evidence if certificate.holds else ""
         line = comparison.line_of(design, self._way, level, certificate.holds, evidence)
-        return self._effect(line, lambda points: comparison.variance_at(design, points))
+        return self._effect(design, line)
 
     @property
     def most_floor(self) -> float:
@@ -180,7 +181,7 @@ class Levels:
             found[inside] = level.floor(comparison.prior, points[inside])
         return found
 
-    def _effect(self, line: Line, variance_at: Callable[[Array], Array]) -> Effect:
+    def _effect(self, design: Design, line: Line) -> Effect:
         return Effect(
             line.alpha,
             line.floor,
@@ -196,7 +197,7 @@ class Levels:
             line.noise,
             line.spill,
             self._comparison.inputs,
-            variance_at,
+            partial(self._comparison.variance_at, design),
         )
 
 
