@@ -93,6 +93,25 @@ def test_cancelled_work_ends_and_its_result_is_not_kept():
     assert (one.state, one.value) == ("idle", None)
 
 
+def test_cancelled_work_leaves_nothing_of_the_older_request_that_it_let_finish():
+    """Else the effect of one level would stand under the slider of another, and not be marked as old."""
+    one, begun, go = job(), threading.Event(), threading.Event()
+
+    def work(step):
+        begun.set()
+        assert go.wait(SOON)
+        return 2
+
+    one.start(lambda step: 1, "first")
+    assert one.wait(SOON)
+    one.start(work, "second", lets_finish=True)
+    assert begun.wait(SOON)
+    assert (one.state, one.value) == ("running", 1)
+    one.cancel()
+    assert (one.state, one.value) == ("cancelled", None)
+    go.set()
+
+
 def test_errors_become_sentences(capsys):
     def wrong(step):
         raise InputError("alpha is 2; it is a share.")

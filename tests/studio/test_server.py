@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import signal
@@ -133,6 +134,15 @@ def test_a_websocket_needs_token_and_origin(studio):
     assert is_bare(ask(port, handshake(f"/{path}", port)))
     assert is_bare(ask(port, handshake(f"/{studio.token}/{path}", port, Origin="")))
     assert ask(port, handshake(f"/{studio.token}/{path}", port)).status == 101
+
+
+def test_no_log_has_the_token(studio, caplog):
+    own = logging.getLogger("nicegui")
+    own.addHandler(caplog.handler)
+    found = ask(studio.server.port, request(f"/{studio.token}/nothing", studio.server.port))
+    own.removeHandler(caplog.handler)
+    assert found.status == 404
+    assert studio.token not in caplog.text
 
 
 @pytest.mark.parametrize("method", ["TRACE", "OPTIONS", "PUT", "DELETE", "PATCH", "CONNECT", "PROPFIND", "FROBNICATE"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -159,3 +160,22 @@ def test_findings_are_accepted_of_one_problem_and_not_of_the_next() -> None:
     assert session.choices.accept == ("prior-beaten",)
     session.choose(regions=["0.5 <= t <= 1.5"])
     assert session.choices.accept == ()
+
+
+def test_a_level_that_the_slider_has_passed_is_drawn_with_its_own_floor() -> None:
+    """Readers of one level over the floor of another would look safer, or worse, than either is."""
+    pytest.importorskip("nicegui")
+    from sfumato.studio.steps.how_much import _HowMuch
+
+    session = opened(regions=["1 <= t <= 1.5"], noise="0.1", lengthscale=0.4, value=0.1)
+    session.start_fit()
+    finished(session.fit)
+    session.start_effect()
+    floor = finished(session.effect).value.floor
+    session.choose(value=0.9)
+    step = object.__new__(_HowMuch)
+    step.session, step.around, step.inputs = session, None, SimpleNamespace(names=["t"])
+    drawn = step._known_chart()
+    assert drawn is not None
+    (line,) = [trace for trace in drawn.figure["data"] if trace.get("name") == "floor"]
+    assert min(value for value in line["y"] if value is not None) == pytest.approx(floor, rel=1e-3)

@@ -92,7 +92,8 @@ class Job(Generic[T]):
             if state == "idle":
                 if self.state == "idle":
                     return
-                self.value, self.key = None, None
+                self.key = None
+            self.value = None  # it was made for an older request, which newer work let finish
             self._number += 1
             self._kept = self._number
             self._next = None

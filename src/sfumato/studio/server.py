@@ -237,6 +237,8 @@ def _application() -> FastAPI:
     from fastapi import FastAPI
     from starlette.formparsers import MultiPartParser
 
+    # It writes the addresses of what it does not find, which have the token in them, to where others may read.
+    logging.getLogger("nicegui").addFilter(lambda record: not record.getMessage().endswith(" not found"))
     # Starlette and NiceGUI put what is larger into a temporary file; the guard lets nothing larger in.
     MultiPartParser.spool_max_size = LARGEST_BODY
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)

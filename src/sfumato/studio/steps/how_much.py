@@ -235,7 +235,8 @@ class _HowMuch:
         session, effect, unit = self.session, self._now, self.unit
         checked = session.check.value
         if checked is not None:
-            self._evidence(f"Checked: {checked.certificate.evidence_in_words}.", "good")
+            found = checked.certificate
+            self._evidence(f"Checked: {found.evidence_in_words}.", "good" if found.holds else "bad")
         elif effect is not None:
             self._evidence(LOOKED_AT, "care")
         if session.choices.ledger is not None:
@@ -288,12 +289,13 @@ class _HowMuch:
         if effect is None:
             return None
         places, unprotected, prior = self._without_level()
-        levels = session.levels
+        # that of the level that was looked at: the slider may have passed it
+        level = {"floor": effect.floor} if math.isnan(effect.alpha) else {"alpha": effect.alpha}
         return known_chart(
             places,
             session.choices.output,
             effect.std_at(places.values),
-            floor=levels.floor_at(places.values, **session.choices.asked),
+            floor=session.levels.floor_at(places.values, **level),
             unprotected=unprotected,
             prior=prior,
         )
@@ -313,7 +315,10 @@ class _HowMuch:
         found, effect = self.session.curve.value, self._now
         if found is None:
             return None
-        return tradeoff_chart(found, self.session.choices.value, None if effect is None else effect.rmse_outside)
+        place = math.nan if effect is None else effect.floor if found.by_floor else effect.alpha
+        if effect is None or math.isnan(place):
+            return tradeoff_chart(found, self.session.choices.value, None)
+        return tradeoff_chart(found, place, effect.rmse_outside)
 
     # ------------------------------------------------------------------------- suggestions and the ledger
 
