@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
-from sfumato.studio.choices import MARK
+from sfumato.studio.choices import MARK, Choices
 from sfumato.studio.session import Session
 
 TABLE = "t,place,house,y\n" + "".join(f"{i / 8},{'ab'[i % 2]},h{i // 2},{(i * 7) % 5}.5\n" for i in range(16))
@@ -51,7 +51,7 @@ def test_choices_that_cannot_be_leave_all_as_it_was(entries: dict[str, Any]) -> 
     session = opened(regions=["1 <= t <= 1.5"])
     before, table, region = session.choices, session.table, session.region
     with pytest.raises((sf.InputError, sf.FormatError)):
-        session.open_choices(json.dumps({MARK: 1, "inputs": ["t"], "output": "y", **entries}))
+        session.open_choices(Choices.from_json(json.dumps({MARK: 1, "inputs": ["t"], "output": "y", **entries})))
     assert session.choices == before
     assert session.table is table
     assert session.region is region
@@ -61,9 +61,9 @@ def test_choices_that_cannot_be_leave_all_as_it_was(entries: dict[str, Any]) -> 
 def test_saved_choices_go_with_the_table_that_is_open() -> None:
     saved = opened(regions=["1 <= t <= 1.5"], insiders="house").choices.to_json()
     with pytest.raises(sf.InputError, match="open that table first"):
-        Session().open_choices(saved)
+        Session().open_choices(Choices.from_json(saved))
     session = opened()
-    session.open_choices(saved)
+    session.open_choices(Choices.from_json(saved))
     assert session.choices.to_json() == saved
     assert session.insiders[:3] == ["h0", "h0", "h1"]
     assert session.inside.sum() == 5
@@ -75,7 +75,7 @@ def test_a_file_that_choices_name_is_opened_again(tmp_path: Path) -> None:
     first, second = Session(), Session()
     first.open_path(file)
     first.choose(inputs=["t", "place"], output="y", regions=["place = a"], sep=",")
-    second.open_choices(first.choices.to_json())
+    second.open_choices(first.choices)
     assert second.choices == first.choices
     assert second.X.equals(first.X)
 
@@ -150,7 +150,7 @@ def test_another_table_of_the_same_name_gets_nothing_that_was_made_of_the_first(
     session.start_fit()
     assert finished(session.fit).state == "done"
     path.write_bytes(table(100.0))
-    session.open_choices(session.choices.to_json())
+    session.open_choices(session.choices)
     assert session.fit.state == "idle"
 
 

@@ -79,12 +79,16 @@ class Choices:
         return json.dumps({MARK: VERSION, **plain(asdict(self))}, indent=1, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, content: str) -> Choices:
+    def from_json(cls, content: str | bytes) -> Choices:
         """What a file of choices says; a ``FormatError`` for anything else.
 
         >>> Choices.from_json(Choices(data="orbit.csv", inputs=("t",)).to_json()).inputs
         ('t',)
         """
+        try:
+            content = content if isinstance(content, str) else content.decode()
+        except UnicodeDecodeError:
+            raise FormatError("this is no file of choices (it is no text); save one in the studio.") from None
         if len(content) > MOST_CHARACTERS:
             raise FormatError(
                 f"a file of choices has at most {MOST_CHARACTERS:,} characters; this has {len(content):,}."

@@ -10,9 +10,6 @@ import typer
 from ..cli import add_command, findings_are_shown_later, flag, option, say_lines
 from ..errors import FormatError
 
-#: More than any file of choices has.
-MOST_BYTES = 5_000_000
-
 STUDIO_EXAMPLES = (
     "sfumato studio",
     "sfumato studio people.csv",
@@ -33,13 +30,18 @@ def run_studio(
     from .server import check_installed, open_studio
 
     check_installed()
-    from .choices import Choices
+    from .choices import MOST_CHARACTERS, Choices
     from .session import Session
 
     session = Session()
     if choices is not None:
-        chosen = Choices.from_json(_text_of(choices))
-        session.open_choices((chosen if data is None else chosen.changed(data=str(data), source="file")).to_json())
+        with choices.open("rb") as file:
+            content = file.read(4 * MOST_CHARACTERS + 1)
+        try:
+            chosen = Choices.from_json(content)
+        except FormatError as error:
+            raise FormatError(f"--choices {choices}: {error}") from None
+        session.open_choices(chosen if data is None else chosen.changed(data=str(data), source="file"))
     elif data is not None:
         session.open_path(data)
     opened = open_studio(session, port=port)
@@ -52,17 +54,6 @@ def run_studio(
             opened.wait()
     finally:
         opened.server.stop()
-
-
-def _text_of(choices: Path) -> str:
-    with choices.open("rb") as file:
-        content = file.read(MOST_BYTES)
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        raise FormatError(
-            f"--choices {choices} is no file of choices (it is no text); save one in the studio."
-        ) from None
 
 
 def add_studio(app: typer.Typer) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from nicegui import events, ui
 
-from ..errors import FormatError, InputError
+from ..errors import InputError
 from ..text import one_line, shown_lines
 from .choices import MOST_CHARACTERS, Choices
 from .parts import Page, Sentence, drop_area, labelled, words
@@ -93,12 +93,7 @@ class _Opening:
             ui.button("Close", on_click=self.dialog.close).props("outline no-caps")
 
     async def _take(self, name: str, content: bytes) -> None:
-        try:
-            self.session.open_choices(content.decode("utf-8"))
-        except UnicodeDecodeError:
-            self.told.say(f"{name} is no file of choices; save one in the studio.", "bad")
-        except (InputError, FormatError) as error:
-            self.told.say(one_line(error), "bad")
-        else:
+        with self.told.catching():
+            self.session.open_choices(Choices.from_json(content))
             self.dialog.close()
             self.page.go("data")

@@ -172,10 +172,9 @@ class Session:
         chosen = Choices(source="notebook", inputs=inputs if output else (), output=output)
         self._open(_always(frame.reset_index(drop=True)), chosen)
 
-    def open_choices(self, content: str) -> None:
+    def open_choices(self, chosen: Choices) -> None:
         """Take choices that were saved. Their data are opened too where that is possible: a demo, or a file here; else
         they have to go with the table that is open."""
-        chosen = Choices.from_json(content)
         if chosen.source == "demo":
             self._open(_always(demo(chosen.data).make()), chosen)
         elif chosen.source == "file" and os.path.isfile(chosen.data):
