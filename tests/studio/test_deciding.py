@@ -110,7 +110,7 @@ def test_nothing_is_published_against_the_verdict_until_what_stops_it_is_accepte
     verdict.filter(has_text=re.compile("Do not publish: records in the region go out almost as they are")).wait_for()
     assert page.get_by_test_id("audit").is_disabled()
     page.get_by_test_id("step-publish").click()
-    page.get_by_test_id("publish-problem").filter(has_text="nothing was released").wait_for()
+    page.get_by_test_id("publish-problem").filter(has_text="Nothing is published").wait_for()
     assert page.get_by_test_id("publish").is_disabled()
     with pytest.raises(sf.GuaranteeError, match="7 of the 7 records"):
         session.start_publish("speed.sfumato", replace=False)

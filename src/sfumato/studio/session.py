@@ -49,11 +49,12 @@ from ..progress import Listener
 from ..promise import PRIOR_BEATEN, in_order
 from ..proof import Certificate
 from ..regions import Box, Region, parse_region
-from ..release import Release, why_not
+from ..release import Release
 from .choices import OF_FIT, Choices
 from .demos import demo
 from .jobs import Job
 from .publication import Places, Written, publish_files
+from .remedies import refusal
 
 #: A table with more rows has its prior fitted to so many of them, evenly spread.
 MANY_ROWS, FITTED_ROWS = 20_000, 2000
@@ -400,9 +401,9 @@ class Session:
         checked, decided = self.check.value, self.certificate
         if checked is None or decided is None:
             return "Nothing has been checked yet; run the check first."
-        if checked.refused:
-            return checked.refused
-        return why_not(decided) if decided.verdict == "do not publish" else ""
+        if decided.verdict == "do not publish":
+            return refusal(one for one in decided.findings if one.stops)
+        return checked.refused
 
     @property
     def is_second_release(self) -> bool:
@@ -534,7 +535,7 @@ def _columns_of(table: TableAsRead | None, choices: Choices) -> tuple[pd.DataFra
     try:
         chosen = select_columns(table, choices.inputs, [choices.output], source, choices.drop_missing, labels)
     except InputError as error:
-        return None, str(error)
+        return None, str(error).replace("with drop_missing=True, --drop-missing", "(step Data)")
     if len(chosen) < 2:
         return None, f"Only {len(chosen)} of the rows can be used; two are the least."
     return chosen, ""

@@ -18,6 +18,7 @@ from ...proof import Certificate
 from ...show import Facts, Picture, RecordFacts, public_pictures
 from ...text import shown
 from ..parts import VERDICTS, Page, Sentence, as_address, labelled, panel, table, words
+from ..remedies import remedy
 from ..session import Session
 from .ready import once_ready
 
@@ -67,7 +68,7 @@ def _verdict(session: Session) -> None:
     if decided is None or checked is None:
         return
     facts = None if checked.release is None else Facts(replace(checked.release, certificate=decided))
-    show_verdict(decided, checked.refused if facts is None else facts.why)
+    show_verdict(decided, session.refusal or ("" if facts is None else facts.why))
     if facts is not None:
         for text in (facts.promise, facts.not_promised):
             words("p", text) if text else None
@@ -94,8 +95,8 @@ def _findings(session: Session) -> None:
                     words("span", one.label, "chip")
                     words("span", one.title)
                 words("p", one.text)
-                if one.remedy:
-                    words("p", f"What to do: {one.remedy}")
+                if remedy(one):
+                    words("p", f"What to do: {remedy(one)}")
                 if checked.release is not None and one.text not in public:
                     words("p", "Only you see this; it is not in the file.", "quiet")
                 if one.severity == "high" and one.code in ACCEPTABLE:

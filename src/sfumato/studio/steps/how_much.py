@@ -263,6 +263,12 @@ class _HowMuch:
             ("spill", "Of the noise, on rows outside", share(effect.spill)),
         ]
         table("What readers with this prior know", ("", ""), [row[1:] for row in rows], marks=[row[0] for row in rows])
+        words(
+            "p",
+            "Errors outside are those at rows there and between them. Accuracy lost: of the variance that all data "
+            "without noise would explain there, the share that is not explained.",
+            "quiet",
+        )
         if checked is not None and checked.compared:
             words("p", checked.compared, "quiet")
 

@@ -31,11 +31,15 @@ def publish(session: Session, page: Page) -> None:
 def _build(session: Session, page: Page) -> None:
     with panel("Verdict"):
         page.progress_of(session.check, "Designing the noise and proving the promise")
-        page.refresh_on(lambda: (session.check.value, session.audit.value), lambda: _verdict(session, page))
+        page.refresh_on(lambda: _standing(session), lambda: _verdict(session, page))
     with panel("What is written"):
         _Form(session, page)
     with panel("What was written"):
         page.refresh_on(lambda: session.publish.value, lambda: _written(session.publish.value))
+
+
+def _standing(session: Session) -> tuple[object, ...]:
+    return session.check.value, session.audit.value, session.choices.accept
 
 
 def _verdict(session: Session, page: Page) -> None:
@@ -86,8 +90,7 @@ class _Form:
         page.follow(self.state, lambda: (session.publish.state, session.publish.error), self._tell)
 
     def _key(self) -> object:
-        session = self.session
-        return session.check.value, session.audit.value, session.publish.state, session.choices.accept
+        return *_standing(self.session), self.session.publish.state
 
     def _asked(self) -> tuple[tuple[str, str | None, str | None], bool]:
         """The names of the files, None for those that are not wanted; and whether old ones may be replaced."""
