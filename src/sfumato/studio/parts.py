@@ -83,6 +83,29 @@ def labelled(element: Any, label: str = "", test: str = "") -> Any:
     return element
 
 
+def entry(label: str, value: str, take: Callable[[str], None], test: str, hint: str = "") -> None:
+    """A line to write in; ``take`` gets the text when it is complete, if it has changed."""
+    line = labelled(ui.input(label, value=value).props("outlined dense"), test=test)
+    taken = value
+
+    def taking() -> None:
+        nonlocal taken
+        text = str(line.value or "").strip()
+        if text != taken:
+            taken = text
+            take(text)
+
+    when_complete(line, taking)
+    if hint:
+        line.props["hint"] = shown(hint)
+
+
+def when_complete(field: Element, take: Callable[[], None]) -> None:
+    """Call ``take`` with Enter, and when ``field`` is left, not while somebody writes in it."""
+    field.on("blur", take, args=[])
+    field.on("keydown.enter", take, args=[])
+
+
 def drop_area(text: str, button: str, largest: int, take: Callable[[str, bytes], Awaitable[None]], test: str) -> None:
     """A place to drop a file on, and a button that asks for one; ``take`` gets its name and what is in it."""
     told = Sentence()
@@ -225,25 +248,6 @@ class Page:
 
         self.follow(box, lambda: (job.state, job.stage, job.share, job.error), update)
         return box
-
-    def entry(self, label: str, value: str, take: Callable[[str], None], test: str, hint: str = "") -> ui.input:
-        """A line to write in; ``take`` gets the text with Enter, or when the line is left, if it has changed."""
-        line = ui.input(label, value=value).props("outlined dense")
-        taken = value
-
-        def taking() -> None:
-            nonlocal taken
-            text = str(line.value or "").strip()
-            if text != taken:
-                taken = text
-                take(text)
-
-        line.on("blur", taking, args=[])
-        line.on("keydown.enter", taking, args=[])
-        if hint:
-            line.props["hint"] = shown(hint)
-        labelled(line, test=test)
-        return line
 
     def forget_parts(self) -> None:
         """Drop the parts that are no longer on the page."""

@@ -39,11 +39,7 @@ def _build(session: Session, page: Page) -> None:
         page.progress_of(session.check, "Designing the noise and proving the promise")
         again = ui.button("Check again", on_click=session.start_check).props("outline no-caps")
         labelled(again, test="check")
-
-        def show_button() -> None:
-            again.set_visibility(not session.check.is_running)
-
-        page.follow(again, lambda: session.check.state, show_button)
+        page.follow(again, lambda: session.check.state, lambda: again.set_visibility(not session.check.is_running))
         page.refresh_on(found, lambda: _verdict(session))
     with panel("What was found"):
         page.refresh_on(found, lambda: _findings(session))
@@ -177,10 +173,7 @@ def _audit(session: Session, page: Page) -> None:
         checked = session.check.value
         return checked is not None and checked.release is not None and not session.audit.is_running
 
-    def bring() -> None:
-        start.set_enabled(can_start())
-
-    page.follow(start, can_start, bring)
+    page.follow(start, can_start, lambda: start.set_enabled(can_start()))
     page.progress_of(session.audit, "Auditing")
 
     def show() -> None:

@@ -22,8 +22,7 @@ from ...evaluate import Effect, Option, Suggestion, errors_outside, number, shar
 from ...proof import Certificate
 from ...text import name_and_unit, shown
 from ..charts import Chart, Places, by_width, known_chart, places_to_ask, tradeoff_chart
-from ..parts import Page, Picture, Sentence, labelled, panel, table, words
-from ..publication import plain_name
+from ..parts import Page, Picture, Sentence, labelled, panel, table, when_complete, words
 from ..session import Session
 from .inputs_shown import InputsShown
 from .ready import once_ready
@@ -73,11 +72,7 @@ class _HowMuch:
             self.problem = Sentence()
             kinds = ui.radio(LEVELS, value=session.choices.level, on_change=lambda event: self._kind(event.value))
             labelled(kinds.props("inline"), "What the level is", "level")
-
-            def show_kind() -> None:
-                kinds.set_value(session.choices.level)
-
-            page.follow(kinds, lambda: session.choices.level, show_kind)
+            page.follow(kinds, lambda: session.choices.level, lambda: kinds.set_value(session.choices.level))
             page.refresh_on(lambda: session.choices.level, self._controls)
         with panel("What it does"):
             page.refresh_on(self._shown_key, self._effect)
@@ -147,13 +142,11 @@ class _HowMuch:
         slider.on("input", js_handler=_SAYS)
         slider.on("input", lambda event: self._slide(event.args, low, high), js_handler=_TELLS, throttle=0.05)
 
-        # a number counts when it is complete, not while it is typed
         def typed() -> None:
             if is_floor == (session.choices.level == "floor"):  # a field that goes away is left too
                 self._move(field.value)
 
-        field.on("blur", typed, args=[])
-        field.on("keydown.enter", typed, args=[])
+        when_complete(field, typed)
 
     @property
     def _around(self) -> tuple[str, str]:
@@ -378,13 +371,11 @@ class _HowMuch:
         def choose() -> None:
             with problem.catching():
                 given = (name.value or "").strip()
-                ledger = plain_name(given, "ledger") if given else None
-                session.choose(ledger=ledger, share=part.value if ledger else None)
+                session.choose(ledger=given or None, share=part.value if given else None)
                 self._look()
 
         for field in (name, part):
-            field.on("blur", choose)
-            field.on("keydown.enter", choose)
+            when_complete(field, choose)
 
 
 class _Drawing:

@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...models import checked_kernel
 from ...show import plot_rehearsal
 from ...text import counted, number_text, shown
-from ..parts import VERDICTS, Page, Sentence, as_address, labelled, panel, words
+from ..parts import VERDICTS, Page, Sentence, as_address, entry, labelled, panel, words
 
 if TYPE_CHECKING:
     from ...evaluate import Rehearsal
@@ -115,26 +115,26 @@ class _Fields:
 
     def build(self) -> None:
         """Build them from the choices of now."""
-        now, page = self.session.choices, self.page
+        now = self.session.choices
         self.told = Sentence()
         with ui.element("div").classes("fields"):
             own = self._select("kernel", "Kernel", KERNELS, now.kernel)
             if own:
                 hint = 'for example "rbf + periodic(period=1) * rbf"'
-                page.entry("Kernel as text", now.kernel, lambda text: self._choose(kernel=text), "kernel-text", hint)
+                entry("Kernel as text", now.kernel, lambda text: self._choose(kernel=text), "kernel-text", hint)
             else:
                 scale = "" if now.lengthscale is None else number_text(now.lengthscale)
-                page.entry("Lengthscale", scale, self._lengthscale, "lengthscale", "empty: learnt")
+                entry("Lengthscale", scale, self._lengthscale, "lengthscale", "empty: learnt")
             if self._select("mean", "Mean", MEANS, now.mean):
                 known = "" if now.mean in MEANS else now.mean
-                page.entry("Mean as a number", known, lambda text: self._choose(mean=text), "mean-number")
+                entry("Mean as a number", known, lambda text: self._choose(mean=text), "mean-number")
             by = {f"learn by {name}": f"learnt for each value of {shown(name)}" for name in now.inputs}
             noises = {"learn": "learnt: one variance", **by, "": "a number: the variance"}
             if self._select("noise", "Errors in the data", noises, now.noise):
                 known = "" if now.noise in noises else now.noise
-                page.entry("Noise variance", known, lambda text: self._choose(noise=text), "noise-number")
+                entry("Noise variance", known, lambda text: self._choose(noise=text), "noise-number")
             rows = "" if now.fit_rows is None else str(now.fit_rows)
-            page.entry("Rows to fit to", rows, self._fit_rows, "fit-rows", "empty: all; else so many, spread evenly")
+            entry("Rows to fit to", rows, self._fit_rows, "fit-rows", "empty: all; else so many, spread evenly")
         if now.mean in TRENDS:
             way = ui.radio(COEFFICIENTS, value=now.coefficients)
             way.on_value_change(lambda event: self._choose(coefficients=event.value))
