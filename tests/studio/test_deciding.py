@@ -123,3 +123,15 @@ def test_nothing_is_published_against_the_verdict_until_what_stops_it_is_accepte
     assert page.get_by_text("Only you see this; it is not in the file.").count() == 0
     page.get_by_test_id("step-publish").click()
     page.locator("[data-testid=publish]:not([disabled])").wait_for()
+
+
+def test_a_unit_that_turns_letters_round_is_shown_by_its_number(studio, open_page):
+    session = studio.session
+    session.open_arrays(pd.DataFrame({"t": T}), pd.Series(Y, name="speed [\u202em]"))
+    session.choose(regions=("1 <= t <= 1.6",), lengthscale=0.4, noise="0.04", level="floor", value=0.2)
+    session.start_fit()
+    assert session.fit.wait(60.0)
+    page = open_page(f"{studio.url}?step=how_much")
+    page.get_by_test_id("evidence").wait_for()
+    assert "Floor \\u202em" in page.inner_text("main")
+    assert "\u202e" not in page.content()

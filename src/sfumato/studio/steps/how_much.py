@@ -121,7 +121,7 @@ class _HowMuch:
         with ui.element("div").classes("ends quiet"):
             for text in sides if is_floor else reversed(sides):
                 words("span", text)
-        field = ui.number(f"{'Floor' if is_floor else 'α'}{self.unit if is_floor else ''}", min=0.0)
+        field = ui.number(shown(f"Floor{self.unit}") if is_floor else "α", min=0.0)
         labelled(field.classes("short").props("outlined dense step=any"), test="level-value")
 
         before, after = map(shown, self._around)

@@ -39,7 +39,7 @@ def _build(session: Session, page: Page) -> None:
 
 
 def _standing(session: Session) -> tuple[object, ...]:
-    return session.check.value, session.audit.value, session.choices.accept
+    return session.check.value, session.audit.value, session.choices.accept, session.is_second_release
 
 
 def _verdict(session: Session, page: Page) -> None:
