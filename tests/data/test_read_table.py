@@ -111,9 +111,9 @@ def test_facts_say_what_each_column_holds() -> None:
     facts = facts_of(TEXT)
     assert [one.kind for one in facts.values()] == ["numbers", "dates", "text", "numbers", "numbers"]
     assert facts["t [s]"].unit == "s"
-    assert facts["t [s]"].in_words == "numbers from 0.5 to 2.5 s"
-    assert facts["day"].in_words == "dates from 2005-12-31 to 2006-01-02"
-    assert facts["place"].in_words == "2 texts: north, south"
+    assert facts["t [s]"].values_in_words == ("0.5", "2.5")
+    assert facts["day"].values_in_words == ("2005-12-31", "2006-01-02")
+    assert facts["place"].values_in_words == ("2 texts: north, south",)
     assert (facts["y"].missing, facts["y"].distinct, facts["y"].least, facts["y"].largest) == (1, 2, 1.5, 2.5)
     assert not any(one.doubt for one in facts.values())
 

@@ -229,7 +229,8 @@ def test_a_port_that_is_taken_or_none_is_said():
 
 #: The command, in a Python that notes what it writes, starts and connects to; its page has a place for uploads.
 STORY = """
-import json, os, sys
+import json, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run behind a shell inherit that it is ignored
 done, sizes = [], []
 def hook(event, given):
     if event == "open" and isinstance(given[2], int) and given[2] & 3 != os.O_RDONLY:

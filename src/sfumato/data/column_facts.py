@@ -41,14 +41,14 @@ class ColumnFacts:
     doubt: str = ""
 
     @property
-    def in_words(self) -> str:
-        """What the column holds, for people: "numbers from 0 to 3 m", "dates", "3 texts: a, b, c"."""
+    def values_in_words(self) -> tuple[str, ...]:
+        """For people: the least and the largest value, or, of text, how many there are and the first few."""
         if self.kind == "text":
-            return f"{counted(self.distinct, 'text')}: {listed(self.examples, _NAMED)}" if self.examples else "text"
-        if self.least is None or self.largest is None:
-            return self.kind
-        ends = [end if isinstance(end, str) else number_text(float(f"{end:.6g}")) for end in (self.least, self.largest)]
-        return f"{self.kind} from {ends[0]} to {ends[1]}{f' {self.unit}' * bool(self.unit)}"
+            return (f"{counted(self.distinct, 'text')}: {listed(self.examples, _NAMED)}" if self.examples else "text",)
+        return tuple(
+            "–" if end is None else end if isinstance(end, str) else number_text(float(f"{end:.6g}"))
+            for end in (self.least, self.largest)
+        )
 
 
 def column_facts(table: TableAsRead) -> tuple[ColumnFacts, ...]:

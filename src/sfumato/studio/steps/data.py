@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nicegui import events, ui
 from nicegui.element import Element
 
+from ...data import SEPARATORS
 from ...errors import InputError, SfumatoError
 from ...text import counted, listed, number_text, one_line, shown
 from ..demos import DEMOS
@@ -29,14 +30,7 @@ LONGEST_CELL = 40
 USES = {"input": "Input", "output": "Output", "": "Not used"}
 
 #: How text may be read, where the file does not decide it.
-SEPARATORS = {
-    "": "found out",
-    "comma": "comma",
-    "semicolon": "semicolon",
-    "tab": "tab",
-    "pipe": "pipe",
-    "space": "space",
-}
+BETWEEN = {"": "found out"} | {word: word for word in SEPARATORS.values()}
 MARKS = {"": "found out", ".": "point: 1.5", ",": "comma: 1,5"}
 ENCODINGS = {"": "found out", "utf-8": "utf-8", "cp1252": "cp1252", "utf-16": "utf-16"}
 
@@ -149,11 +143,8 @@ class _Columns:
             words("td", one.kind)
             words("td", one.unit or "–")
             words("td", f"{one.missing:,}" if one.missing else "none", "number")
-            if one.kind == "text":
-                words("td", one.in_words).props("colspan=2")
-            else:
-                words("td", _end(one.least), "number")
-                words("td", _end(one.largest), "number")
+            for said in one.values_in_words:
+                words("td", said, "" if one.kind == "text" else "number").props("colspan=2" * (one.kind == "text"))
 
     def _use(self, name: str) -> str:
         choices = self.session.choices
@@ -233,7 +224,7 @@ class _Columns:
             told = Sentence()
             with ui.element("div").classes("controls"):
                 for name, label, options in (
-                    ("sep", "Between columns", SEPARATORS),
+                    ("sep", "Between columns", BETWEEN),
                     ("decimal", "Decimal mark", MARKS),
                     ("encoding", "Encoding", ENCODINGS),
                 ):
@@ -278,10 +269,6 @@ def _row(tag: str, cells: list[str] | tuple[str, ...], numbers: tuple[int, ...])
             one = words(tag, cell, "number" if place in numbers else "")
             if tag == "th":
                 one.props("scope=col")
-
-
-def _end(value: float | str | None) -> str:
-    return "–" if value is None else value if isinstance(value, str) else number_text(float(f"{value:.6g}"))
 
 
 def _cell(value: object) -> str:
