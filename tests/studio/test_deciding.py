@@ -135,3 +135,14 @@ def test_a_unit_that_turns_letters_round_is_shown_by_its_number(studio, open_pag
     page.get_by_test_id("evidence").wait_for()
     assert "Floor \\u202em" in page.inner_text("main")
     assert "\u202e" not in page.content()
+
+
+def test_with_a_ledger_nothing_is_drawn_that_does_not_count_it(studio, open_page):
+    session = chosen(studio)
+    page = open_page(f"{studio.url}?step=how_much")
+    page.get_by_test_id("known-chart").wait_for()
+    page.get_by_test_id("tradeoff-chart").wait_for()
+    session.choose(ledger="speed.ledger")
+    for chart in ("known-chart", "tradeoff-chart"):
+        page.get_by_test_id(chart).wait_for(state="detached")
+    page.get_by_text("Not worked out with a ledger").wait_for()

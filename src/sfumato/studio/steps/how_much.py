@@ -85,6 +85,7 @@ class _HowMuch:
             known = _Drawing(page, lambda: self._now, self._known_chart, "known-chart")
         with panel("What it costs"):
             page.progress_of(session.curve, "Working out the trade-off")
+            page.refresh_on(lambda: session.choices.ledger, self._no_tradeoff)
             _Drawing(page, lambda: (session.curve.value, self._now), self._tradeoff_chart, "tradeoff-chart")
         with panel("A suggestion"):
             self._suggestion()
@@ -212,8 +213,10 @@ class _HowMuch:
 
     @property
     def _now(self) -> Effect | None:
-        """The effect of the design that was checked; else the last one that was looked at."""
+        """The effect of the design that was checked; else the last one that was looked at; none with a ledger."""
         checked = self.session.check.value
+        if self.session.choices.ledger is not None:
+            return None
         return self.session.effect.value if checked is None or checked.effect is None else checked.effect
 
     @property
@@ -282,6 +285,10 @@ class _HowMuch:
         ]
         caption = "What readers with this prior know of all releases together"
         table(caption, ("", ""), [row[1:] for row in rows], marks=[row[0] for row in rows])
+
+    def _no_tradeoff(self) -> None:
+        if self.session.choices.ledger is not None:
+            words("p", "Not worked out with a ledger: it would not count what was published before.", "quiet")
 
     def _known_chart(self) -> Chart | None:
         session, effect = self.session, self._now
@@ -404,9 +411,12 @@ class _Drawing:
             self.is_busy = False
 
     def _show(self, chart: Chart | None) -> None:
-        if chart is None or self.box.is_deleted:
+        if self.box.is_deleted:
             return
-        if self.picture is None:
+        if chart is None:  # what was drawn is of something else
+            self.box.clear()
+            self.picture = None
+        elif self.picture is None:
             with self.box:
                 self.picture = Picture(chart, self.test)
         else:

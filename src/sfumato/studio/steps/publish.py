@@ -151,7 +151,8 @@ def _written(found: Written | None) -> None:
     words("p", "What readers do with it: check it, and predict at inputs of their own.")
     words("pre", f"sfumato certify {name}", "program")
     words("pre", f"sfumato predict {name} NEW.csv", "program")
-    words("p", "All of these files may be given away. Your data, the choices and what only you were shown stay here.")
+    kept = "" if found.ledger is None else "the ledger, "
+    words("p", f"These files may be given away. Your data, {kept}the choices and what only you were shown stay here.")
 
 
 def _download(content: bytes, name: str) -> None:
