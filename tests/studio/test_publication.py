@@ -139,7 +139,9 @@ def test_what_an_audit_finds_counts_in_the_verdict_and_can_be_accepted(tmp_path:
     session.choose(accept=("values-on-a-grid",))
     assert session.check.value is not None  # what only an audit finds changes nothing of the design
     assert session.certificate.verdict == "publish with care"
+    assert session.unsaid == ()
     assert published(session, "speed.sfumato").certificate.verdict == "publish"
+    assert session.unsaid == ("values-on-a-grid",)  # the page says so: readers are not told how to take the noise off
 
 
 def test_checked_again_it_is_another_release_which_was_neither_audited_nor_published(tmp_path: Path):

@@ -46,7 +46,7 @@ from ..evaluate import (
 from ..ledger import Ledger
 from ..models import Prior, fit_prior
 from ..progress import Listener
-from ..promise import PRIOR_BEATEN, in_order
+from ..promise import ALARMING, PRIOR_BEATEN, in_order
 from ..proof import Certificate
 from ..regions import Box, Region, parse_region
 from ..release import Release
@@ -404,6 +404,15 @@ class Session:
         if decided.verdict == "do not publish":
             return refusal(one for one in decided.findings if one.stops)
         return checked.refused
+
+    @property
+    def unsaid(self) -> tuple[str, ...]:
+        """The codes of what makes the owner's verdict worse than that of the file that was written."""
+        written, mine = self.publish.value, self.certificate
+        if written is None or mine is None or mine.verdict == written.certificate.verdict:
+            return ()
+        said = {one.code for one in written.certificate.findings}
+        return tuple(one.code for one in mine.findings if one.severity in ALARMING and one.code not in said)
 
     @property
     def is_second_release(self) -> bool:

@@ -8,9 +8,9 @@ from functools import partial
 from nicegui import ui
 
 from ...errors import InputError
-from ...text import shown
+from ...text import listed, shown
 from ..parts import Page, Sentence, labelled, panel, words
-from ..publication import ENDINGS, Written, stem_of
+from ..publication import ENDINGS, stem_of
 from ..session import Session
 from .check import show_verdict
 from .ready import once_ready
@@ -35,7 +35,7 @@ def _build(session: Session, page: Page) -> None:
     with panel("What is written"):
         _Form(session, page)
     with panel("What was written"):
-        page.refresh_on(lambda: session.publish.value, lambda: _written(session.publish.value))
+        page.refresh_on(lambda: (session.publish.value, session.unsaid), lambda: _written(session))
 
 
 def _standing(session: Session) -> tuple[object, ...]:
@@ -130,7 +130,8 @@ class _Form:
             self.session.start_publish(*names, replace=replace)
 
 
-def _written(found: Written | None) -> None:
+def _written(session: Session) -> None:
+    found = session.publish.value
     if found is None:
         words("p", "Nothing yet.", "quiet")
         return
@@ -148,6 +149,13 @@ def _written(found: Written | None) -> None:
     name = shlex.quote(found.paths[0].name)
     words("p", "The release file was read back, and its certificate computed again from the file alone:")
     show_verdict(found.certificate)
+    mine = session.certificate
+    if mine is not None and session.unsaid:
+        Sentence(
+            f"The files do not say what only you were shown: {listed(session.unsaid)}. With it the verdict is "
+            f'"{mine.verdict}"; tell whoever signs this off.',
+            "care",
+        )
     words("p", "What readers do with it: check it, and predict at inputs of their own.")
     words("pre", f"sfumato certify {name}", "program")
     words("pre", f"sfumato predict {name} NEW.csv", "program")
