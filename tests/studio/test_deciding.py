@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
-from browsers import in_a_browser
+from browsers import in_a_browser, until
 from sfumato.evaluate import number, share
 
 pytestmark = [pytest.mark.processes, in_a_browser]
@@ -31,13 +31,9 @@ def chosen(studio, **choices):
     return session
 
 
-def settled(page, session, value: float) -> None:
+def settled(session, value: float) -> None:
     """Wait until this level was chosen, and checked behind the page."""
-    for _ in range(600):
-        if session.choices.value == value and session.check.value is not None:
-            break
-        page.wait_for_timeout(50)
-    assert session.choices.value == value
+    until(lambda: session.choices.value == value and session.check.state in ("done", "failed"))
     assert session.check.value is not None, session.check.error
 
 
@@ -49,7 +45,7 @@ def test_the_sliders_numbers_are_those_of_protect_and_what_is_published_certifie
     for _ in range(9):  # faster than the studio looks at levels
         page.keyboard.press("ArrowRight")
     assert slider.get_attribute("aria-valuetext") == "α = 0.19"
-    settled(page, session, 0.19)
+    settled(session, 0.19)
     page.get_by_test_id("evidence").filter(has_text="Checked: proved").wait_for()
     assert field.input_value() == "0.19"
     made = sf.protect(session.fit.value, session.X, session.region, alpha=0.19, progress=False)
@@ -73,7 +69,7 @@ def test_the_sliders_numbers_are_those_of_protect_and_what_is_published_certifie
     page.locator("[data-testid=slider][aria-label^='Level: floor']").wait_for()
     page.get_by_test_id("level-value").fill("0.5")
     page.keyboard.press("Enter")
-    settled(page, session, 0.5)
+    settled(session, 0.5)
     page.get_by_test_id("floor").filter(has_text="±0.5 m/s").wait_for()
     assert session.choices.level == "floor"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from browsers import in_a_browser
+from browsers import in_a_browser, until
 from sfumato.regions import parse_region
 
 if TYPE_CHECKING:
@@ -155,13 +154,5 @@ def test_a_region_is_typed_by_column_edited_and_refused_with_a_sentence(visit: V
     page.get_by_text("The function alone").click()
     page.get_by_test_id("insiders").click()
     page.get_by_role("option", name="whoever holds all rows with one value of site").click()
-    assert wait_for(lambda: session.choices.insiders == "site")
+    until(lambda: session.choices.insiders == "site")
     assert session.choices.protects == "function"
-
-
-def wait_for(is_so: Callable[[], bool]) -> bool:
-    for _ in range(100):
-        if is_so():
-            return True
-        time.sleep(0.02)
-    return False

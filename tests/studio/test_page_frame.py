@@ -11,7 +11,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from browsers import in_a_browser
+from browsers import in_a_browser, until
 from sfumato.studio.choices import Choices
 from sfumato.studio.decisions import decided
 from sfumato.studio.guard import LARGEST_BODY, TOO_LARGE
@@ -30,13 +30,6 @@ TABLE = """t [s];y [m];when;group;<script>alert(1)</script>
 def wave(rows=40):
     t = np.linspace(0.0, 4.0, rows)
     return t, np.sin(2 * math.pi * t) + 0.01 * np.cos(37 * t)
-
-
-def until(true, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.02)
 
 
 def upload(page, path, test="upload"):

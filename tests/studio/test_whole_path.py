@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
-from browsers import in_a_browser
+from browsers import in_a_browser, until
 from sfumato.evaluate import number
 
 pytestmark = [pytest.mark.processes, in_a_browser]
@@ -53,15 +53,6 @@ def drag(page, low, high):
 def settled(page):
     """Wait until the numbers of How much are those of the design that is published."""
     page.get_by_test_id("evidence").filter(has_text="Checked:").wait_for(timeout=PATIENCE)
-
-
-def until(page, holds):
-    """Wait until the session knows of something that was done on the page."""
-    for _ in range(100):
-        if holds():
-            return
-        page.wait_for_timeout(50)
-    pytest.fail("the session does not know of it")
 
 
 def told(page, name):
@@ -173,7 +164,7 @@ def test_a_table_with_dates_and_categories_and_scripts_in_its_names(page, studio
     choose(page, "date", "Input")
     choose(page, "site", "Input")
     choose(page, SCRIPT, "Output")
-    until(page, lambda: (session.choices.inputs, session.choices.output) == (("date", "site"), SCRIPT))
+    until(lambda: (session.choices.inputs, session.choices.output) == (("date", "site"), SCRIPT))
     fit(page)
     go(page, "sensitive")
     wait(page, "region-text").fill("2024-01-30 <= date <= 2024-02-09 and site in (Gentoo)")
