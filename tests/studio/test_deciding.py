@@ -142,3 +142,12 @@ def test_with_a_ledger_nothing_is_drawn_that_does_not_count_it(studio, open_page
     for chart in ("known-chart", "tradeoff-chart"):
         page.get_by_test_id(chart).wait_for(state="detached")
     page.get_by_text("Not worked out with a ledger").wait_for()
+
+
+def test_a_fit_that_was_cancelled_can_be_started_where_one_is(studio, open_page):
+    session = chosen(studio)
+    session.fit.reset()
+    session.fit.state = "cancelled"
+    page = open_page(f"{studio.url}?step=how_much")
+    page.get_by_test_id("fit-here").click()
+    page.get_by_test_id("slider").wait_for()

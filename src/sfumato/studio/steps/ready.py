@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..parts import Page, Sentence
+from nicegui import ui
+
+from ..parts import Page, Sentence, labelled
 from ..session import Session
 
 
@@ -19,6 +21,10 @@ def once_ready(session: Session, page: Page, build: Callable[[], None]) -> None:
             if session.fit.state == "idle":
                 session.start_fit()
             page.progress_of(session.fit, "Fitting the prior")
+            again = ui.button("Fit the prior", on_click=session.start_fit).props("unelevated no-caps")
+            labelled(again, test="fit-here")
+            # after Cancel, or where a fit failed, one need not know of the step Model
+            page.follow(again, lambda: session.fit.is_running, lambda: again.set_visibility(not session.fit.is_running))
             return
         build()
 
