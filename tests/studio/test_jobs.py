@@ -127,3 +127,21 @@ def test_errors_become_sentences(capsys):
     assert one.wait(SOON)
     assert "bug" in one.error
     assert "KeyError" in capsys.readouterr().err
+
+
+def test_work_that_is_to_end_has_ended():
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def work(step):
+        begun.set()
+        while True:
+            step("going on", None)
+            goes_on.wait(0.01)
+
+    job = Job("x", lambda: None)
+    job.start(work)
+    assert begun.wait(5.0)
+    assert job.end(5.0)
+    assert job.state == "cancelled"
+    job.start(work)
+    assert not job.is_running

@@ -45,6 +45,7 @@ class Job(Generic[T]):
         self._number = 0
         self._kept = 0  # older work than this is dropped
         self._is_busy = False
+        self._is_over = False
         self._next: tuple[int, Callable[[Listener], T]] | None = None
         self._last_sign = 0.0
 
@@ -59,6 +60,8 @@ class Job(Generic[T]):
         by is dropped, and yet something is seen while it moves.
         """
         with self._lock:
+            if self._is_over:
+                return
             self._number += 1
             if not (lets_finish and self._is_busy):
                 self._kept = self._number
@@ -85,6 +88,13 @@ class Job(Generic[T]):
         with self._ended:
             return self._ended.wait_for(lambda: not self.is_running, timeout)
 
+    def end(self, timeout: float) -> bool:
+        """Cancel, start nothing more, and wait for the thread: one that is left when Python ends may abort it."""
+        self._is_over = True
+        self.cancel()
+        with self._ended:
+            return self._ended.wait_for(lambda: not self._is_busy, timeout)
+
     def _drop(self, state: State) -> None:
         with self._ended:
             if state == "cancelled" and self.state != "running":
@@ -106,6 +116,7 @@ class Job(Generic[T]):
             with self._lock:
                 if self._next is None:
                     self._is_busy = False
+                    self._ended.notify_all()
                     return
                 (number, work), self._next = self._next, None
             self._do(number, work)

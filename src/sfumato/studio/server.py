@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import threading
+import time
 import warnings
 import webbrowser
 from dataclasses import dataclass
@@ -35,6 +36,9 @@ RECONNECT = 60.0
 
 #: Seconds in which the server must answer, and in which open pages may say goodbye.
 START, END = 60.0, 2.0
+
+#: Seconds in which work that was cancelled may end: a thread that is left when Python ends may abort it.
+CANCELLED = 5.0
 
 #: Browsers keep storage from a frame of another site, and localhost and 127.0.0.1 are two: the frame takes the name
 #: that the notebook has.
@@ -159,8 +163,12 @@ class Server:
     def forget(self, token: str) -> None:
         self.guard.forget(token)
         session = self.sessions.pop(token, None)
-        for job in () if session is None else session.jobs:
+        jobs = () if session is None else session.jobs
+        for job in jobs:
             job.cancel()
+        until = time.monotonic() + CANCELLED
+        for job in jobs:
+            job.end(max(0.0, until - time.monotonic()))
 
 
 _starting = threading.Lock()
