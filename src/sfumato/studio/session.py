@@ -10,15 +10,13 @@ import dataclasses
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial, reduce, wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 import pandas as pd
 
-from ..cli import rehearsed_on_few
 from ..data import (
     ColumnFacts,
     Inputs,
@@ -29,7 +27,6 @@ from ..data import (
     open_table,
     select_columns,
 )
-from ..design import Mechanism
 from ..errors import GuaranteeError, InputError
 from ..evaluate import (
     Audit,
@@ -40,16 +37,15 @@ from ..evaluate import (
     Tradeoff,
     audit,
     check_suggestion,
-    compare_promises,
     suggest,
 )
 from ..ledger import Ledger
 from ..models import Prior, fit_prior
 from ..progress import Listener
-from ..promise import ALARMING, PRIOR_BEATEN, in_order
+from ..promise import ALARMING, in_order
 from ..proof import Certificate
 from ..regions import Box, Region, parse_region
-from ..release import Release
+from .checking import Checked, Problem, before_audit, checked_design, rehearsed
 from .choices import OF_FIT, Choices
 from .demos import demo
 from .jobs import Job
@@ -62,6 +58,8 @@ MANY_ROWS, FITTED_ROWS = 20_000, 2000
 #: The floors of the trade-off, as shares of the largest that could be promised.
 CURVE = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97)
 
+P = ParamSpec("P")
+
 #: Reads a table, told the separator, the decimal mark and the encoding.
 Reader = Callable[[str | None, str | None, str | None], TableAsRead]
 
@@ -72,26 +70,19 @@ _PROMISE = ("regions", "protects", "insiders")
 _LEVEL = ("level", "value")
 
 
-@dataclass(frozen=True)
-class Checked:
-    """What was found on a design and the owner's values: the ``certificate`` has the findings on both.
+def _of_one_moment(start: Callable[P, None]) -> Callable[P, None]:
+    """A method that starts work from what was chosen at one moment, whatever changes meanwhile."""
 
-    ``release`` is what Publish writes, and what is audited. It is None where the verdict is against it (``refused``
-    says why), and with a ledger, which counts a release from the moment it is drawn. ``compared`` says what other
-    promises would cost.
-    """
+    @wraps(start)
+    def alone(*args: P.args, **named: P.kwargs) -> None:
+        with cast(Session, args[0])._changing:
+            start(*args, **named)
 
-    mechanism: Mechanism
-    certificate: Certificate
-    rehearsal: Rehearsal | None
-    effect: Effect | None
-    release: Release | None
-    refused: str = ""
-    compared: str = ""
+    return alone
 
 
 class Session:
-    """The owner's data, choices and results. All methods may be called from one thread at a time (the page's)."""
+    """The owner's data, choices and results. Tables may be opened in a thread beside the page's."""
 
     def __init__(self) -> None:
         self.choices = Choices()
@@ -109,6 +100,7 @@ class Session:
         self._opened = 0
         self._listeners: dict[int, Callable[[], None]] = {}
         self._lock = threading.Lock()
+        self._changing = threading.RLock()
         self.fit: Job[Prior] = Job("fit", self._tell)
         self.rehearsal: Job[Rehearsal] = Job("rehearsal", self._tell)
         self.effect: Job[Effect] = Job("effect", self._tell)
@@ -248,12 +240,13 @@ class Session:
         if chosen is not None and choices.regions:
             inputs = inputs or as_inputs(chosen[list(choices.inputs)])
             region = _region(choices).bind(inputs)
-        self._opened += table is not self.table
-        self.choices, self.trouble, self.table = choices, trouble, table
-        self._chosen, self._inputs, self._region = chosen, inputs, region
-        for job in self.jobs:
-            if job.key is not None and job.key != self.key(job) and not self._is_near(job):
-                job.reset()
+        with self._changing:
+            self._opened += table is not self.table
+            self.choices, self.trouble, self.table = choices, trouble, table
+            self._chosen, self._inputs, self._region = chosen, inputs, region
+            for job in self.jobs:
+                if job.key is not None and job.key != self.key(job) and not self._is_near(job):
+                    job.reset()
         self._tell()
 
     def _is_near(self, job: Job[Any]) -> bool:
@@ -310,8 +303,9 @@ class Session:
         if name in names:
             return (self._opened, *_of(self.choices, names[name]))
         everything = (*fit, *_PROMISE, *_LEVEL, "ledger", "share")
-        return (self._opened, *_of(self.choices, everything), _before_audit(self.choices))
+        return (self._opened, *_of(self.choices, everything), before_audit(self.choices))
 
+    @_of_one_moment
     def start_fit(self) -> None:
         """Fit the prior, to the rows outside the region where there is one."""
         X, y, settings, exclude = self.X, self.y, self.choices.fit, self.excluded
@@ -324,10 +318,11 @@ class Session:
 
         self.fit.start(work, self.key(self.fit))
 
+    @_of_one_moment
     def start_rehearsal(self) -> None:
         """Try the prior on regions like the one that is sensitive, or on the stand-in."""
         region = self._region or self.stand_in
-        self.rehearsal.start(partial(_rehearsed, self._problem(region)), self.key(self.rehearsal))
+        self.rehearsal.start(partial(rehearsed, self._problem(region)), self.key(self.rehearsal))
 
     @property
     def levels(self) -> Levels:
@@ -341,17 +336,20 @@ class Session:
             self._levels = key, made
         return self._levels[1]
 
+    @_of_one_moment
     def start_effect(self) -> None:
         """Look at what the level does; a newer level takes the place of those that wait."""
         levels, asked = self.levels, self.choices.asked
         self.effect.start(lambda step: levels.at(**asked, progress=step), self.key(self.effect), lets_finish=True)
 
+    @_of_one_moment
     def start_curve(self) -> None:
         """Work out the trade-off between privacy inside and accuracy outside."""
         levels, output = self.levels, self.choices.output
         floors = [float(levels.most_floor * part) for part in CURVE] if self.choices.level == "floor" else None
         self.curve.start(lambda step: levels.curve(floors=floors, output=output, progress=step), self.key(self.curve))
 
+    @_of_one_moment
     def start_check(self) -> None:
         """Make the design as it is published, prove it, and look at everything that speaks against it.
 
@@ -362,8 +360,9 @@ class Session:
         self.publish.reset()
         assert self._region is not None  # the levels have one
         known = self.rehearsal.value if self.rehearsal.key == self.key(self.rehearsal) else None
-        self.check.start(partial(_checked, self._problem(self._region), levels, known), self.key(self.check))
+        self.check.start(partial(checked_design, self._problem(self._region), levels, known), self.key(self.check))
 
+    @_of_one_moment
     def start_audit(self) -> None:
         """Attack the release that was checked with everything that is known."""
         checked, y = self.check.value, self.y
@@ -372,6 +371,7 @@ class Session:
         release = checked.release
         self.audit.start(lambda step: audit(release, y.to_numpy(), progress=step), self.key(self.audit))
 
+    @_of_one_moment
     def start_suggestion(self, max_loss: float) -> None:
         """Look for the strongest floors that cost readers outside at most this share of their accuracy."""
         prior, X, region, output = self._prior(), self.X, self._region, self.choices.output
@@ -428,6 +428,7 @@ class Session:
             self.folder, name, csv, report, replace=replace, reads=tuple(self.folder / one for one in made_from)
         )
 
+    @_of_one_moment
     def start_publish(self, name: str, csv: str | None = None, report: str | None = None, *, replace: bool) -> None:
         """Write what was checked to files of these names; then read it again and certify it.
 
@@ -463,62 +464,12 @@ class Session:
             raise InputError("The prior is not fitted yet; fit it first.")
         return self.fit.value
 
-    def _problem(self, region: Region) -> _Problem:
-        return _Problem(self._prior(), self.X, self.y, region, self.choices, self.insiders, self.folder)
-
-
-class _Problem(NamedTuple):
-    """What work behind the page starts from; the session may change meanwhile."""
-
-    prior: Prior
-    X: pd.DataFrame
-    y: pd.Series[Any]
-    region: Region
-    choices: Choices
-    insiders: Any
-    folder: Path
-
-
-def _rehearsed(problem: _Problem, step: Listener) -> Rehearsal:
-    prior, X, y, region, choices, *_ = problem
-    return rehearsed_on_few(prior, X, y, region, **choices.asked, progress=step)
-
-
-def _checked(problem: _Problem, levels: Levels, tried: Rehearsal | None, step: Listener) -> Checked:
-    """The design of ``problem`` as it is published; ``tried`` is its rehearsal, where that was made already."""
-    prior, X, y, region, choices, insiders, folder = problem
-    if tried is None and choices.is_rehearsed:
-        tried = _rehearsed(problem, step)
-    findings = () if tried is None else tried.findings
-    codes = {one.code for one in findings}
-    # others are accepted of the audit, which comes later
-    accept = [code for code in _before_audit(choices) if code != PRIOR_BEATEN or code in codes]
-    how: dict[str, Any] = {"accept": accept, "findings": findings}
-    if choices.ledger is not None:
-        how |= {**choices.asked, "protects": choices.protects, "insiders": insiders}
-        how |= {"output_name": choices.output, "progress": step}
-        how |= {} if choices.share is None else {"share": choices.share}
-        mechanism = Ledger(folder / choices.ledger).protect(prior, X, region, **how)
-        return Checked(mechanism, mechanism.certificate.with_findings(*mechanism.findings_on(y)), tried, None, None)
-    mechanism = levels.protect(**choices.asked, **how, progress=step)
-    effect = levels.effect_of(mechanism)
-    certificate = mechanism.certificate.with_findings(*mechanism.findings_on(y))
-    release, refused = None, ""
-    try:
-        release = mechanism.release(y, output_name=choices.output)
-    except (GuaranteeError, InputError) as error:
-        refused = str(error)
-    compared = compare_promises(mechanism.design, choices.output)
-    return Checked(mechanism, certificate, tried, effect, release, refused, "" if compared is None else str(compared))
+    def _problem(self, region: Region) -> Problem:
+        return Problem(self._prior(), self.X, self.y, region, self.choices, self.insiders, self.folder)
 
 
 def _of(choices: Choices, names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(getattr(choices, name) for name in names)
-
-
-def _before_audit(choices: Choices) -> tuple[str, ...]:
-    """The codes of findings that are accepted, without those that only an audit can make."""
-    return tuple(code for code in choices.accept if code not in ("values-on-a-grid", "audit-far-below-floor"))
 
 
 def _stamp(path: Path) -> object:
