@@ -104,6 +104,8 @@ CASES: list[Any] = [
     ("ledger verify", ["book"], 0, []),
     ("ledger verify", ["good"], 2, []),
     ("ledger verify", [OUTPUT], 2, [MARKUP]),
+    ("studio", [OUTPUT], 2, [MARKUP]),
+    ("studio", ["data.csv", "--choices", OUTPUT], 2, [MARKUP]),
     ("reproduce", [OUTPUT], 2, [MARKUP]),
     ("data", [OUTPUT, "x"], 2, [MARKUP]),
     ("data", ["census", OUTPUT], 2, [MARKUP]),
