@@ -177,6 +177,7 @@ def test_a_tutorial_page_is_its_program(name: str) -> None:
     assert (DOCS / "tutorials" / f"{name}.png").stat().st_size < MOST_BYTES
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_and_shows_what_its_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Facts that the page states are asserted in the cells; noise is drawn anew, so pictures and numbers differ."""
     monkeypatch.syspath_prepend(DOCS)
@@ -198,7 +199,8 @@ def kinds(output: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("name", ["orbits", pytest.param("census", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["orbits", "census"])
 def test_a_tutorial_prints_what_its_page_says(name: str, tmp_path: Path) -> None:
     pytest.importorskip(TUTORIALS[name], reason=f"the tutorial needs {TUTORIALS[name]}: pip install 'sfumato[data]'")
     done = run(str(DOCS / "tutorials" / f"{name}.py"), str(tmp_path), folder=tmp_path)

@@ -103,6 +103,7 @@ def ignored(rows: int) -> None:
     pass
 
 
+@pytest.mark.slow
 class TestAKilledWorkerChangesNothing:
     @pytest.mark.slow
     def test_in_the_middle_of_a_total(self, engine: Engine, tmp_path: Path) -> None:

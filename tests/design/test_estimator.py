@@ -199,6 +199,7 @@ def test_fitting_again_draws_the_same_noise_so_that_it_cannot_be_averaged():
     assert not first.release_.unsafe
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_another_process_draws_other_noise_and_imports_scikit_learn_only_when_it_is_asked_for():
     code = (

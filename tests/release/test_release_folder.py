@@ -624,6 +624,7 @@ class TestCommand:
         assert sorted(os.listdir(out)) == [MANIFEST, ROW_FOLDER]
         np.testing.assert_array_equal(self.published(out)[: len(early)], early)
 
+    @pytest.mark.slow
     @pytest.mark.processes
     def test_killed_in_the_middle_it_goes_on_with_the_same_noise(self, tmp_path: Path) -> None:
         data, out = self.table(tmp_path / "data", self.MANY), tmp_path / "release"

@@ -246,6 +246,7 @@ def test_the_keyboard_alone_suffices(page, studio, tmp_path):
     assert sf.load(tmp_path / "orbit.sfumato").certify(progress=False).holds
 
 
+@pytest.mark.slow
 def test_choices_that_were_saved_or_copied_make_the_same_design(page, studio, open_page, tmp_path, monkeypatch):
     session = studio.session
     session.open_demo("orbit")
