@@ -5,6 +5,8 @@ Nothing here imports sfumato.
 
 from __future__ import annotations
 
+import warnings
+
 import mpmath
 import numpy as np
 
@@ -118,3 +120,22 @@ def matern32(a, b, lengthscale, variance=1.0):
     a, b = np.atleast_2d(np.asarray(a, float)), np.atleast_2d(np.asarray(b, float))
     r = np.sqrt(3 * np.sum(((a[:, None, :] - b[None, :, :]) / lengthscale) ** 2, axis=2))
     return variance * (1 + r) * np.exp(-r)
+
+
+def most_explained_by_sdp(B, demands):
+    """max Tr(B Bᵀ Q) with 0 ⪯ Q ⪯ I and UᵀQU ⪯ I (joint), or uᵀQu ≤ 1 for its columns, by CVXPY and Clarabel."""
+    import cvxpy
+
+    Q = cvxpy.Variable((len(B), len(B)), PSD=True)
+    constraints = [np.eye(len(B)) - Q >> 0]
+    for U, joint in demands:
+        if joint:
+            constraints.append(np.eye(U.shape[1]) - U.T @ Q @ U >> 0)
+        else:
+            constraints += [cvxpy.sum(cvxpy.multiply(np.outer(u, u), Q)) <= 1.0 for u in U.T]
+    problem = cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(B @ B.T, Q))), constraints)
+    with warnings.catch_warnings():
+        # "may be inaccurate" means short of 1e-9
+        warnings.simplefilter("ignore")
+        problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+    return float(problem.value)

@@ -16,6 +16,9 @@ Index: TypeAlias = npt.NDArray[np.intp]
 #: u = 2⁻⁵²: twice the largest relative error of one operation in float64 (docs/roundoff.md).
 UNIT = float(np.finfo(np.float64).eps)
 
+#: The golden ratio: multiples of it, modulo 1, fill an interval evenly.
+GOLDEN = (5.0**0.5 - 1.0) / 2.0
+
 
 def is_number(value: Any) -> bool:
     """Whether ``value`` is one finite real number, of Python or NumPy; truth values are none."""

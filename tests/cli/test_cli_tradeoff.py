@@ -97,6 +97,15 @@ def test_a_suggestion_has_the_options_to_copy(table: Path) -> None:
     refused(run("suggest", table, *HOW, "--max-noise", "1", "--alpha", "0.1"), "--max-noise is given, and alpha too")
 
 
+def test_a_suggestion_for_the_best_predictions_says_where_they_are(table: Path) -> None:
+    asked = ("--alpha", 0.3, "--objective", "predictions")
+    shown = done(run("suggest", table, *HOW, *asked, "--serve", "t >= 2.5")).stdout
+    assert "--objective predictions --serve 't >= 2.5'" in shown
+    assert "with the least noise" in shown
+    refused(run("suggest", table, *HOW, "--serve", "place >= 2"), "is no table, and as a region")
+    refused(run("suggest", table, *HOW, "--objective", "trace"), "--objective is 'trace'")
+
+
 @pytest.mark.parametrize("command", [("tradeoff", "--alphas", 0.3, "--ways", "joint"), ("suggest", "--alpha", 0.3)])
 def test_a_prior_that_had_to_be_fitted_inside_is_told(table: Path, command: tuple[str, ...]) -> None:
     name, *level = command

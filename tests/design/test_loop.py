@@ -10,7 +10,8 @@ import sfumato as sf
 from kernels import matern, rbf
 from sfumato.data.inputs import as_inputs
 from sfumato.design.loop import KEPT_BACK, certified_design
-from sfumato.design.problem import DenseRows, Problem, Solver
+from sfumato.design.problem import DenseRows, Problem, Solution
+from sfumato.design.solver import Solver
 from sfumato.errors import InputError
 from sfumato.noise.noise import CorrelatedNoise
 from sfumato.promise.tolerance import FractionTolerance
@@ -175,8 +176,8 @@ def test_the_price_of_tightening_is_the_derivative_of_the_trace():
     step = 1e-5
     noise = program.solve(1.0).noise
     slope = (program.solve(1 - step).noise.trace - program.solve(1 + step).noise.trace) / (2 * step)
-    assert task.price_of_tightening(noise) == pytest.approx(noise.trace / slope, rel=1e-4)
-    assert task.price_of_tightening(CorrelatedNoise(np.zeros((len(X), 0)))) == 0.0
+    assert task.price_of_tightening(Solution(noise)) == pytest.approx(noise.trace / slope, rel=1e-4)
+    assert task.price_of_tightening(Solution(CorrelatedNoise(np.zeros((len(X), 0))))) == 0.0
 
 
 def test_rows_just_outside_a_border_do_not_tell_too_much_on_it():
@@ -337,3 +338,20 @@ def test_one_point_needs_the_same_noise_for_both_promises():
     joint = sf.protect(prior, [[0.5]], sf.Points([[0.5]]), alpha=0.001)
     each = sf.protect(prior, [[0.5]], sf.Points([[0.5]]), alpha=0.001, guarantee="pointwise")
     assert each.noise.trace <= joint.noise.trace
+
+
+def test_where_round_off_leaves_no_best_predictions_the_least_noise_is_taken_and_nothing_is_claimed():
+    prior, t = sf.Prior(matern(72.0, 4e4, nu=2.5), noise=0.0), np.linspace(0.0, 3.0, 61)[:, None]
+    found = [
+        sf.protect(prior, t, sf.Box(1.0, 2.0), 0.1, objective=objective, progress=False)
+        for objective in ("noise", "predictions")
+    ]
+    made, codes = found[1].certificate, {one.code for one in found[1].certificate.findings}
+    assert made.holds
+    assert found[1].noise.trace == found[0].noise.trace
+    # last bits decide whether the program breaks off, or its bound is lost, or proves that the least noise is as good
+    if made.objective == "noise":
+        assert "least-noise-instead" in codes
+    else:
+        assert ("predictions-below-best" in codes) == (made.gap >= 0.01)
+        assert made.gap == pytest.approx(1.0 - made.explained / made.explained_upper)

@@ -44,6 +44,24 @@ def test_numbers_are_those_of_protect_within_one_per_cent(columns: int, protects
         assert effect.least_std >= effect.floor * (1.0 - 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("protects", "columns"), [("both", 1), ("records", 1), pytest.param("function", 2, marks=pytest.mark.slow)]
+)
+def test_a_look_at_the_best_predictions_is_that_of_protect(protects: Any, columns: int) -> None:
+    X, region = rows(50, columns), sf.Box([1.0] * columns, [2.0] * columns)
+    asked: dict[str, Any] = {"protects": protects, "serve": sf.Box([2.0] + [0.0] * (columns - 1), [3.0] * columns)}
+    levels = sf.Levels(matern(0.6), X, region, objective="predictions", **asked)
+    effect, made = levels.at(0.3), levels.protect(0.3, progress=False)
+    assert made.design.objective == "predictions"
+    assert effect.holds
+    as_made = levels.effect_of(made)
+    for name in ("least_std", "rmse_outside", "unprotected_rmse"):
+        assert getattr(effect, name) == pytest.approx(getattr(as_made, name), rel=0.01), name
+    assert effect.least_std >= effect.floor * (1.0 - 1e-9) or protects == "records"
+    assert effect.loss < sf.Levels(matern(0.6), X, region, **asked).at(0.3).loss
+    assert levels.curve([0.3]).rows[0].loss == pytest.approx(effect.loss)
+
+
 def test_order_of_levels_does_not_matter() -> None:
     X = rows(100)
     asked = [0.1, 0.5, 0.12, 0.9, 0.3]

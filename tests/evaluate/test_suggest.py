@@ -16,6 +16,7 @@ from kernels import matern
 from sfumato.design import SharedWork, asked_problem
 from sfumato.evaluate.promises_compared import compare_promises
 from sfumato.evaluate.suggestions import FIRST
+from sfumato.evaluate.tradeoffs import COUNTS_ON_THE_PRIOR, share
 
 T = np.linspace(0.0, 3.0, 31)
 REGION = sf.Box(1.0, 2.0)
@@ -50,6 +51,31 @@ def test_it_costs_what_protect_costs_and_a_little_stronger_costs_too_much(found:
     assert option.floor == pytest.approx(kept)
     assert (option.record_std if protects == "records" else option.function_std) >= kept * (1 - 1e-9)
     assert option.call == f'sf.protect(prior, X, region, alpha={option.alpha:g}, protects="{protects}")'
+
+
+def test_the_best_predictions_buy_a_stronger_floor_and_both_objectives_are_said(found: sf.Suggestion) -> None:
+    served = sf.suggest(PRIOR, T, REGION, 0.02, objective="predictions", serve=SERVE, progress=False)
+    for least, best in zip(found.options, served.options, strict=True):
+        assert best.alpha <= least.alpha
+        assert best.loss <= 0.02
+        assert least.other is not None
+        assert best.other is not None
+        assert least.other.loss < least.loss
+        assert best.loss < best.other.loss
+    one = served.options[0]
+    made = sf.protect(PRIOR, T, REGION, one.alpha, objective="predictions", serve=SERVE, progress=False)
+    left = PRIOR.condition(T, np.zeros(31), made.noise.covariance() + 0.2 * np.eye(31)).variance(SERVE).mean()
+    bare = PRIOR.condition(T, np.zeros(31)).variance(SERVE).mean()
+    assert one.loss == pytest.approx(1 - (1 - left) / (1 - bare), rel=1e-6)
+    assert one.call.endswith(', protects="both", objective="predictions", serve=serve)')
+    assert one.options.endswith("--protects both --objective predictions")
+    assert f"{share(found.options[0].other.loss)} with the best predictions;" in found.sentence(found.options[0])
+    assert f"{share(one.other.loss)} with the least noise;" in served.sentence(one)
+    assert COUNTS_ON_THE_PRIOR in " ".join(str(found).split())
+    with pytest.raises(sf.InputError, match='max_noise is given, but objective is "predictions"'):
+        sf.suggest(PRIOR, T, REGION, max_noise=0.1, objective="predictions", progress=False)
+    with pytest.raises(sf.InputError, match="objective is 'trace'"):
+        sf.suggest(PRIOR, T, REGION, objective="trace", progress=False)  # type: ignore[arg-type]
 
 
 def test_more_noise_buys_a_stronger_floor_and_the_other_way_round_agrees() -> None:
@@ -99,7 +125,13 @@ def test_the_widest_promise_comes_first_if_it_is_a_strong_one(found: sf.Suggesti
 def test_the_picture_marks_what_is_suggested(found: sf.Suggestion) -> None:
     ax = found.plot()
     stars = [line for line in ax.get_lines() if line.get_marker() == "*"]
-    assert [float(line.get_xdata()[0]) for line in stars] == [one.floor for one in found.options if one.affordable]  # type: ignore[index]
+    suggested, other = (
+        [one for one in stars if (one.get_markerfacecolor() == "white") is kind] for kind in (False, True)
+    )
+    affordable = [one for one in found.options if one.affordable]
+    assert [float(line.get_xdata()[0]) for line in suggested] == [one.floor for one in affordable]  # type: ignore[index]
+    assert [float(line.get_ydata()[0]) for line in other] == [one.other.loss for one in affordable if one.other]  # type: ignore[index]
+    assert "the same with the best predictions" in [text.get_text() for text in ax.get_legend().get_texts()]
     assert "at most 2 %" in [text.get_text() for text in ax.texts]
     assert "floor: the std of f" in ax.get_xlabel()
 

@@ -20,7 +20,7 @@ from sfumato.paper.census_study import (
     quick_census_study,
     reader,
 )
-from sfumato.paper.study import ALPHAS, AWARE, DROPOUT, EPSILONS, NAIVE, UNSECURED
+from sfumato.paper.study import ALPHAS, AWARE, DROPOUT, EPSILONS, NAIVE, SERVING, UNSECURED
 
 SEEDS = 60  # as in conftest.py
 
@@ -39,6 +39,7 @@ def line(result, method, level="", cover=None):
 def test_every_method_and_level_has_one_line(authors):
     keys = [(x.method, x.level, x.cover) for x in authors.lines]
     expected = {(AWARE, f"α = {a:g}", cover) for a in ALPHAS for cover in ("rows", "auto")}
+    expected |= {(SERVING, f"α = {a:g}", "auto") for a in ALPHAS}
     expected |= {(NAIVE, f"α = {a:g}", "rows") for a in ALPHAS}
     expected |= {(name, f"ε = {e:g}", "") for e in EPSILONS for name in (DP_ALL, DP_PRIVATE, DP_AVERAGED, DP_STANDARD)}
     expected |= {(DROPOUT, "", ""), (UNSECURED, "", "")}

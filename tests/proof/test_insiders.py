@@ -72,6 +72,44 @@ def test_every_insider_keeps_what_was_promised_in_50_digits(protects: str, guara
     np.testing.assert_allclose(groups_told(made.design)[0], told, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+@pytest.mark.parametrize("protects", ["both", pytest.param("function", marks=pytest.mark.slow)])
+def test_the_best_predictions_keep_the_promise_to_every_group_in_50_digits(protects: str) -> None:
+    made, one = protected(protects, insiders=GROUPS, objective="predictions"), secret(protects)
+    noise = made.noise
+    assert noise.suppressed.shape[1] > 0
+    with mpmath.workdps(oracles.DIGITS):
+        spanned, ten = oracles.exact(np.linalg.qr(noise.suppressed)[0]), mpmath.mpf(10)
+        sigma = ten**12 * spanned * spanned.T + ten**-20 * mpmath.eye(len(X)) + sigma50(made)
+    told = np.array([one.ratio50(rows, sigma, kernel50) for rows in GROUPS])
+    assert made.certificate.holds
+    assert made.certificate.gap < 1e-3
+    assert told.max() <= 1 + 1e-9
+    assert made.certificate.insider_ratio == pytest.approx(told.max(), abs=2e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+@pytest.mark.parametrize(
+    ("guarantee", "sources", "shift"), [("joint", 0, 0.0), ("joint", 3, 0.01), ("pointwise", 3, 0.0)]
+)
+def test_what_is_suppressed_hides_from_insiders_what_50_digits_say(guarantee: str, sources: int, shift: float) -> None:
+    """Where nothing is noisy, whoever holds more rows than there are suppressed combinations knows all rows."""
+    made, one, rng = protected("both", guarantee=guarantee, insiders=GROUPS), secret("both"), np.random.default_rng(0)
+    suppressed = np.linalg.qr(rng.normal(size=(len(X), 2)) * (X > 0.8)[:, None])[0]
+    factor = 0.3 * rng.normal(size=(len(X), sources))
+    noise = CorrelatedNoise(factor - suppressed @ (suppressed.T @ factor), shift, 1e3 * suppressed)
+    told = groups_told(replace(made.design, noise=noise, witness=None, designed_for=()))[0]
+    with mpmath.workdps(oracles.DIGITS):
+        spanned, ten = oracles.exact(suppressed), mpmath.mpf(10)
+        sigma = ten**12 * spanned * spanned.T + (mpmath.mpf(shift) + ten**-20) * mpmath.eye(len(X))
+        if sources:
+            drawn = oracles.exact(noise.factor)
+            sigma = sigma + drawn * drawn.T
+    expected = [one.ratio50(rows, sigma, kernel50, guarantee == "joint") for rows in GROUPS]
+    np.testing.assert_allclose(told, expected, rtol=1e-8)
+    assert np.all(told >= np.array(expected) - 1e-9)
+
+
 def test_the_worst_group_is_named_and_its_ratio_does_not_grow_with_the_number_of_groups() -> None:
     """The quick look at all groups, against each of them; the noise is three times what is needed."""
     made, groups = protected("both", insiders="rows"), as_insiders([[row] for row in range(len(X))] * 40, len(X))

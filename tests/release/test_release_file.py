@@ -82,7 +82,8 @@ def release_for(
         promise="a promise", prior="a prior", guarantee="joint", structure="full", cover=cover, holds=True,
         evidence="proved", proved_share=1.0, joint_ratio=0.9, floor_ratio=np.inf, promised_ratio=1.1,
         worst_input=inputs.values[0], worst_std=1.0, worst_floor=float(np.float64(0.1) * 3), trace=design.noise.trace,
-        trace_lower=np.nan, gap=0.0, spill=0.0, protects=protects,
+        trace_lower=np.nan, gap=0.0, objective="noise", explained=np.nan, explained_upper=np.nan, suppressed=0,
+        spill=0.0, protects=protects,
         records=0, raw_records=0, record_noise=np.nan, record_ratio=np.nan, record_learnt=np.nan,
         record_sensitivity=np.nan, insider_ratio=np.nan, insider_group=-1, compression=0.0,
         sensitive=len(sensitive), checked=7, allowance=0.0,
@@ -258,7 +259,7 @@ def test_foreign_files_are_refused_and_not_run(path: Path, good: bytes) -> None:
 
 def test_another_version_is_named(path: Path, good: bytes) -> None:
     _, manifest, tensors = parts_of(good)
-    assert f"'99', but this sfumato reads versions '4', '5', '6', '7', '{VERSION}'" in refused(
+    assert f"'99', but this sfumato reads versions '4', '5', '6', '7', '8', '{VERSION}'" in refused(
         (container(manifest, tensors, version="99")), path
     )
 

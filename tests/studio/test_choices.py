@@ -31,6 +31,7 @@ choices = st.builds(
     insiders=st.none() | names,
     level=st.sampled_from(["alpha", "floor"]),
     value=above_zero,
+    objective=st.sampled_from(["noise", "predictions"]),
     accept=st.lists(names, max_size=2).map(tuple),
     share=st.none() | st.floats(1e-9, 1.0),
 )

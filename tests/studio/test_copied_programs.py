@@ -128,6 +128,7 @@ CASES: dict[str, Callable[[], Session]] = {
 }
 
 SLOW: dict[str, Callable[[], Session]] = {
+    "the best predictions": lambda: opened(objective="predictions"),
     "a floor for both, two regions": lambda: opened(
         regions=["0.5 <= t <= 1", "t >= 2.5"], level="floor", value=0.1, protects="both"
     ),
@@ -201,6 +202,7 @@ def test_a_program_says_all_that_was_chosen() -> None:
         mean="linear",
         coefficients="integrated",
         fit_rows=50,
+        objective="predictions",
         accept=["raw-records", "prior-beaten"],
         share=0.25,
         ledger="l.ledger",
@@ -215,6 +217,7 @@ def test_a_program_says_all_that_was_chosen() -> None:
         "mean='linear'",
         "coefficients='integrated'",
         "rows=50",
+        "objective='predictions'",
         "accept=('raw-records', 'prior-beaten')",
         "share=0.25",
         "sf.Ledger('l.ledger')",
@@ -230,6 +233,7 @@ def test_a_program_says_all_that_was_chosen() -> None:
         ("--mean", "linear"),
         ("--coefficients", "integrated"),
         ("--fit-rows", "50"),
+        ("--objective", "predictions"),
         ("--accept", "raw-records"),
         ("--accept", "prior-beaten"),
         ("--share", "0.25"),

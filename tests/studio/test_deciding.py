@@ -73,6 +73,15 @@ def test_the_sliders_numbers_are_those_of_protect_and_what_is_published_certifie
     page.get_by_test_id("floor").filter(has_text="±0.5 m/s").wait_for()
     assert session.choices.level == "floor"
 
+    # another objective at this level comes with the verdict on the prior that it trusts, and goes again
+    page.get_by_text("The best predictions outside", exact=True).click()
+    page.get_by_test_id("objective-verdict").filter(has_text="Rehearsal").wait_for()
+    page.get_by_test_id("noise").filter(has_text="Change of a row").wait_for()
+    assert session.choices.objective == "predictions"
+    page.get_by_text("The least noise", exact=True).click()
+    until(lambda: session.choices.objective == "noise")
+    settled(session, 0.5)
+
     page.get_by_test_id("step-publish").click()
     problem, publish = page.get_by_test_id("publish-problem"), page.get_by_test_id("publish")
     for hostile in ("../out.sfumato", "/tmp/out.sfumato", "..\\out.sfumato", "nul.sfumato", "", "out.exe"):

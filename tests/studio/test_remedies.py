@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,24 @@ from sfumato.studio.session import Session
 FOR_PROGRAMS = re.compile(r"--[a-z]|\w=|sf\.|prior\.|\(…")
 
 
-@pytest.mark.parametrize("protects", ["both", "function", "records"])
-def test_remedies_on_the_page_are_about_the_page(protects: str) -> None:
-    X = np.linspace(0, 3, 20)[:, None]
-    prior = sf.fit_prior(X, np.sin(3.0 * X[:, 0]), kernel="rbf", noise=0.1)
-    findings = sf.protect(prior, X, sf.Box([1.0], [2.0]), 0.1, protects=protects).certificate.findings
+@pytest.mark.parametrize(
+    ("protects", "more"),
+    [
+        ("both", {}),
+        ("function", {}),
+        ("records", {}),
+        ("both", {"objective": "predictions", "serve": [[2.503]]}),
+        ("both", {"objective": "predictions", "insiders": [list(range(20))] * 6}),
+    ],
+)
+def test_remedies_on_the_page_are_about_the_page(protects: str, more: dict[str, Any]) -> None:
+    X, y = np.linspace(0, 3, 20)[:, None], np.sin(3.0 * np.linspace(0, 3, 20))
+    prior = sf.fit_prior(X, y, kernel="rbf", noise=0.1)
+    made = sf.protect(prior, X, sf.Box([1.0], [2.0]), 0.1, protects=protects, **more)
+    # other values than those of the fit: for them the best predictions are worse than the least noise
+    findings = (*made.certificate.findings, *made.findings_on(np.cos(3.0 * X[:, 0])))
+    if "serve" in more:
+        assert {"trusts-the-prior", "predictions-not-better"} <= {one.code for one in findings}
     assert any(FOR_PROGRAMS.search(one.remedy) for one in findings), "else nothing is tried"
     for one in findings:
         assert not FOR_PROGRAMS.search(remedy(one)), one.code

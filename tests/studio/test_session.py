@@ -14,6 +14,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.studio.choices import MARK, Choices
+from sfumato.studio.decisions import decided
 from sfumato.studio.session import Session
 
 TABLE = "t,place,house,y\n" + "".join(f"{i / 8},{'ab'[i % 2]},h{i // 2},{(i * 7) % 5}.5\n" for i in range(16))
@@ -160,6 +161,41 @@ def test_findings_are_accepted_of_one_problem_and_not_of_the_next() -> None:
     assert session.choices.accept == ("prior-beaten",)
     session.choose(regions=["0.5 <= t <= 1.5"])
     assert session.choices.accept == ()
+
+
+def test_the_region_stays_the_same_object_while_the_slider_moves_and_no_longer() -> None:
+    session = opened(regions=["1 <= t <= 1.5"])
+    region = session.region
+    session.choose(value=0.5)
+    session.choose(regions=["1 <= t <= 1.5"], protects="records")
+    assert session.region is region
+    session.choose(regions=["1 <= t <= 1.25"])
+    assert session.inside.sum() == 3
+    smaller = session.region
+    session.choose(inputs=["place", "t"])
+    assert session.region is not smaller
+    assert session.inside.sum() == 3
+    session.choose(regions=[])
+    assert session.region is None
+
+
+def test_another_objective_is_another_design_at_the_same_level() -> None:
+    session = opened(regions=["1 <= t <= 1.5"], noise="20", lengthscale=0.4, value=0.2, protects="records")
+    session.start_fit()
+    finished(session.fit)
+    session.start_effect()
+    least = finished(session.effect).value
+    session.choose(objective="predictions")
+    assert session.effect.value is None
+    session.start_effect()
+    best = finished(session.effect).value
+    assert best.floor == least.floor <= best.record_std * (1.0 + 1e-9)
+    assert best.loss < least.loss
+    session.start_check()
+    checked = finished(session.check).value
+    assert checked.mechanism.design.objective == "predictions"
+    assert checked.effect.loss == pytest.approx(best.loss, rel=0.02)
+    assert decided(session, "how_much")[1:] == ["The noise leaves readers the best predictions outside."]
 
 
 def test_a_level_that_the_slider_has_passed_is_drawn_with_its_own_floor() -> None:

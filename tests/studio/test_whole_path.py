@@ -74,6 +74,8 @@ def designed(session):
     return sf.protect(session.fit.value, session.X, region, protects=choices.protects, progress=False, **level)
 
 
+# 15 s; by parts in test_drawing.py (dragged), test_deciding.py (slid, published) and below (the whole path)
+@pytest.mark.slow
 def test_what_is_dragged_and_slid_on_the_orbit_is_what_is_published(page, studio, open_page, tmp_path):
     session = studio.session
     wait(page, "demo-orbit").click()
@@ -155,6 +157,8 @@ def hostile_table():
     )
 
 
+# 11 s; by parts in test_page_frame.py (uploaded) and test_drawing.py (dates, levels and names on charts)
+@pytest.mark.slow
 def test_a_table_with_dates_and_categories_and_scripts_in_its_names(page, studio, tmp_path):
     session = studio.session
     content = hostile_table().to_csv(index=False).encode()

@@ -8,8 +8,8 @@ import re
 _NAME = (
     r"(?:accept|accuracy|alpha|alphas|coefficients|correlated|cover|dask|decimal|device|draws|encoding|"
     r"evidence|family|floor|floors|grid|guarantee|inputs|insiders|kernel|lengthscale|max_error|max_loss|max_noise|"
-    r"mean|method|noise|output|port|protects|region|relation|resolution|sep|serve|share|spread|structure|ways|"
-    r"weights)"
+    r"mean|method|noise|objective|output|port|protects|region|relation|resolution|sep|serve|share|spread|structure|"
+    r"ways|weights)"
 )
 
 _RULES: tuple[tuple[str, str], ...] = (

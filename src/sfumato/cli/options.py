@@ -377,6 +377,28 @@ class Asked:
                 )
 
 
+#: What ``--serve`` may name.
+SERVED = 'a table, .csv or .parquet, of inputs, or a region, as in "t >= 2"'
+
+
+def served_table(serve: str | None) -> Path | None:
+    """The table that ``--serve`` names; None where it is the text of a region, or was not given."""
+    path = None if serve is None else Path(serve)
+    endings = (".gz", *TABLES)
+    return path if path is not None and (path.suffix.lower() in endings or os.path.isfile(path)) else None
+
+
+def served_region(serve: str, columns: Sequence[str], outputs: Sequence[str]) -> Region:
+    """The region that ``--serve`` names, where it names no table."""
+    from ..regions import parse_region
+
+    try:
+        return parse_region(serve, columns, outputs=outputs)
+    except InputError as error:
+        first, *marks = error.args
+        raise InputError(f"--serve {serve!r} is no table, and as a region: {first}", *marks) from error
+
+
 @dataclass(frozen=True, kw_only=True)
 class NoiseOptions:
     """Which noise is sought, and how."""
@@ -389,8 +411,28 @@ class NoiseOptions:
     structure: Annotated[
         str, option("WORD", "full: correlated noise, the least there is; diagonal: every row by itself.")
     ] = "full"
+    objective: Annotated[
+        str,
+        option(
+            "WORD",
+            "Which noise is sought, at the same promise: noise, the least; predictions, the one with "
+            "the best predictions at the inputs that --serve names. These trust the prior more.",
+        ),
+    ] = "noise"
+    serve: Annotated[
+        str | None,
+        option(
+            "FILE or TEXT",
+            f"Where the best predictions are to be: {SERVED} (default: the rows outside the region).",
+        ),
+    ] = None
     weights: Annotated[
-        str | None, option("COLUMN", "A column of positive weights: rows with large ones get less noise.")
+        str | None,
+        option(
+            "COLUMN",
+            "A column of positive weights: rows with large ones get less noise, or better predictions; with --serve "
+            "FILE a column of that table.",
+        ),
     ] = None
     cover: Cover = "auto"
     evidence: Annotated[
@@ -402,7 +444,12 @@ class NoiseOptions:
         option("WORD", "auto chooses by size; eigh and subspace are exact; compressed takes any number of rows; sign."),
     ] = "auto"
     accuracy: Annotated[
-        float | None, option("NUMBER", "How far above the least the noise may be, as a share (subspace, compressed).")
+        float | None,
+        option(
+            "NUMBER",
+            "How far above the least the noise may be, as a share (subspace, compressed); with --objective "
+            "predictions, how much more readers could explain (default: 1e-4).",
+        ),
     ] = None
     device: Annotated[str | None, option("WORD", "cuda works on a GPU.")] = None
     resolution: Annotated[float | None, option("NUMBER", "Round published outputs to multiples of this.")] = None
@@ -413,16 +460,31 @@ class NoiseOptions:
         from ..noise import check_resolution
 
         check_settings(
-            **asked.promise, **self.settings(), method=self.method, device=self.device, accept=asked.accept or ()
+            **asked.promise,
+            **self.settings(),
+            serve=self.serve,
+            method=self.method,
+            device=self.device,
+            accept=asked.accept or (),
         )
         if self.resolution is not None:
             check_resolution(self.resolution)
+
+    @property
+    def served_table(self) -> Path | None:
+        """The table that ``--serve`` names; None where it is the text of a region, or was not given."""
+        return served_table(self.serve)
+
+    def weights_beside(self, inputs: Sequence[str]) -> list[str]:
+        """The column of ``--weights``, if there is one and it is none of the ``inputs``."""
+        return [] if self.weights is None or self.weights in inputs else [self.weights]
 
     def settings(self) -> dict[str, Any]:
         """What ``protect`` is told for tables of every size."""
         return {
             "guarantee": self.guarantee,
             "structure": self.structure,
+            "objective": self.objective,
             "cover": self.cover,
             "evidence": self.evidence,
             "accuracy": self.accuracy,

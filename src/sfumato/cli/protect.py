@@ -33,6 +33,7 @@ from .options import (
     Written,
     check_new,
     check_written,
+    served_region,
 )
 from .outputs import Regions, check_use, fitted_prior, read_regions
 from .printing import (
@@ -76,6 +77,8 @@ PROTECT_EXAMPLES = (
     '--region "infl: 1979 <= year <= 1983" --floor infl=2 --out economy.sfumato',
     'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.5 --ledger orbit.ledger '
     "--share 0.4 --out first.sfumato",
+    'sfumato protect orbit.csv --inputs t --output r --region "1 <= t <= 2" --alpha 0.1 --objective predictions '
+    '--serve "t >= 2" --out orbit.sfumato',
     'sfumato protect big.parquet --inputs a,b --output y --region "a <= 1" --alpha 0.3 --out big-release/',
 )
 
@@ -101,7 +104,7 @@ def protect(
     files: Files,
     reading: Reading,
 ) -> None:
-    """Add the least noise that keeps a promise, and write a release file with its certificate."""
+    """Add noise that keeps a promise, the least or the most useful, and write a release file with its certificate."""
     asked.check()
     account.check()
     fit.check()
@@ -156,7 +159,9 @@ def _protect_table(
 ) -> None:
     """Protect a table that fits in memory; every file that is written has its own place."""
     from ..data import as_inputs
-    from ..evaluate import compare_promises
+    from ..design import bound_served
+    from ..evaluate import compare_objectives, compare_promises
+    from ..regions import Region
     from ..show import check_page, write_publication
 
     target = Path(files.out)
@@ -164,10 +169,10 @@ def _protect_table(
         check_page(files.report, source, argument="--report")
     written = [Written("--out", target), Written("--csv", files.csv, TABLES)]
     written += [Written("--ledger", account.ledger, grows=True), Written("--report", files.report)]
-    check_written(*written, read=[source], replace=files.replace)
+    check_written(*written, read=[source, noise.served_table], replace=files.replace)
     replaced, book, outputs = target.exists(), account.book, asked.outputs
-    weights = [] if noise.weights is None or noise.weights in asked.columns else [noise.weights]
-    numbers = [*outputs.columns, *weights]
+    served, counts = _served(asked, noise, reading)
+    numbers = [*outputs.columns, *(noise.weights_beside(asked.columns) if counts is None else [])]
     known = ("rows", *asked.columns, *numbers)
     labels = [name for name in [asked.insiders] if name is not None and name not in known]
     table = reading.table(source, asked.columns, numbers, as_they_are=labels)
@@ -177,9 +182,15 @@ def _protect_table(
     for where in regions.values():
         if where is not None:
             where.bind(rows)  # what is wrong with it is said before the fit
+    if isinstance(served, Region) and not outputs.several:
+        bound_served(served, rows)
     prior, outside = _prior(table, asked, fit, regions, not files.json)
     tried = _rehearsed(prior, table, asked, regions, not files.json)
-    mechanism = _design(prior, table, asked, outside, noise, account, regions, tried, not files.json)
+    _say_if_in_doubt(noise, tried)
+    if noise.weights is not None and counts is None:
+        counts = table[noise.weights].tolist()
+    useful = {"serve": served, "weights": None if counts is None else counts * len(outputs.released)}
+    mechanism = _design(prior, table, asked, outside, noise, account, regions, tried, useful, not files.json)
     mechanism = _with_raw_rows(mechanism, asked)
     values: Any = {name: table[name] for name in outputs.released}
     name = None if outputs.several else outputs.released[0]
@@ -192,7 +203,10 @@ def _protect_table(
     # what only the owner may know is shown here, and is not in the file
     own = mechanism.findings_on(y)
     certificate = release.certificate.with_findings(*own)
-    compared = compare_promises(mechanism.design, outputs.released[0]) if book is None else None
+    compared: Any = compare_objectives(mechanism.design, certificate)
+    worth = mechanism.worth(y)
+    if book is None and compared is None:
+        compared = compare_promises(mechanism.design, outputs.released[0])
     if files.json:
         made: dict[str, Any] = {
             "release": files.out,
@@ -207,7 +221,9 @@ def _protect_table(
             "rehearsal": {name: one.as_dict() for name, one in tried.items()},
         }
         if compared is not None:
-            made["promises"] = asdict(compared)
+            made["promises" if mechanism.design.serves is None else "objectives"] = asdict(compared)
+        if worth is not None:
+            made["worth"] = asdict(worth)
         if book is not None and left is not None:
             made["ledger"] = {"file": account.ledger, "releases": len(book), "head": book.head, **left.as_dict()}
         as_json(made)
@@ -219,6 +235,11 @@ def _protect_table(
             say(one.sentence(f" of {name}" if outputs.several else ""))
         if compared is not None:
             say(str(compared))
+        if worth is not None and "predictions-not-better" not in {one.code for one in own}:
+            say(str(worth))
+        if suppressed := mechanism.noise.suppressed_count:
+            many = f"{counted(suppressed, 'combination')} of the {len(mechanism.design.inputs):,} rows"
+            say(f"Not published: {many}. There the values show what the rest predicts.")
         for finding in own:
             if finding.severity == "low":  # others are in the table
                 say(f"{finding} ({finding.code}; only you see this)")
@@ -263,6 +284,14 @@ def _rehearsed(
     return found
 
 
+def _say_if_in_doubt(noise: NoiseOptions, tried: dict[str, Rehearsal]) -> None:
+    """Say that the best predictions count on a prior of which a rehearsal does not speak well."""
+    if noise.objective == "noise" or (tried and not any(one.findings for one in tried.values())):
+        return
+    state = "is in doubt after its rehearsal" if tried else "was not rehearsed"
+    say_note(f"the prior {state}, and --objective predictions counts on it; when in doubt give --objective noise.")
+
+
 def _design(
     prior: Readers,
     table: pd.DataFrame,
@@ -272,23 +301,22 @@ def _design(
     account: Account,
     regions: Regions,
     tried: dict[str, Rehearsal],
+    useful: dict[str, Any],
     progress: bool,
 ) -> Mechanism:
-    """Find the least noise; with a ledger, the least beside all earlier releases."""
+    """Find the best noise; with a ledger, the best beside all earlier releases. ``useful`` says for whom it is."""
     from ..design import protect as find_noise
     from ..proof import learnt_inside
 
     outputs, columns = asked.outputs, asked.columns
     how: dict[str, Any] = {**asked.promise, **noise.settings(), "method": noise.method, "device": noise.device}
     findings = [finding for one in tried.values() for finding in one.findings]
-    how |= {"accept": asked.accept or (), "findings": findings}
+    how |= {"accept": asked.accept or (), "findings": findings, **useful}
     where: Any = regions if outputs.several else regions[outputs.released[0]]
     if outputs.several:
         how["released"] = outputs.released
     # the rows of several outputs are one below the other
     copies = len(outputs.released)
-    if noise.weights is not None:
-        how["weights"] = table[noise.weights].tolist() * copies
     if asked.insiders is not None:
         how["insiders"] = _insiders(table, asked.insiders, copies)
     with findings_are_shown_later():
@@ -303,6 +331,16 @@ def _design(
         found = learnt_inside(len(table))
         mechanism = replace(mechanism, certificate=mechanism.certificate.with_findings(found))
     return mechanism
+
+
+def _served(asked: Asked, noise: NoiseOptions, reading: Reading) -> tuple[Any, list[float] | None]:
+    """What ``--serve`` names, inputs or a region, and the weights of these inputs; None where nothing was said."""
+    if (path := noise.served_table) is not None:
+        table = reading.table(path, asked.columns, noise.weights_beside(asked.columns))
+        return table[asked.columns], None if noise.weights is None else table[noise.weights].tolist()
+    if noise.serve is None:
+        return None, None
+    return served_region(noise.serve, asked.columns, asked.output), None
 
 
 def _insiders(table: pd.DataFrame, asked: str, copies: int) -> Any:
@@ -369,6 +407,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
 
     out, output = Path(files.out), asked.output[0]
     where = parse_region(asked.region[0], asked.columns, outputs=asked.output)
+    served, _ = _served(asked, noise, Reading())
     check_folder(out)
     _check_places(data, parquet_files(data), out)
     began = time.monotonic()
@@ -377,7 +416,8 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     tried: dict[str, Rehearsal] = {}
 
     def task() -> dict[str, Any]:
-        return {"sfumato": __version__, "options": options, "data": fingerprint(parquet_files(data))}
+        read = [*parquet_files(data), *([] if noise.served_table is None else [noise.served_table])]
+        return {"sfumato": __version__, "options": options, "data": fingerprint(read)}
 
     begun = task()
     replaced = has_release(out) and not is_published(out, begun)
@@ -388,6 +428,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
 
     def design() -> tuple[Design, Certificate]:
         how = {**asked.promise, **noise.settings(), "engine": engine, "device": device, "progress": show}
+        how["serve"] = served
         few, outside = rows_to_fit(rows, where, fit.fit_rows or ROWS_TO_FIT, fit.fit_outside)
         given = {**fit.settings(), "exclude": where if outside else None, "progress": show}
         if asked.spread is not None:
@@ -398,6 +439,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
         sample = pd.DataFrame(rows.select(some).values, columns=asked.columns)
         sample[output] = rows.column(output).select(some)
         tried.update(_rehearsed(prior, sample, asked, {output: where}, show, len(rows)))
+        _say_if_in_doubt(noise, tried)
         found = [finding for one in tried.values() for finding in one.findings]
         with findings_are_shown_later():
             mechanism = protect(
@@ -436,6 +478,7 @@ def _deciding_options(asked: Asked, fit: Fit, noise: NoiseOptions) -> dict[str, 
         "accept": [*(asked.accept or ()), *(["raw-records"] if asked.allow_raw_rows else [])],
         **fit.settings(),
         **noise.settings(),
+        "serve": noise.serve,
         "fit_outside": fit.fit_outside,
         "rehearsal": not asked.no_rehearsal,
         "fit_rows": fit.fit_rows or ROWS_TO_FIT,

@@ -149,14 +149,15 @@ def _protect_words(
     found: Rehearsal,
 ) -> str | None:
     """The command that publishes with the prior that is advised, ready to copy; None where none is."""
+    from ..data import table_stem
+
     if found.advised is None:
         return None
     level = ["--alpha", f"{alpha:g}"] if alpha is not None else ["--floor", f"{found.advised.lower or floor:g}"]
     words = ["sfumato", "protect", str(data), "--inputs", names_text(asked.columns)]
     words += ["--output", asked.output, "--region", asked.region]
     prior = ["--kernel", found.advised.kernel, "--mean", found.advised.mean]
-    name = Path(data.stem).stem if data.suffix.lower() == ".gz" else data.stem
-    rest = [*level, *prior, *options, "--out", f"{name}.sfumato"]
+    rest = [*level, *prior, *options, "--out", f"{table_stem(data)}.sfumato"]
     return shlex.join([*words, *rest])
 
 

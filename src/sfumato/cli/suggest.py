@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+import shlex
+from typing import Annotated, Any
 
 from .fitted import fitted_table
 from .options import (
     FIGURES,
+    SERVED,
     Figure,
     Fit,
     Json,
@@ -19,6 +20,8 @@ from .options import (
     check_written,
     option,
     save_figure,
+    served_region,
+    served_table,
 )
 from .printing import as_json, say, say_lines, say_written
 
@@ -46,8 +49,16 @@ def suggest(
     ] = None,
     alpha: Annotated[float | None, option("NUMBER", "Or, the other way round: what this α would cost.")] = None,
     floor: Annotated[float | None, option("NUMBER", "Or what this floor would cost, in units of the output.")] = None,
+    objective: Annotated[
+        str,
+        option(
+            "WORD",
+            "Which noise is sought: noise, the least; predictions, the one with the best predictions at the inputs "
+            "that are to stay useful, which counts on the prior more. What the other one costs is said too.",
+        ),
+    ] = "noise",
     serve: Annotated[
-        Path | None, option("FILE", "A table, .csv or .parquet, of inputs that are to stay useful.")
+        str | None, option("FILE or TEXT", f"What is to stay useful: {SERVED} (default: all that is outside).")
     ] = None,
     figure: Figure = None,
     replace: Replace = False,
@@ -55,16 +66,21 @@ def suggest(
 ) -> None:
     """Suggest a promise: the strongest floor for what it may cost, when each is right, and the call to copy."""
     sensitive.check()
-    check_written(Written("--figure", figure, FIGURES), read=[data, serve], replace=replace)
+    check_written(Written("--figure", figure, FIGURES), read=[data, served_table(serve)], replace=replace)
     from ..evaluate import check_suggestion
     from ..evaluate import suggest as look
     from ..show import plot_suggestion
 
     asked = {"max_loss": max_loss, "max_error": max_error, "max_noise": max_noise, "alpha": alpha, "floor": floor}
-    check_suggestion(**asked)
-    served = None if serve is None else reading.table(serve, sensitive.columns)
+    check_suggestion(**asked, objective=objective)
+    served: Any = None
+    if (path := served_table(serve)) is not None:
+        served = reading.table(path, sensitive.columns)
+    elif serve is not None:
+        served = served_region(serve, sensitive.columns, [sensitive.output])
     X, _, where, prior, fitted = fitted_table(data, sensitive, fit, reading, progress=not json)
-    found = look(prior, X, where, **asked, serve=served, output=sensitive.output, progress=not json)
+    aim: Any = objective
+    found = look(prior, X, where, **asked, objective=aim, serve=served, output=sensitive.output, progress=not json)
     if figure is not None:
         save_figure(plot_suggestion(found).figure, figure)
     if json:
@@ -72,6 +88,7 @@ def suggest(
         return
     say_lines(*str(found).split("\n"))
     if found.best is not None:
-        say_lines("or", f"  sfumato protect … {found.best.options}")
+        useful = "" if serve is None or objective == "noise" else f" --serve {shlex.quote(serve)}"
+        say_lines("or", f"  sfumato protect … {found.best.options}{useful}")
     say(fitted)
     say_written(figure)

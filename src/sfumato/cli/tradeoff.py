@@ -56,8 +56,8 @@ def tradeoff(
         str | None,
         option(
             "WORDS",
-            "Of joint, function, records, pointwise, diagonal, dropout, cloaking, those to compare (all that do not "
-            "take minutes).",
+            "Of joint, predictions, function, records, pointwise, diagonal, dropout, cloaking, those to compare (all "
+            "that do not take minutes).",
         ),
     ] = None,
     cover: Cover = "auto",

@@ -6,7 +6,7 @@ memory or stored, and parts of them to be worked on here or on a cluster.
 
 from .census import TEXANS, texans
 from .column_facts import ColumnFacts, column_facts
-from .csv_files import SEPARATORS, TableAsRead
+from .csv_files import SEPARATORS, TableAsRead, table_stem
 from .encoding import Column, Encoding, Finest, as_moment, end_of_day, from_moments, moment_text, to_moments
 from .inputs import (
     ONE_OUTPUT,

@@ -16,7 +16,7 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,6 +126,15 @@ class TableAsRead:
             f"The first line was taken for the names of the columns, and has numbers only ({', '.join(names[:3])}). If "
             "the file has no names, put a line with them above its first row: else that row is lost."
         )
+
+
+def table_stem(path: PurePath) -> str:
+    """The name of a table without its ending, and without .gz.
+
+    >>> table_stem(PurePath("data/orbit.csv.gz")), table_stem(PurePath("orbit.parquet"))
+    ('orbit', 'orbit')
+    """
+    return PurePath(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
 
 
 def is_text_table(path: Path) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import Array, Index, Mask, frozen
+from ..arrays import GOLDEN, Array, Index, Mask, frozen
 from ..errors import InputError
 from .columns import require_columns, require_numbers, require_once
 from .encoding import Encoding, Finest
@@ -25,9 +25,6 @@ from .tables import in_row_order
 
 #: Of more rows than this a sample stands for the others wherever one looks for inputs of a region.
 SAMPLE = 1 << 13
-
-#: The golden ratio: multiples of it fill an interval evenly.
-GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
 @dataclass(frozen=True)

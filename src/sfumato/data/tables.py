@@ -191,11 +191,13 @@ def select_columns(
     source: Path,
     drop_missing: bool = False,
     as_they_are: Sequence[str] = (),
+    *,
+    how_to_drop: str = "with drop_missing=True, --drop-missing",
 ) -> pd.DataFrame:
     """The named columns: numbers as float64, and in ``inputs`` dates and text as well.
 
-    Rows with missing values are refused or, if asked, left out. Columns ``as_they_are`` come along, such as labels;
-    anything may stand in them, or nothing.
+    Rows with missing values are refused, in a message that says ``how_to_drop`` them, or, if asked, left out. Columns
+    ``as_they_are`` come along, such as labels; anything may stand in them, or nothing.
     """
     wanted, frame = [*inputs, *outputs], table.frame
     try:
@@ -214,7 +216,7 @@ def select_columns(
         raise InputError(
             f"{source} has {len(places)} of {len(chosen)} rows with missing values in {some_of(empty, 5)} "
             f"(rows {some_of(places, 8)}, counted from 1 below the header); "
-            "fill them in, or leave these rows out with drop_missing=True, --drop-missing."
+            f"fill them in, or leave these rows out {how_to_drop}."
         )
     kept: pd.DataFrame = chosen.join(frame[list(as_they_are)]).loc[~rows].reset_index(drop=True)
     if kept.empty:

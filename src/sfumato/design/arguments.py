@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..promise import (
     FractionTolerance,
     Guarantee,
     MatrixTolerance,
+    Objective,
     OutputTolerance,
     Protects,
     Reader,
@@ -28,7 +30,7 @@ from ..promise import (
     as_insiders,
 )
 from ..regions import Everywhere, OutputRegion, Points, Region
-from ..release import MOST_PRIORS, SMALLEST_WEIGHT
+from ..release import MOST_PRIORS
 from .acceptance import Acceptance
 from .evidence import AskedEvidence
 from .families import check_families
@@ -36,6 +38,7 @@ from .insiders import check_insiders
 from .plan import Asked, Method
 from .problem import Problem, no_rows_inside
 from .sensitive import AskedCover
+from .serving import can_serve, check_objective, positive_numbers, served_inputs
 
 #: At how many inputs of a region it is looked how much may be learnt.
 LOOKS = 512
@@ -134,6 +137,14 @@ def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
     return OutputRegion(parts)
 
 
+def _stacked_serve(joint: JointPrior, inputs: Inputs, serve: Any) -> Inputs | Region:
+    """What is to stay useful of several outputs: a region or inputs for all that are released, or a dict of them."""
+    each = list(serve.values()) if isinstance(serve, Mapping) else [serve]
+    if all(isinstance(one, Region) for one in each):
+        return _region(joint, serve, inputs.plain.names)
+    return _inputs(joint, serve, tuple(serve) if isinstance(serve, Mapping) else inputs.present)
+
+
 def _tolerance_by_output(
     joint: JointPrior, prior: Prior, inputs: Inputs, region: Region, alpha: Any, floor: Any, of_function: bool
 ) -> Tolerance | None:
@@ -182,9 +193,16 @@ def asked_problem(
     insiders: Any = None,
     priors: Any = (),
     weights: Any = None,
+    objective: Objective = "noise",
+    serve: Any = None,
 ) -> Problem:
-    """The problem that ``protect`` is to solve, with everything checked."""
+    """The problem that ``protect`` is to solve, with everything checked.
+
+    It ``serves`` nothing where the best predictions were asked for readers with several priors, or for many insiders:
+    the least noise is taken then.
+    """
     _check_words(protects, guarantee, structure)
+    check_objective(objective, structure, serve)
     families = tuple(dict.fromkeys(one for one in (prior, *_listed(priors)) if isinstance(one, PriorFamily)))
     prior = prior.prior if isinstance(prior, PriorFamily) else prior
     priors = tuple(one for one in _listed(priors) if not isinstance(one, PriorFamily)) if families else priors
@@ -223,7 +241,12 @@ def asked_problem(
     chosen = chosen or _chosen_tolerance(alpha, floor, tolerance, bound)
     for one in (prior, *others):
         check_prior(one, inputs)
-    cost = _checked_weights(in_row_order(weights, inputs.index, "weights"), len(inputs))
+    serves, cost = None, None
+    if objective == "noise":
+        cost = _checked_weights(in_row_order(weights, inputs.index, "weights"), len(inputs))
+    else:
+        stacked = None if joint is None else partial(_stacked_serve, joint, inputs)
+        serves = served_inputs(serve, weights, inputs, bound, stacked)
     if protects == "records":
         chosen = _record_tolerance(chosen)
     if families and isinstance(inputs, StoredInputs):
@@ -243,7 +266,10 @@ def asked_problem(
         protects=protects,
         insiders=groups,
         families=families,
+        serves=serves,
     )
+    if not can_serve(1 + len(others) + len(families), groups, 0 if groups is None else len(problem.records)):
+        problem = replace(problem, serves=None)
     if isinstance(bound, Everywhere) and not problem.joint:
         raise InputError(
             'guarantee is "pointwise" and region is sf.Everywhere(), where nobody can look at every input; use '
@@ -372,13 +398,8 @@ def _checked_weights(weights: Any, rows: int) -> Array | None:
     if np.iscomplexobj(np.asarray(weights)) or (values.ndim == 2 and not np.all(np.isfinite(values))):
         raise InputError("weights has complex, infinite or missing entries; give positive, finite numbers.")
     if values.shape == (rows,):
-        wrong = values[~((values >= SMALLEST_WEIGHT) & (values <= 1 / SMALLEST_WEIGHT))]
-        if wrong.size:
-            raise InputError(
-                f"weights has the value {wrong[0]}; give one positive number a row, between {SMALLEST_WEIGHT:g} and "
-                f"{1 / SMALLEST_WEIGHT:g}."
-            )
-    elif values.shape == (rows, rows):
+        return positive_numbers(values, rows, "row")
+    if values.shape == (rows, rows):
         if not np.allclose(values, values.T, rtol=1e-12, atol=0.0):
             raise InputError("weights is a matrix that is not symmetric; give (C + Cᵀ)/2.")
         least = float(np.linalg.eigvalsh(values)[0])
@@ -404,6 +425,8 @@ def check_settings(
     protects: Any = "both",
     guarantee: Any = "joint",
     structure: Any = "full",
+    objective: Any = "noise",
+    serve: Any = None,
     cover: Any = "auto",
     evidence: Any = "best",
     method: Any = "auto",
@@ -413,6 +436,7 @@ def check_settings(
 ) -> None:
     """Refuse, before a prior is fitted, what ``protect`` refuses under every prior."""
     _check_words(protects, guarantee, structure)
+    check_objective(objective, structure, serve)
     check_choice("cover", cover, get_args(AskedCover))
     asked_work(method, accuracy, device, None, evidence)
     Acceptance.asked((), accept)

@@ -13,6 +13,7 @@ from ..linalg import (
     FeasibleSubspace,
     Matrix,
     Weighting,
+    Whitening,
     as_array,
     as_tensor,
     positive_part_by_sign,
@@ -21,7 +22,11 @@ from ..linalg import (
 from ..noise import CorrelatedNoise
 from ..programs import joint_noise_factor
 from ..progress import alive
+from ..promise import Design, Protects, Reader, Tolerance
 from .plan import Plan
+
+#: Of more sensitive inputs than this evenly spaced ones stand for a design that is compared with the least noise.
+MOST_SENSITIVE = 300
 
 
 class DataCovariance(Protocol):
@@ -123,3 +128,22 @@ class ClosedForm:
 
     def _there(self, block: Array | torch.Tensor) -> torch.Tensor:
         return as_tensor(block, self.data.device)
+
+
+def has_closed_form(design: Design) -> bool:
+    """Whether the least noise has one: not for each value by itself, insiders or several outputs."""
+    return design.guarantee == "joint" and design.insiders is None and not design.inputs.outputs.numbered
+
+
+def least_noise(design: Design, tolerance: Tolerance, protects: Protects, data: Array) -> Array:
+    """The least noise that keeps a promise at the sensitive inputs of ``design``: (U Δ⁻¹ Uᵀ − A)⁺."""
+    inputs = design.inputs
+    inside = np.flatnonzero(design.region.contains(inputs.values) & (design.prior.noise_variance(len(inputs)) > 0))
+    records = inside if protects != "function" else inside[:0]
+    sensitive = design.sensitive if len(design.sensitive) else np.unique(inputs.values[inside], axis=0)
+    sensitive = sensitive[:: -(-len(sensitive) // MOST_SENSITIVE)] if protects != "records" else sensitive[:0]
+    values = Reader(design.prior).values(inputs, records)
+    places = values.places(sensitive)
+    root = Whitening.of(tolerance.matrix(values, places)).apply(values.with_data(inputs, places).numpy().T)
+    factor = joint_noise_factor(data, root.T @ root)
+    return factor @ factor.T

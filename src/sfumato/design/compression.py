@@ -48,8 +48,8 @@ from ..proof import (
 from ..regions import Everywhere
 from .evidence import as_asked
 from .loop import Margins, certified_design, rough_objective
-from .plan import COMPRESSED_ACCURACY, Asked, exact_plan
-from .problem import Exposure, Problem, Solution, no_rows_inside
+from .plan import COMPRESSED_ACCURACY, PREDICTIONS_ACCURACY, Asked, exact_plan
+from .problem import Problem, Solution, no_rows_inside
 from .sensitive import EPSILON, GREEDY_LIMIT, MATRIX_CANDIDATES, AskedCover, greedy_order
 
 
@@ -113,6 +113,9 @@ class VirtualExposure:
             return explaining_root(cross, delta - self._rest(sensitive, values))
         return cross / np.sqrt(self._budget(sensitive, values))
 
+    def cross(self, points: Array) -> Matrix:
+        return self.virtual.cross(self.number, self.features.at(points))
+
     def at(self, points: Array) -> tuple[Matrix, Array]:
         if np.any(self.tolerance.budget(self.unknown, points) <= 0):
             self.tolerance.check(self.unknown, points, self.inputs)
@@ -154,9 +157,17 @@ class CompressedRows:
 
     @classmethod
     def of(
-        cls, whole: Problem, summary: Summary, records: RecordNoise | None = None, promised: RecordSums | None = None
+        cls,
+        whole: Problem,
+        summary: Summary,
+        records: RecordNoise | None = None,
+        promised: RecordSums | None = None,
+        gap: float = PREDICTIONS_ACCURACY,
     ) -> CompressedRows:
-        """``records`` is the noise that records carry by themselves, and ``promised`` how they are promised jointly."""
+        """``records`` is the noise that records carry by themselves, and ``promised`` how they are promised jointly.
+
+        Where predictions are to be the best, they are solved for to within ``gap``.
+        """
         problem = replace(
             whole,
             prior=_with_one_noise(whole.prior),
@@ -166,10 +177,10 @@ class CompressedRows:
         )
         virtual = VirtualRows(summary)
         plan = exact_plan(replace(problem.size, rows=len(virtual)))
-        return cls(replace(problem, plan=plan), virtual, whole, records, promised)
+        return cls(replace(problem, plan=replace(plan, gap=gap)), virtual, whole, records, promised)
 
     @cached_property
-    def exposures(self) -> tuple[Exposure, ...]:
+    def exposures(self) -> tuple[VirtualExposure, ...]:
         few = self.problem
         return tuple(
             VirtualExposure(Reader(prior), few.inputs, few.tolerance, few.joint, self.virtual, number, self.promised)
@@ -213,9 +224,23 @@ class CompressedRows:
             records=self.records,
             # where records carry noise of their own, that is added up when it is asked for
             known_trace=None if self.records else float(np.sum(coefficients * (summary.gram @ coefficients))),
+            suppressing=virtual.mixing(virtual.functions(solution.noise.suppressed)),
         )
-        witness = None if solution.witness is None else tuple(virtual.basis @ part for part in solution.witness)
-        return self.whole.published(cover, sensitive, Solution(noise, witness))
+        witness = solution.witness
+        if witness is not None and solution.explained is None:
+            witness = tuple(virtual.basis @ part for part in witness)
+        elif witness is not None and self.promised is not None:
+            witness = (self._of_function(sensitive, witness[0]),)
+        return self.whole.published(cover, sensitive, Solution(noise, witness, solution.explained))
+
+    def _of_function(self, sensitive: Array, witness: Array) -> Array:
+        """What a ``witness`` about records together with f says of f alone.
+
+        U of f spans what the first columns of U of both do (``Summary.promised_root``). Any witness proves a bound.
+        """
+        both, alone = self.exposures[0], replace(self.exposures[0], records=None)
+        first = both.root(sensitive)[:, : len(sensitive)] @ witness[: len(sensitive)]
+        return np.asarray(scipy.linalg.lstsq(alone.root(sensitive), first)[0])
 
     def jointly(self) -> CompressedRows:
         return replace(self, problem=replace(self.problem, guarantee="joint"))
@@ -257,7 +282,8 @@ class Compression:
 
     @property
     def accuracy(self) -> float:
-        return self.asked.accuracy or COMPRESSED_ACCURACY
+        usual = COMPRESSED_ACCURACY if self.whole.serves is None else PREDICTIONS_ACCURACY
+        return self.asked.accuracy or usual
 
     @cached_property
     def first_centres(self) -> list[Centres]:
@@ -301,6 +327,8 @@ class Compression:
             share = self._residual(summary) / max(certificate.trace, np.finfo(float).tiny)
             # what records carry by themselves costs the same with any number of centres
             gap = certificate.compression if self.record_noise is None else share
+            if self.whole.serves is not None:
+                gap = share = certificate.compression
             if gap <= self.accuracy or full or share < self.accuracy / 8 or turn == PASSES - 1:
                 break
             mean = self._finer(mean, summary, share)
@@ -403,6 +431,10 @@ class Compression:
     def _first_mean(self) -> float:
         """What may be left out at a row, on average, if the noise is about as large as one guesses."""
         whole, sample = self.whole, self.whole.inputs.sample
+        if whole.serves is not None:
+            # what is left out costs predictions more the more rows there are to tell of it (proof/served_sums.py)
+            squared = float(np.mean(whole.prior.variance(sample.values))) * float(np.min(whole.prior.noise))
+            return FIRST_GUESS * self.accuracy * float(np.sqrt(squared / len(whole.inputs)))
         rows = sample.values[:: -(-len(sample) // 2048)]
         points = whole.region.points
         places = whole.region.probes(256, sample) if points is None else points[:256]
@@ -466,12 +498,14 @@ class Compression:
 
     def _rough_share(self, summary: Summary) -> float | None:
         """About how much of the noise what the features leave out may cost, as a share; None where it is not said."""
+        if self.whole.serves is not None:
+            return None
         with few_threads():
             cost = rough_objective(self._rows(summary), self.cover, self._margins, self.step.stage)
         return None if not cost else self._residual(summary) / cost
 
     def _rows(self, summary: Summary) -> CompressedRows:
-        return CompressedRows.of(self.whole, summary, self.record_noise, self.record_sums)
+        return CompressedRows.of(self.whole, summary, self.record_noise, self.record_sums, self.accuracy)
 
     def _finer(self, mean: float, summary: Summary, share: float) -> float:
         """What may be left out at a row, on average, where ``share`` of the noise was too much."""
@@ -487,6 +521,9 @@ class Compression:
 
     def _warn(self, gap: float, summary: Summary, centres: list[Centres], design: Design) -> None:
         wanted = 0.5 * self.accuracy * design.noise.trace / summary.rows
+        what = "noise"
+        if self.whole.serves is not None:
+            wanted, what = self._first_mean, "share that readers explain"
         needed = sum(c.needed_for(wanted) for c in centres)
         if needed > len(summary):
             reason = (
@@ -497,7 +534,7 @@ class Compression:
         else:
             reason = "more would not help: round-off is in the way"
         warnings.warn(
-            f"compression may cost up to {gap:.1e} of the noise; accuracy {self.accuracy:g} was asked for. There are "
+            f"compression may cost up to {gap:.1e} of the {what}; accuracy {self.accuracy:g} was asked for. There are "
             f"{len(summary)} centres, and {reason}. The promise holds all the same",
             GuaranteeWarning,
             stacklevel=5,

@@ -68,7 +68,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
     everywhere. Say how much readers may learn there with ``alpha`` or ``floor``, as in ``protect``. Only
     ``PrivateGPRegressor()``, with none of the three, has a default: everywhere, with ``alpha=0.5``. ``kernel``,
     ``mean``, ``noise`` and ``lengthscale`` are those of ``fit_prior``; ``protects``, ``insiders``, ``guarantee``,
-    ``structure``, ``cover``, ``evidence``, ``method`` and ``accept`` those of ``protect``. The prior is fitted to rows
+    ``structure``, ``objective``, ``serve`` (inputs, a region or its text), ``cover``, ``evidence``, ``method`` and
+    ``accept`` those of ``protect``. The prior is fitted to rows
     outside the region only (``fit_outside=True``), because its values are published, and then they tell nothing of the
     rows inside. Where too few rows are outside, fewer than two for each input and three more, all are used, and a
     finding of the certificate says so; ``fit_outside=False`` uses all of them always.
@@ -115,6 +116,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         insiders: Any = None,
         guarantee: Any = "joint",
         structure: Any = "full",
+        objective: Any = "noise",
+        serve: Any = None,
         cover: Any = "auto",
         evidence: Any = "best",
         method: Any = "auto",
@@ -135,6 +138,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         self.insiders = insiders
         self.guarantee = guarantee
         self.structure = structure
+        self.objective = objective
+        self.serve = serve
         self.cover = cover
         self.evidence = evidence
         self.method = method
@@ -155,7 +160,11 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
         region = self._asked_region(rows, named)
         promise = {"alpha": self.alpha, "floor": self.floor, "protects": self.protects, "guarantee": self.guarantee}
         how = {"structure": self.structure, "cover": self.cover, "evidence": self.evidence, "method": self.method}
-        check_settings(**promise, **how, accept=self.accept)  # before the fit, which may take long
+        served = self.serve
+        if isinstance(served, str):
+            served = parse_region(served, rows.sources, outputs=[] if named is None else [named])
+        # before the fit, which may take long
+        check_settings(**promise, **how, objective=self.objective, serve=served, accept=self.accept)
         inside = np.asarray(region.contains(rows.values), dtype=np.bool_)
         prior = self._fitted_prior(rows, y, inside, noise)
         mechanism = protect(
@@ -168,6 +177,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):
             insiders=in_row_order(self.insiders, labels, "insiders"),
             guarantee=self.guarantee,
             structure=self.structure,
+            objective=self.objective,
+            serve=served,
             cover=self.cover,
             evidence=self.evidence,
             method=self.method,

@@ -19,8 +19,9 @@ from ..promise import Design, FractionTolerance, Reader, can_be_promised_to_fami
 from ..proof import Certificate, ExactKnowledge, Examination
 from ..regions import Everywhere
 from .loop import Attempt
-from .problem import Problem, Solver
+from .problem import Problem
 from .sensitive import Say
+from .solver import Solver
 from .units import dense_rows
 
 #: Cells are as many as it takes that what may be learnt shrinks by no more than this share; by more where these would

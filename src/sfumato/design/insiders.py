@@ -32,8 +32,9 @@ from ..promise import (
 )
 from ..proof import Examination, groups_told
 from ..regions import Everywhere
-from .problem import BackEnd, Exposure, Problem, Solution, Solver
+from .problem import BackEnd, Exposure, Problem, Solution
 from .sensitive import Say, independent_points
+from .solver import Solver
 
 #: Up to this many rows the noise for insiders is the least.
 ROWS_FOR_THE_LEAST = 40
@@ -75,6 +76,7 @@ KNOWN = 1e-8
 class ForInsiders:
     """Designs for the ``insiders`` of a problem, at these ``sensitive`` inputs.
 
+    Where it is ``serving``, and the problem serves inputs, they are those with the best predictions.
     A design starts from what the last one found: ``_before`` for each prior, or the ``_binding`` groups.
     """
 
@@ -83,6 +85,7 @@ class ForInsiders:
     cover: Cover
     sensitive: Array
     say: Say
+    serving: bool = True
     _before: dict[int, InsiderNoise] = field(default_factory=dict)
     _binding: list[Insider] = field(default_factory=list)
 
@@ -90,7 +93,8 @@ class ForInsiders:
         """The design with Δ tightened so much."""
         solution, binding = self._solution(tightening)
         made = self.back_end.published(self.cover, self.sensitive, solution)
-        return replace(made, insiders=self.insiders, designed_for=binding)
+        serves = made.serves if self.serving else None
+        return replace(made, insiders=self.insiders, designed_for=binding, serves=serves)
 
     def grown(self, points: Array) -> ForInsiders:
         """With those of ``points`` among the sensitive inputs that these do not determine."""
@@ -103,11 +107,11 @@ class ForInsiders:
 
     @cached_property
     def solver(self) -> Solver:
-        return Solver(self.back_end)
+        return Solver(self.back_end, serving=self.serving and self.back_end.problem.serves is not None)
 
     def _solution(self, t: float) -> tuple[Solution, tuple[Insider, ...]]:
         problem = self.solver.problem
-        if problem.structure == "diagonal" or len(problem.inputs) <= ROWS_FOR_THE_LEAST:
+        if problem.structure == "diagonal" or self.solver.serving or len(problem.inputs) <= ROWS_FOR_THE_LEAST:
             return self._least(t)
         t, factors, shift = (1.0 - SPARE) * t, [], 0.0
         for number, exposure in enumerate(self.solver.exposures):

@@ -18,14 +18,16 @@ import numpy as np
 
 from ..arrays import Array, Index
 from ..errors import GuaranteeError
-from ..noise import CorrelatedNoise, Noise
+from ..noise import Noise
 from ..promise import Design
 from ..proof import TOLERANCE, Examination, Pieces, examine
 from .loop import Attempt, attempted
 from .plan import check_memory, exact_plan
-from .problem import DenseRows, Explained, Problem, Solver, View
+from .probes import Explained, View
+from .problem import DenseRows, Problem
 from .reduced import ReducedRows, Reduction
 from .sensitive import AskedCover, Say, Spread
+from .solver import Solver
 
 #: So many sets of inputs that readers are looked at stay ready.
 VIEWS_KEPT = 4
@@ -33,10 +35,10 @@ VIEWS_KEPT = 4
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """What readers of some noise know of f anywhere, and of records."""
+    """What readers of some noise know of f anywhere, and of records; ``blurring`` is all that hides the data."""
 
     explained: Explained
-    factor: Array
+    blurring: Array
     view: Callable[[Array], View]
 
     def left_at(self, points: Array) -> Array:
@@ -45,7 +47,19 @@ class Told:
 
     def left_of_records(self, rows: Index) -> Array:
         """The variance that is left of the records of these rows."""
-        return self.explained.left_of_records(self.factor[rows])
+        return self.explained.left_of_records(self.blurring[rows])
+
+    def changes(self, noise: Noise) -> Array:
+        """Var(W_i − y_i) of each row, as proof/changes.py has it, from what all designs share.
+
+        What is published is ``E(y|W) + F Fᵀ P (y + Z − m)``, and ``A − APA = G (I + HᵀH)⁻¹ Gᵀ`` with G = ``blurring`` =
+        [F, S]. So it is ``F Fᵀ + A − APA``, less the same product for F alone, [F, 0] in place of G.
+        """
+        drawn, left = noise.variance(), self.explained.left_of_records
+        if not noise.suppressed_count:
+            return drawn
+        own = np.hstack([noise.factor, np.zeros_like(noise.suppressed)])
+        return np.asarray(np.maximum(drawn + left(self.blurring) - left(own), 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +109,11 @@ class SharedWork:
             reduced = reduction.reduced(noise)
             if reduced is not None:
                 explained = Explained.by(shared.solver.exposures[0], reduced)
-                return Told(explained, noise.factor, partial(self._view, reduction))
+                return Told(explained, noise.blurring, partial(self._view, reduction))
         (exposure,) = self.rows.exposures
         if exposure.data_root is None:
             return None
-        return Told(Explained.by(exposure, noise), noise.factor, partial(self._view, None))
+        return Told(Explained.by(exposure, noise), noise.blurring, partial(self._view, None))
 
     def _view(self, reduction: Reduction | None, points: Array) -> View:
         """``points`` as readers see them; all of their variance may be learnt. The last few are kept."""
@@ -143,7 +157,7 @@ def _look(spread: Spread, design: Design, needed: Sequence[Pieces] | None, quick
     solver = spread.solver
     view, noise = spread.probes.views[0], design.noise
     if isinstance(solver.back_end, ReducedRows):
-        noise = CorrelatedNoise(solver.back_end.reduction.seen(noise.factor))
+        noise = solver.back_end.reduction.on_virtual_rows(noise)
     try:
         told = Explained.by(solver.exposures[0], noise)
     except np.linalg.LinAlgError:

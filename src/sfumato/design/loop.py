@@ -13,17 +13,19 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+import torch
 
 from ..arrays import Array
 from ..errors import GuaranteeError, InputError
 from ..noise import IndependentNoise, no_noise
 from ..promise import Cover, Design
-from ..proof import Certificate, Examination, Pieces
+from ..proof import FAR_FROM_BEST, Certificate, Examination, Pieces
 from ..regions import Everywhere
 from ..text import counted
 from .insiders import ForInsiders, settled
-from .problem import BackEnd, Program, Solution, Solver
+from .problem import BackEnd, Solution
 from .sensitive import AskedCover, Candidates, Say, Spread
+from .solver import Program, Solver
 
 #: A search gives up after this many designs; those that end well take a few.
 MOST_DESIGNS = 60
@@ -40,6 +42,9 @@ FURTHER, MORE_THAN_SEEN = 1.1, 4e-4
 
 #: After inputs were added, the first tightening is looser by this share; fewer new inputs than this share are no help.
 LOOSER, LEAST_GROWTH = 0.02, 0.02
+
+#: Served inputs of which data without noise tell less than this share of the variance are out of reach.
+NOTHING_TOLD = 1e-6
 
 #: How much tighter the tolerance may be held for the sake of a proof, as a share; beyond, the region is searched.
 PRICE_OF_PROOF = 0.1
@@ -115,11 +120,11 @@ def attempted(
     start: Attempt | None = None,
     spread: Spread | None = None,
 ) -> Attempt:
-    """The design with the least noise that was found; ``start`` is one for fewer readers.
+    """The design with the least noise that was found, or with the best predictions, where the problem serves inputs.
 
-    ``spread`` has what was worked out for another promise on the same data.
+    ``start`` is one for fewer readers. ``spread`` has what was worked out for another promise on the same data.
     """
-    return _Loop(back_end, cover, examine, say, Margins(), insist, start, spread).run()
+    return _Loop(back_end, cover, examine, say, Margins(), insist, start, spread).best()
 
 
 def certified_design(
@@ -136,24 +141,58 @@ def certified_design(
     """
     margins = margins or Margins()
     try:
-        attempt = _Loop(back_end, cover, examine, say, margins, insist).run()
+        attempt = _Loop(back_end, cover, examine, say, margins, insist).best()
     except NoCover:
         jointly = back_end.jointly() if not back_end.problem.joint else None
         if jointly is None:
             raise
         # the joint promise keeps the pointwise one too, and may be found where cutting planes give up
-        design = _Loop(jointly, cover, examine, say, margins, insist).run().design
+        design = _Loop(jointly, cover, examine, say, margins, insist).best().design
         alone = replace(design, guarantee="pointwise", witness=None)
         return alone, examine(alone, None, False).certificate()
     insiders = back_end.problem.insiders
     if insiders is not None:
         made = ForInsiders(back_end, insiders, attempt.cover, attempt.sensitive, say)
+        if back_end.problem.serves is not None:
+            return _serving_insiders(made, attempt, examine)
         design, seen = settled(made, attempt.tightening, lambda one: examine(one, None, False))
         return design, seen.certificate()
     certificate = attempt.seen.certificate()
-    if back_end.problem.joint:
+    if back_end.problem.joint or back_end.problem.serves is not None:
         return attempt.design, certificate
     return _no_more_than_joint(back_end, cover, examine, say, margins, attempt.design, certificate)
+
+
+def _serving_insiders(made: ForInsiders, attempt: Attempt, examine: Examine) -> tuple[Design, Certificate]:
+    """The best predictions that were found for insiders too, from a design for outsiders on.
+
+    Where they may be far from the best, the least noise is made as well, and taken where it serves readers better.
+    """
+
+    def found(one: ForInsiders) -> tuple[Design, Certificate]:
+        design, seen = settled(one, attempt.tightening, lambda tried: examine(tried, None, False))
+        return design, seen.certificate()
+
+    least = replace(made, serving=False, _before={}, _binding=[])
+    try:
+        best = found(made)
+    except (InputError, GuaranteeError, np.linalg.LinAlgError):
+        return found(least)  # it may keep the same promise
+    if best[1].holds and best[1].gap <= FAR_FROM_BEST:
+        return best
+    made.say("comparing with the least noise")
+    try:
+        design, certificate = found(least)
+    except (InputError, GuaranteeError, np.linalg.LinAlgError):
+        return best
+    if not certificate.holds:
+        return best
+    # a bound for the same sensitive inputs is one for this noise too
+    same = np.array_equal(best[0].sensitive, design.sensitive)
+    witness, groups = (best[0].witness, best[0].designed_for) if same else (None, ())
+    design = replace(design, serves=best[0].serves, witness=witness, designed_for=groups)
+    certificate = examine(design, None, False).certificate()
+    return best if best[1].holds and best[1].explained >= certificate.explained else (design, certificate)
 
 
 def rough_objective(back_end: BackEnd, cover: AskedCover, margins: Margins, say: Say) -> float | None:
@@ -190,6 +229,11 @@ class _Loop:
         self.quick = False
         self.needed: Sequence[Pieces] | None = None
         self.close: Sequence[Pieces] | None = None
+
+    def best(self) -> Attempt:
+        """The best that was found by the problem's objective."""
+        found = self.run()
+        return found if self.problem.serves is None else self._serving(found)
 
     def run(self) -> Attempt:
         problem = self.problem
@@ -267,16 +311,51 @@ class _Loop:
     def _for_region(self) -> Attempt:
         self.say("looking over the region")
         size = self.solver.exposures[0].size
-        bare = self._without_noise(size)
-        if bare is not None and bare.passes:
-            return bare
-        searched = bare is not None and bare.seen.is_searched
-        kept_back = self.unit * (KEPT_BACK_UNSEEN if searched else KEPT_BACK)
+        if self.needed is None:
+            bare = self._without_noise(size)
+            if bare.passes:
+                return bare
+        kept_back = self.unit * (KEPT_BACK_UNSEEN if self.quick else KEPT_BACK)
         limit, independent = 1.0 - kept_back, self.margins.independent
         candidates = Candidates(self.solver, self.spread, limit, self.unit, independent, self.say)
         if not self.problem.joint:
-            return self._cut(candidates, 1.0 - kept_back)
-        return self._settle(candidates, 1.0 - kept_back if searched else 1.0 - self.margins.joint)
+            return self._cut(candidates, limit)
+        return self._settle(candidates, limit if self.quick else 1.0 - self.margins.joint)
+
+    def _serving(self, least: Attempt) -> Attempt:
+        """The best predictions that were found, from the design with the ``least`` noise on."""
+        if least.solution.noise.trace == 0.0:
+            return least
+        told = float(torch.sum(self.solver.best_predictions(least.solution.noise.shift).benefit ** 2))
+        if told < NOTHING_TOLD:
+            raise InputError(
+                f"serve has no input of which rows tell anything under the prior: {told:.1g} of the variance there, "
+                'without any noise. Give inputs nearer to the rows, or objective="noise".'
+            )
+        self.say("looking for the best predictions")
+        spread = Spread(Solver(self.back_end, self.solver, serving=True), self.spread)
+        loop = _Loop(self.back_end, self.cover, self._examine, self.say, self.margins, self.insist, least, spread)
+        loop.needed, loop.quick = self.needed, self.quick
+        try:
+            best = loop.run()
+        except (InputError, GuaranteeError, np.linalg.LinAlgError):
+            # the same problem was solved for the least noise, which keeps the same promise
+            return self._examined(least, replace(least.design, serves=None))
+        same = np.array_equal(best.sensitive, least.sensitive)
+        if best.seen.holds or not least.seen.holds:
+            here, there = (spread.solver.explained(one.solution.noise) for one in (best, least))
+            # where neither is better, the least noise counts on the prior less
+            better = here * (1.0 - self.problem.plan.gap) > there if same else here >= there
+            if not least.seen.holds or better:
+                return best
+        # a tighter promise may cost more than the better objective brings
+        if not same:
+            return least
+        return self._examined(least, replace(least.design, witness=best.design.witness))
+
+    def _examined(self, attempt: Attempt, design: Design) -> Attempt:
+        """An attempt with another ``design``."""
+        return replace(attempt, design=design, seen=self._examine(design, None, self.quick))
 
     @cached_property
     def unit(self) -> float:
@@ -293,7 +372,7 @@ class _Loop:
                 least = min(least, float(np.min(left / np.maximum(budget, np.finfo(float).tiny))))
         return max(least, LEAST_UNIT)
 
-    def _without_noise(self, size: int) -> Attempt | None:
+    def _without_noise(self, size: int) -> Attempt:
         """What the data tell without noise; what is proved then stays proved."""
         start = self.problem.region.probes(1, self.problem.inputs)[:1]
         place = self.back_end.admissible(start)[:1]
@@ -335,7 +414,7 @@ class _Loop:
         worst = seen.worst
         if not np.isfinite(worst):
             raise self._hopeless()
-        if worst <= 1.0 + AFFORDABLE_RISE[cover] * self.solver.price_of_tightening(attempt.solution.noise):
+        if worst <= 1.0 + AFFORDABLE_RISE[cover] * self.solver.price_of_tightening(attempt.solution):
             return None
         short = seen.learnt > 1.0 + 0.2 * (worst - 1.0)
         if not np.any(short):
@@ -387,6 +466,8 @@ class _Loop:
         sensitive = candidates.first_few(FIRST_EPSILON, FIRST_MOST) if self.start is None else self.start.sensitive
         t, accuracy = limit, COARSE_GAP
         for _ in range(MOST_DESIGNS):
+            if t <= 0.0:  # so little may be learnt that round-off is more
+                break
             solution = solver.program(sensitive).solve(t, solution, accuracy)
             learnt = solver.learnt(solution.noise, candidates.probes)
             short = learnt > limit + 0.5 * (1.0 - limit)
@@ -420,17 +501,14 @@ class _Loop:
     def _without_idle(self, attempt: Attempt) -> Attempt:
         """Without the inputs that ask for nothing in the end."""
         solution = attempt.solution
-        if solution.witness is None or len(self.back_end.given):
+        pulls = solution.pulls(len(attempt.sensitive))
+        if pulls is None or len(self.back_end.given):
             return attempt
-        count = len(attempt.sensitive)
-        pull = np.sum([np.einsum("ij,ij->j", part, part)[:count] for part in solution.witness], axis=0)
-        keep = pull > 1e-12 * max(float(np.max(pull)), np.finfo(float).tiny)
-        keep[int(np.argmax(pull))] = True
+        keep = pulls > 1e-12 * max(float(np.max(pulls)), np.finfo(float).tiny)
+        keep[int(np.argmax(pulls))] = True
         if np.all(keep):
             return attempt
-        kept = np.concatenate([keep, np.ones(solution.witness[0].shape[1] - count, dtype=np.bool_)])
-        fewer = Solution(solution.noise, tuple(part[:, kept] for part in solution.witness))
-        return self._attempt(attempt.cover, attempt.sensitive[keep], fewer, attempt.tightening)
+        return self._attempt(attempt.cover, attempt.sensitive[keep], solution.keeping(keep), attempt.tightening)
 
     def _hopeless(self) -> NoCover:
         return NoCover(

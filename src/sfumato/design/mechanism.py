@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -21,10 +21,11 @@ from ..models import JointPrior, Prior, PriorFamily
 from ..noise import SecretKey
 from ..progress import AskedProgress
 from ..progress import progress as show_progress
-from ..promise import Design, Finding, Guarantee, Protects, Structure, Tolerance, WithDesign, warn_of
+from ..promise import Design, Finding, Guarantee, Objective, Protects, Structure, Tolerance, WithDesign, warn_of
 from ..proof import Certificate, Effort, Examination, Pieces, examine, look_alike
 from ..regions import Region
 from ..release import FolderWriter, Release, has_release, has_run, load, make_release, refusal, release_digest
+from ..text import counted
 from .acceptance import Acceptance
 from .arguments import asked_problem, asked_work, check_choice
 from .compression import Compression, check_compressible
@@ -35,8 +36,10 @@ from .plan import Method, Plan, decide
 from .problem import Problem
 from .record_privacy import asked_privacy, with_record_privacy
 from .sensitive import AskedCover
+from .serving import FELL_BACK
 from .spread import far_from_prior, floor_above_spread
 from .units import dense_rows
+from .worth import ObjectivesOutside, Worth, not_worth_it
 
 
 @dataclass
@@ -119,11 +122,28 @@ class Mechanism(WithDesign):
                 )
         return release
 
+    def worth(self, y: Any) -> Worth | None:
+        """How well readers predict the served rows of ``y`` outside the region, here and with the least noise.
+
+        Each is predicted from the others, and nothing inside is looked at; all rows outside are taken where none is
+        served. None where the objective is "noise", or nothing is compared: above 2,000 rows, no row inside, several
+        outputs, each value by itself, insiders, ledgers. It is for the owner: it is never part of a release.
+        """
+        # a release of a ledger has a share of the promise; the least noise for it is other
+        if self._recorder is not None or self._objectives is None:
+            return None
+        return self._objectives.worth(stacked_outputs(self.design.inputs, y))
+
+    @cached_property
+    def _objectives(self) -> ObjectivesOutside | None:
+        return ObjectivesOutside.of(self.design)
+
     def findings_on(self, y: Any) -> tuple[Finding, ...]:
         """What the values themselves show, and only their owner may know: it is never part of a release."""
         values = stacked_outputs(self.design.inputs, y)
         found = look_alike(self.design.inputs, values, self.design.prior)
-        own = (*floor_above_spread(self.design, values), *far_from_prior(self.design, values))
+        spread = (*floor_above_spread(self.design, values), *far_from_prior(self.design, values))
+        own = (*spread, *not_worth_it(self.worth(y)))
         return self._acceptance.accepts((*found, *own))
 
     def release_to(
@@ -193,6 +213,8 @@ class Mechanism(WithDesign):
         kind = f"correlated noise of rank {self.noise.rank}"
         if self.design.structure == "diagonal":
             kind = f"independent noise on {self.noise.rank} of them"
+        if suppressed := self.noise.suppressed_count:
+            kind += f", {counted(suppressed, 'combination')} suppressed"
         return f"Mechanism for {len(self.design.inputs)} rows: {self.design.guarantee} guarantee, {kind}"
 
     def __str__(self) -> str:
@@ -222,6 +244,8 @@ def protect(
     cover: AskedCover = "auto",
     evidence: AskedEvidence = "best",
     priors: Sequence[Prior | PriorFamily | JointPrior] = (),
+    objective: Objective = "noise",
+    serve: Any = None,
     weights: Any = None,
     dp: tuple[float, ...] | None = None,
     method: Method = "auto",
@@ -279,6 +303,23 @@ def protect(
     ``structure="diagonal"`` blurs every row by itself, which needs more noise. ``weights`` (one positive number a row,
     or a positive definite matrix C) asks for the least Tr CΣ.
 
+    ``objective`` says what the noise is the best for, at the same promise (docs/choosing.md):
+
+    ============= =====================================================================================
+    objective     the noise
+    ============= =====================================================================================
+    "noise"       is the least, by its trace Tr Σ (the paper's)
+    "predictions" leaves readers the best predictions at the inputs ``serve`` that are to stay useful: their mean
+                  posterior variance is least. It counts on the prior more, inside and outside: rehearse it first
+    ============= =====================================================================================
+
+    ``serve`` are inputs, or a region: the rows in it (or a spread, where it has none); left out, the rows outside the
+    region. ``weights`` then has one positive number for each of them (or for each row). The best predictions leave out
+    combinations of rows: those are not published, and the column shows what the rest predicts for them. They are the
+    best to a share of ``accuracy`` (1e-4), but for what a proof over the region takes (``certificate.gap`` has both).
+    Where readers may hold several priors, or insiders many rows, the least noise is taken instead, and a finding says
+    so.
+
     ``dp=(epsilon, range)``, or with a delta (1e-6), adds independent noise on the records inside the region until each
     of them, in a ``range`` of values, is (ε, δ)-differentially private (``certificate.dp``).
 
@@ -316,6 +357,11 @@ def protect(
     check_choice("cover", cover, get_args(AskedCover))
     asked = asked_work(method, accuracy, device, engine, evidence)
     privacy = asked_privacy(dp)
+    if privacy is not None and objective == "predictions":
+        raise InputError(
+            'dp is given, but objective is "predictions"; noise that is added for the one takes from the other. Leave '
+            'dp out, or give objective="noise".'
+        )
     acceptance = Acceptance.asked(findings, accept)
     work = as_engine(engine, asked.device)
     X = rows_of_dask(X, list(X.columns), engine=work) if is_dask_frame(X) else X
@@ -333,6 +379,8 @@ def protect(
         insiders=insiders,
         priors=priors,
         weights=weights,
+        objective=objective,
+        serve=serve,
     )
     with show_progress(progress) as step:
         compression = cache(lambda: Compression(problem, cover, asked, work, step))
@@ -375,6 +423,9 @@ def protect(
                 "tolerance cannot be inverted at the sensitive inputs (they tell almost the same under it); give fewer "
                 f"of them, or a rougher tolerance kernel: {error}."
             ) from error
+    if objective == "predictions" and design.serves is None:
+        several = "priors" if design.others or design.families else "insiders"
+        certificate = certificate.with_findings(FELL_BACK[several if problem.serves is None else "search"])
     warn_of(acceptance.in_full(certificate))
     certificate = acceptance.joins(certificate, design)
     return Mechanism(design, certificate, SecretKey.fresh(), plan, _engine=work, _acceptance=acceptance)

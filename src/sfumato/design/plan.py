@@ -32,6 +32,9 @@ SUBSPACE_ROWS, ROWS_A_SENSITIVE_INPUT = 1000, 10
 #: How far the noise of a design may be above the least, as a share, unless ``accuracy`` says otherwise.
 SUBSPACE_ACCURACY, COMPRESSED_ACCURACY = 1e-8, 1e-6
 
+#: How far predictions may be from the best, as a share of what readers explain, unless ``accuracy`` says otherwise.
+PREDICTIONS_ACCURACY = 1e-4
+
 #: n × n matrices that an exact design has at a time, those of its certificate included.
 MATRICES = {"subspace": 3.0, "eigh": 6.0, "sign": 7.0}
 
@@ -47,7 +50,8 @@ class Size:
     """What decides how a problem is worked out. ``closed_form``: a joint promise to one reader, with correlated noise.
 
     ``own_noise``: rows have noise variances of their own. ``in_memory``: all rows are in the memory of this machine.
-    ``named``: how many sensitive inputs the region names, 0 where it is left to the design.
+    ``named``: how many sensitive inputs the region names, 0 where it is left to the design. ``serves``: the best
+    predictions are asked for, which are looked for from the least noise on.
     """
 
     rows: int
@@ -57,6 +61,7 @@ class Size:
     own_noise: bool = False
     in_memory: bool = True
     named: int = 0
+    serves: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Plan:
-    """``method`` on ``device`` (None: the CPU), to within ``accuracy`` of the least noise.
+    """``method`` on ``device`` (None: the CPU), to within ``accuracy`` of the least noise, or ``gap`` of the best
+    predictions.
 
     The subspace method is used for at most ``most_sensitive`` sensitive inputs, and an eigensolver beyond.
     ``seconds`` and ``bytes`` are estimates, ``centres`` is how many compression is expected to take.
@@ -85,6 +91,7 @@ class Plan:
     seconds: float = 0.0
     bytes: float = 0.0
     centres: int | None = None
+    gap: float = PREDICTIONS_ACCURACY
 
     def __str__(self) -> str:
         size = f", {self.centres} centres" if self.centres else ""
@@ -147,12 +154,15 @@ def exact_plan(size: Size, asked: Asked | None = None) -> Plan:
         most = size.rows if asked.method == "subspace" else size.rows // ROWS_A_SENSITIVE_INPUT
     elif asked.method == "sign":
         method = "sign"
-    matrices = MATRICES[method] + 2.0 * size.weighted + 2.0 * (size.readers - 1) + 4.0 * (not size.closed_form)
+    matrices = (
+        MATRICES[method] + 2.0 * size.weighted + 2.0 * (size.readers - 1) + 4.0 * (not size.closed_form or size.serves)
+    )
     work = rows**3 * (FACTORISATIONS / 3.0 if method == "subspace" else FACTORISATIONS)
     named = float(size.named)
     taken = 8.0 * (matrices * rows**2 + 2.0 * PROBES * rows + 8.0 * rows * named + 16.0 * named**2)
     seconds = work / product_rate(asked.device) if size.rows > FEW_ROWS // 4 else 0.0
-    return Plan(method, size.rows, asked.device, asked.accuracy or SUBSPACE_ACCURACY, most, seconds, taken)
+    accuracy, gap = asked.accuracy or SUBSPACE_ACCURACY, asked.accuracy or PREDICTIONS_ACCURACY
+    return Plan(method, size.rows, asked.device, accuracy, most, seconds, taken, gap=gap)
 
 
 def compressed_plan(size: Size, centres: int, asked: Asked) -> Plan:

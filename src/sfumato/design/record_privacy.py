@@ -47,4 +47,4 @@ def with_record_privacy(design: Design, mu: float, span: float) -> Design:
         # it is as private as its least variance on a record
         return replace(design, noise=IndependentNoise(np.maximum(design.noise.variances, own)))
     factor = np.hstack([design.noise.factor, IndependentNoise(own).factor])
-    return replace(design, noise=CorrelatedNoise(factor, design.noise.shift))
+    return replace(design, noise=CorrelatedNoise(factor, design.noise.shift, design.noise.suppressed))

@@ -20,14 +20,15 @@ import numpy as np
 import scipy.linalg
 import torch
 
-from ..arrays import Array, Index
+from ..arrays import GOLDEN, Array, Index
 from ..data import Inputs
 from ..linalg import as_array, as_tensor, squared_norms
 from ..noise import CorrelatedNoise, Noise
 from ..programs import promised_root
 from ..promise import Cover, Design, FunctionAndRecords, Reader, Records, SensitiveValues, Tolerance
 from .plan import exact_plan
-from .problem import DenseRows, Exposure, Problem, Solution, View
+from .probes import View
+from .problem import DenseRows, Exposure, Problem, Solution
 
 #: What P leaves out of what rows tell of an input of the region, as a share of its prior variance, at most.
 LEFT_OUT = 1e-8
@@ -43,9 +44,6 @@ FIRST_COLUMNS = 32
 
 #: So often P grows by what A makes of it, and by which columns: those that are this share of the largest.
 STEPS, WORTH = 2, 1e-3
-
-#: The golden ratio.
-GOLDEN = (1.0 + 5.0**0.5) / 2.0
 
 #: Noise is in P where no more than this share of it is elsewhere.
 IN_RANGE = 1e-20
@@ -129,10 +127,14 @@ class Reduction:
         """The same noise on the virtual rows; None where it does not lie in P."""
         if not isinstance(noise, CorrelatedNoise) or noise.shift > 0:
             return None
-        factor = noise.factor
+        factor = noise.blurring
         block = self.seen(factor)
         beside = factor[self.others] - self.basis @ block[len(self.own) :]
-        return CorrelatedNoise(block) if np.sum(beside**2) <= IN_RANGE * np.sum(factor**2) else None
+        return self.on_virtual_rows(noise) if np.sum(beside**2) <= IN_RANGE * np.sum(factor**2) else None
+
+    def on_virtual_rows(self, noise: Noise) -> Noise:
+        """Noise that lies in P, on the virtual rows."""
+        return CorrelatedNoise(self.seen(noise.factor), suppressed=self.seen(noise.suppressed))
 
     def view(self, points: Array) -> View:
         """Any ``points``, with all of their variance to be learnt but what the rest of the rows tell anyway."""
@@ -171,7 +173,8 @@ def _basis(told: Array, most_left: Array, most: int) -> tuple[Array, Array] | No
 
 def _mixed(rows: int, columns: int) -> Array:
     """Numbers between −½ and ½ that look random: multiples of squares, modulo 1 (Weyl)."""
-    return np.asarray(np.modf(GOLDEN * np.arange(1.0, rows * columns + 1.0) ** 2)[0].reshape(rows, columns) - 0.5)
+    squares = np.arange(1.0, rows * columns + 1.0) ** 2
+    return np.asarray(np.modf((1.0 + GOLDEN) * squares)[0].reshape(rows, columns) - 0.5)
 
 
 def _grown(basis: Array, sizes: Array, spread: Callable[[Array], Array], most: int) -> Array | None:
@@ -228,7 +231,7 @@ class ReducedExposure:
 
     def root(self, sensitive: Array, with_records: bool = True) -> Array:
         places = sensitive[self.tolerance.applies_to(sensitive)]
-        cross, values = self._cross(places), self.reader.values(self.inputs, np.zeros(0, dtype=np.intp))
+        cross, values = self._inside(places), self.reader.values(self.inputs, np.zeros(0, dtype=np.intp))
         if with_records and len(self.records):
             values = FunctionAndRecords(self.reader, self.records)
             cross = np.hstack([cross, self.reduction.of_records])
@@ -237,13 +240,16 @@ class ReducedExposure:
         return promised_root(cross, self.tolerance, values, values.places(places), True)
 
     def at(self, points: Array) -> tuple[Array, Array]:
-        return self._cross(points), self.tolerance.budget(self.unknown, points)
+        return self._inside(points), self.tolerance.budget(self.unknown, points)
 
     def shift(self, level: float) -> float:
         """None: rows without noise are not reduced."""
         return 0.0
 
-    def _cross(self, points: Array) -> Array:
+    def cross(self, points: Array) -> Array:
+        return np.asarray(self.reduction.root @ as_array(self.reduction.view(points).block))
+
+    def _inside(self, points: Array) -> Array:
         """Cov of the virtual rows with f at inputs of the region."""
         if not len(points):
             return np.zeros((self.size, 0))
@@ -280,8 +286,9 @@ class ReducedRows:
         return points
 
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
-        noise = CorrelatedNoise(self.reduction.back(solution.noise.factor))
-        return self.problem.published(cover, sensitive, Solution(noise))
+        back, noise = self.reduction.back, solution.noise
+        made = CorrelatedNoise(back(noise.factor), suppressed=back(noise.suppressed))
+        return self.problem.published(cover, sensitive, Solution(made))
 
     def jointly(self) -> None:
         """It is the joint promise."""

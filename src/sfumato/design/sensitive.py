@@ -15,7 +15,8 @@ from ..linalg import Pivots, pivoted_cholesky
 from ..models import Prior
 from ..progress import alive
 from ..promise import rows_in_reach
-from .problem import Probes, Program, Solver
+from .probes import Probes
+from .solver import Program, Solver
 
 AskedCover = Literal["auto", "greedy", "exchange", "rows"]
 Say = Callable[[str], None]

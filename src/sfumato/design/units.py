@@ -65,6 +65,7 @@ def design_in(unit: Mapping[str, float], design: Design, name: str) -> Design | 
         noise=design.noise.in_units(rows),
         weights=None,
         witness=None,
+        serves=None,
     )
 
 
@@ -97,9 +98,10 @@ class InUnits:
     def published(self, cover: Cover, sensitive: Array, solution: Solution) -> Design:
         """The design in the owner's units."""
         witness = solution.witness
-        if witness is not None:
+        if witness is not None and solution.explained is None:
             witness = tuple(part / self.rows[:, None] for part in witness)
-        return self.owner.published(cover, sensitive, Solution(solution.noise.in_units(1.0 / self.rows), witness))
+        noise = solution.noise.in_units(1.0 / self.rows)
+        return self.owner.published(cover, sensitive, Solution(noise, witness, solution.explained))
 
     def jointly(self) -> InUnits | None:
         inner, owner = self.inner.jointly(), self.owner.jointly()
@@ -130,7 +132,7 @@ def rescaled(problem: Problem) -> Rescaled | None:
     if tolerance is None:
         return None
     weights = problem.weights
-    owner = problem if weights is not None else replace(problem, weights=1.0 / rows**2)
+    owner = problem if weights is not None or problem.serves is not None else replace(problem, weights=1.0 / rows**2)
     if weights is not None:
         weights = weights * rows**2 if weights.ndim == 1 else weights * np.outer(rows, rows)
     inner = replace(

@@ -6,6 +6,7 @@ published. It gives errors of adversaries in multiples of the floor, and tables 
 
 from .audits import AUDIT_HEADER, Audit, audit
 from .levels import Effect, Levels
+from .objectives_compared import ObjectivesCompared, compare_objectives
 from .predictors import Rival, rivals
 from .promises_compared import compare_promises
 from .rehearsal import REHEARSAL_HEADER, Rehearsal, Stage, rehearse

@@ -21,7 +21,7 @@ from ..release import Release, digest_outputs
 from ..text import listed, plain, shown_lines
 from ..views import boxed_table
 from .insiders import worst_group, worst_rows
-from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins, knows_grid, low_bits
+from .mechanical_attacks import GUESSES, averaging, grid_of, guesses_seed, joins, knows_grid, low_bits, reads_suppressed
 from .predictors import Rival
 from .records_told import RecordsTold, records_told
 from .statistical_attacks import (
@@ -379,12 +379,14 @@ def adversaries(
         own_prior(f"lengthscale × {factor:g}", partial(other_lengthscales, target, factor), _LONGER)
         for factor in LENGTHSCALE_FACTORS
     ]
+    left_out = covered("what is suppressed", lambda: reads_suppressed(target), _BROKEN)
     asked = [
         covered("Bayes reader", lambda: bayes(target), _BROKEN),
         *other_priors,
         *of_families,
         *models,
         covered("low bits", lambda: low_bits(target, step), _ROUNDED),
+        *([left_out] if target.design.noise.suppressed_count else []),
         Adversary("guesses the seed", lambda: guesses_seed(target, guesses), _NO_SEED, not target.release.unsafe),
         Adversary("looks between the rows", lambda: looks_between_rows(target), _WHOLE_REGION),
         if_known(f"averages {draws} releases", lambda: averaging(target, draws), _ONE_RELEASE, draws == 1),

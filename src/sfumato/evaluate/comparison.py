@@ -21,8 +21,8 @@ from ..design import FEW_ROWS, AskedCover, SharedWork, Told, asked_problem, chec
 from ..errors import InputError
 from ..models import JointPrior, Prior
 from ..progress import Progress
-from ..promise import Design, FloorTolerance, FractionTolerance, Tolerance
-from ..proof import record_floors
+from ..promise import Design, FloorTolerance, FractionTolerance, Objective, Tolerance
+from ..proof import changes_of, record_floors
 from ..regions import Region
 from .tradeoff_readers import (
     DELTA,
@@ -43,6 +43,7 @@ READERS_KEPT = 3
 #: How ``protect`` is asked for each way that makes a promise.
 PROMISES: dict[str, dict[str, Any]] = {
     "joint": {},
+    "predictions": {"objective": "predictions"},
     "function": {"protects": "function"},
     "records": {"protects": "records"},
     "pointwise": {"guarantee": "pointwise"},
@@ -64,8 +65,9 @@ class Line:
     ``least_std``    the least standard deviation of f that a reader reaches inside, ``record_std`` that of a record
     ``rmse_inside``  a reader's expected error inside, ``rmse_outside`` outside
     ``loss``         what readers lose outside: of the variance that they could explain from all data, the share
-    ``noise``        root mean square noise a row (of cloaking: a prediction)
-    ``spill``        the share of the noise that falls outside the region
+    ``noise``        root mean square change of a row: noise, and what stands in for suppressed combinations of rows (of
+                     cloaking: of a prediction)
+    ``spill``        the share of it that falls outside the region
     ``measured``     with y: the held-out error outside (for the owner only)
     ``epsilon``      of cloaking: the ε of this much noise, for a change of one value by ``sensitivity``, δ = 0.01
     ================ =======================================================================================
@@ -147,7 +149,8 @@ class Comparison:
     """The comparison while it is made: readers of each design, at the same places.
 
     ``left_out`` says of which way, and at which level (None: at all), there is no line, and why. Promises to
-    ``insiders`` share nothing: each is made by ``protect``.
+    ``insiders`` share nothing: each is made by ``protect``. ``serve`` are the inputs whose predictions are to be the
+    best, where that is the objective (None: the rows outside).
     """
 
     def __init__(
@@ -159,9 +162,10 @@ class Comparison:
         y: Array | None = None,
         cover: AskedCover = "auto",
         insiders: Any = None,
+        serve: Any = None,
     ) -> None:
         self.prior, self.inputs, self.region, self.places, self.y, self.cover = prior, inputs, region, places, y, cover
-        self.insiders = insiders
+        self.insiders, self.serve = insiders, serve
         self.private = region.contains(inputs.values)
         prior_variance = prior.variance(places.all)
         outside, self.prior_inside = places.split(prior_variance)
@@ -196,7 +200,9 @@ class Comparison:
         any_level = asked_problem(self.prior, self.inputs, self.region, 0.5, protects="function")
         return SharedWork(any_level, self.cover)
 
-    def lines(self, levels: Sequence[Level], ways: Sequence[str], step: Progress) -> list[Line]:
+    def lines(
+        self, levels: Sequence[Level], ways: Sequence[str], step: Progress, objective: Objective = "noise"
+    ) -> list[Line]:
         """Those of each way and level that there are, in this order."""
         jobs = [(way, level) for way in ways if way in PROMISES for level in levels]
         rows: list[Line] = []
@@ -206,7 +212,7 @@ class Comparison:
             step.stage(f"{way}, {called(level)}")
             step.update(done / len(jobs))
             start = time.perf_counter()
-            line = self.line(way, level, step)
+            line = self.line(way, level, step, objective=objective)
             if line is not None:
                 rows.append(line)
                 if done == 1:  # the first one has the work that all share
@@ -228,40 +234,49 @@ class Comparison:
             rows.extend(map(self._with_loss, self._cloaking_lines(levels)))
         return sorted(rows, key=lambda line: list(ways).index(line.way))
 
-    def line(self, way: str, level: Level, step: Progress, *, proved: bool = False) -> Line | None:
+    def line(
+        self, way: str, level: Level, step: Progress, *, proved: bool = False, objective: Objective = "noise"
+    ) -> Line | None:
         """One way at one level; None where it cannot be promised, which ``left_out`` then says."""
         start = time.perf_counter()
         if self.is_pointless(way):
             return None
         try:
-            line = self.looked_at(way, level, step, proved)[1]
+            line = self.looked_at(way, level, step, proved, objective)[1]
         except InputError as error:
             self._leave_out(way, level, str(error))
             return None
         return replace(line, seconds=time.perf_counter() - start)
 
-    def looked_at(self, way: str, level: Level, step: Progress, proved: bool = False) -> tuple[Design, Line]:
+    def looked_at(
+        self, way: str, level: Level, step: Progress, proved: bool = False, objective: Objective = "noise"
+    ) -> tuple[Design, Line]:
         """A design and its line; ``InputError`` where there is none. ``proved``: the one that ``protect`` makes."""
-        design, holds, evidence = self._designed(way, level, step, proved)
+        design, holds, evidence = self._designed(way, level, step, proved, objective)
         return design, self.line_of(design, way, level, holds, evidence)
 
     def line_of(self, design: Design, way: str, level: Level, holds: bool, evidence: str) -> Line:
         """What readers of ``design`` know, and what it cost."""
         if self._first is None:
             self._first = design
-        if design.noise.compressed:
-            blurred = design.noise.variance_at(design.representatives.values)
-            inside = design.region.contains(design.representatives.values)
+        noise, inside = design.noise, self.private
+        if not noise.compressed:
+            told = self._told(design)
+            changed = changes_of(design) if told is None else told.changes(noise)
+            total = float(np.sum(changed))
+        elif noise.suppressed_count:  # what stands in for functions is not summed up
+            changed, total = np.full(len(inside), np.nan), math.nan
         else:
-            blurred, inside = design.noise.variance(), self.private
+            changed, total = changes_of(design), noise.trace
+            inside = design.region.contains(design.representatives.values)
         line = self._line(
             way,
             design,
             level,
             holds=holds,
             evidence=evidence,
-            noise=float(np.sqrt(design.noise.trace / len(self.inputs))),
-            spill=float(np.sum(blurred[~inside]) / np.sum(blurred)) if np.any(blurred > 0) else 0.0,
+            noise=float(np.sqrt(total / len(self.inputs))),
+            spill=float(np.sum(changed[~inside]) / np.sum(changed)) if np.any(changed != 0.0) else 0.0,
         )
         if not design.protects_function:
             line = replace(line, floor=float(np.min(record_floors(design))))
@@ -304,10 +319,14 @@ class Comparison:
     def _leave_out(self, way: str, level: Level | None, why: str) -> None:
         self.left_out.append((way, level, why))
 
-    def _designed(self, way: str, level: Level, step: Progress, proved: bool) -> tuple[Design, bool, str]:
+    def _designed(
+        self, way: str, level: Level, step: Progress, proved: bool, objective: Objective
+    ) -> tuple[Design, bool, str]:
         """A design, whether its promise holds, and what that rests on."""
-        how: dict[str, Any] = {"tolerance": level.tolerance, **PROMISES[way]}
-        shares = set(how) <= {"tolerance", "protects"} and self.insiders is None
+        how: dict[str, Any] = {"tolerance": level.tolerance, "objective": objective, **PROMISES[way]}
+        if how["objective"] == "predictions":
+            how["serve"] = self.serve
+        shares = set(how) <= {"tolerance", "protects", "objective", "serve"} and self.insiders is None
         if shares and not proved and self.shared is not None:
             attempt = self.shared.looked_at(asked_problem(self.prior, self.inputs, self.region, **how), step.stage)
             held = attempt.seen.holds

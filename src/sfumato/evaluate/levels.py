@@ -22,7 +22,7 @@ from ..errors import FindingWarning, InputError
 from ..models import Prior
 from ..progress import AskedProgress
 from ..progress import progress as show_progress
-from ..promise import Design, Protects
+from ..promise import Design, Objective, Protects
 from ..regions import Region
 from .comparison import Comparison, Level, Line, asked_levels, called, checked_problem
 from .suggestions import WAYS
@@ -44,7 +44,8 @@ class Effect:
     ``rmse_inside``      a reader's expected error inside, ``rmse_outside`` outside
     ``unprotected_rmse`` the expected error outside without protection, ``prior_rmse`` without any data
     ``loss``             of the variance that readers could explain outside from all data, the share that they lose
-    ``noise``            root mean square noise a row, ``spill`` the share of it that falls outside the region
+    ``noise``            root mean square change of a row (noise, and what stands in for suppressed combinations), and
+                         ``spill`` the share of it that falls outside the region
     ==================== ===================================================================================
     """
 
@@ -72,9 +73,9 @@ class Effect:
 class Levels:
     """One promise about ``region`` at any level, which can be looked at in a fraction of the time of ``sf.protect``.
 
-    ``protects`` and ``insiders`` are those of ``sf.protect``; ``serve`` are inputs outside whose accuracy counts (left
-    out: a spread that follows the data). What all levels share is worked out once, at first use. Promises to insiders
-    share nothing, and take as long as ``sf.protect`` each.
+    ``protects``, ``insiders`` and ``objective`` are those of ``sf.protect``; ``serve`` are inputs outside whose
+    accuracy counts, or a region of them (left out: a spread that follows the data). What all levels share is worked
+    out once, at first use. Promises to insiders share nothing, and take as long as ``sf.protect`` each.
 
     Guarantee: where the evidence of an effect is "proved", the noise is that of ``sf.protect`` at this level. Where it
     is "searched", the promise holds at thousands of inputs of the region, and ``protect`` has the last word.
@@ -98,13 +99,18 @@ class Levels:
         *,
         protects: Protects = "both",
         insiders: Any = None,
+        objective: Objective = "noise",
         serve: Any = None,
     ) -> None:
         check_choice("protects", protects, get_args(Protects))
+        check_choice("objective", objective, get_args(Objective))
         inputs, bound = checked_problem(prior, X, region)
-        self._asked: dict[str, Any] = {"protects": protects, "insiders": insiders}
+        self._asked: dict[str, Any] = {"protects": protects, "insiders": insiders, "objective": objective}
+        if objective == "predictions":
+            self._asked["serve"] = serve
         self._given = prior, X, region
-        self._comparison = Comparison(prior, inputs, bound, places_to_serve(inputs, bound, serve), insiders=insiders)
+        places = places_to_serve(inputs, bound, serve)
+        self._comparison = Comparison(prior, inputs, bound, places, insiders=insiders, serve=serve)
         # where no record has anything of its own, f and records are one
         self._way = WAYS[protects] if not self._comparison.is_pointless(WAYS[protects]) else "joint"
 
@@ -115,7 +121,7 @@ class Levels:
             # findings of a design that is not published
             warnings.simplefilter("ignore", FindingWarning)
             step.stage(f"looking at {called(level)}")
-            design, line = self._comparison.looked_at(self._way, level, step)
+            design, line = self._comparison.looked_at(self._way, level, step, objective=self._asked["objective"])
             return self._effect(design, line)
 
     def curve(
@@ -134,7 +140,7 @@ class Levels:
         comparison.left_out.clear()
         with warnings.catch_warnings(), show_progress(progress) as step:
             warnings.simplefilter("ignore", FindingWarning)
-            rows = comparison.lines(levels, [self._way], step)
+            rows = comparison.lines(levels, [self._way], step, self._asked["objective"])
             return compared(comparison, rows, floors is not None, (), output)
 
     def protect(self, alpha: float | None = None, **more: Any) -> Mechanism:

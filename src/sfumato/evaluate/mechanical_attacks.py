@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..linalg import Whitening
 from ..noise import Noise, SecretKey, round_outputs
 from ..progress import alive
-from ..release import UNSAFE_MESSAGE, Release, rounded
+from ..release import UNSAFE_MESSAGE, Release, filled_in, rounded
 from .statistical_attacks import bayes
 from .target import MOST_ROWS, Estimate, Evidence, NotTriedError, Target
 
@@ -172,6 +172,19 @@ def possible_noise(w: float, tried: Array, bits: int) -> Mask:
     return np.asarray(off <= np.spacing(np.abs(w)) / 2, dtype=np.bool_)
 
 
+def reads_suppressed(target: Target) -> Estimate:
+    """Reads combinations that the release says it leaves out, if its values show them. Covered: releases fill them in.
+
+    What stands in their place is what the other combinations predict, and tells nothing. Values in which it is anything
+    else are taken for the true ones with noise, all of them.
+    """
+    if not target.release.shown_of_suppressed:
+        return bayes(target, "What stands in place of combinations that are left out is what the others predict")
+    blur = target.design.noise.drawn_covariance() + np.diag(target.own_noise)
+    shown = target.released(target.published, blur)
+    return Estimate.by(target, shown, target.prior, "The values show combinations that the release says it leaves out")
+
+
 def guesses_seed(target: Target, guesses: int = GUESSES) -> Estimate:
     """Draws the noise of ``unsafe_seed`` = 0 … guesses − 1 again, and subtracts the one that explains W.
 
@@ -184,8 +197,12 @@ def guesses_seed(target: Target, guesses: int = GUESSES) -> Estimate:
     if seed is None:
         return bayes(target, f"{guesses} seeds were tried, and none explains the noise")
     values = target.published - target.design.noise.draw(_normals(target, seed))
-    evidence = target.released(values, np.diag(target.own_noise + target.rounding))
-    if np.any(np.abs(values - target.y) > 2 * target.steps):
+    suppressed = target.design.noise.suppressed
+    evidence = target.released(values, suppressed @ suppressed.T + np.diag(target.own_noise + target.rounding))
+    basis, wrong, close = np.linalg.qr(suppressed)[0], values - target.y, 2 * target.steps
+    if suppressed.shape[1]:  # rounding in one row is seen in all of them
+        close = close + np.sqrt(len(wrong)) * np.max(target.steps)
+    if np.any(np.abs(wrong - basis @ (basis.T @ wrong)) > close):
         # what is taken off is not what was added
         did = f"unsafe_seed = {seed} seems to explain the noise, and does not"
         return Estimate.by(target, evidence, target.prior, did, target.evidence)
@@ -195,11 +212,20 @@ def guesses_seed(target: Target, guesses: int = GUESSES) -> Estimate:
 
 def find_seed(target: Target, guesses: int = GUESSES) -> int | None:
     """The seed that the noise came from, if it is below ``guesses`` and there is noise to tell by."""
-    rows: Index = np.argsort(-target.design.noise.variance(), kind="stable")[:_SEED_ROWS]
-    X, residual = target.rows[rows], target.published[rows] - target.prior.mean_at(target.rows[rows])
-    plain = target.prior.covariance(X) + np.diag(target.own_noise[rows] + target.rounding[rows])
-    threshold = _log_density(plain + target.noise[np.ix_(rows, rows)], residual[:, None])[0]
-    draw, best, seed = _drawer(target.design.noise, rows), -np.inf, 0
+    noise = target.design.noise
+    if noise.suppressed_count:
+        # the combinations of rows with the most noise that are published as they are
+        basis = np.linalg.qr(noise.suppressed)[0]
+        seen = np.linalg.svd(noise.factor - basis @ (basis.T @ noise.factor), full_matrices=False)[0][:, :_SEED_ROWS]
+        residual = seen.T @ (target.published - target.prior.mean_at(target.rows))
+        plain = seen.T @ (target.prior.covariance(target.rows) + np.diag(target.own_noise + target.rounding)) @ seen
+        hidden, draw = seen.T @ noise.drawn_covariance() @ seen, _drawer(noise, seen)
+    else:
+        rows: Index = np.argsort(-noise.variance(), kind="stable")[:_SEED_ROWS]
+        X, residual = target.rows[rows], target.published[rows] - target.prior.mean_at(target.rows[rows])
+        plain = target.prior.covariance(X) + np.diag(target.own_noise[rows] + target.rounding[rows])
+        hidden, draw = target.noise[np.ix_(rows, rows)], _drawer(noise, rows)
+    threshold, best, seed = _log_density(plain + hidden, residual[:, None])[0], -np.inf, 0
     for start in range(0, guesses, _SEEDS_AT_ONCE):
         alive()
         tried = range(start, min(start + _SEEDS_AT_ONCE, guesses))
@@ -214,8 +240,10 @@ def _normals(target: Target, seed: int) -> Array:
     return SecretKey.from_unsafe_seed(seed).normals(UNSAFE_MESSAGE, target.design.noise.normals_needed)
 
 
-def _drawer(noise: Noise, rows: Index) -> Callable[[Array], Array]:
-    """From normals to the noise of these rows."""
+def _drawer(noise: Noise, rows: Index | Array) -> Callable[[Array], Array]:
+    """From normals to the noise of these rows, or of the combinations of rows in these columns."""
+    if rows.ndim == 2:
+        return lambda normals: np.asarray(rows.T @ noise.draw(normals))
     if noise.compressed:
         # thousands of draws: the kernel is evaluated once
         factor = noise.factor[rows]
@@ -272,7 +300,8 @@ def _from_releases(target: Target, evidence: Evidence, count: int) -> Estimate:
 def _more_releases(target: Target, count: int) -> list[Array]:
     key, noise = SecretKey.fresh(), target.design.noise
     drawn = (noise.draw(key.normals(b"sfumato audit %d" % i, noise.normals_needed)) for i in range(count))
-    return [rounded(target.y + values, target.release.resolution, target.design) for values in drawn]
+    design, steps = target.design, target.release.resolution
+    return [rounded(filled_in(design, target.y + values), steps, design) for values in drawn]
 
 
 def _same_rows(target: Target, number: int, other: Any) -> Release:

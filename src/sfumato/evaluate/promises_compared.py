@@ -12,17 +12,14 @@ from typing import get_args
 import numpy as np
 
 from ..arrays import Array
+from ..design import least_noise
 from ..linalg import Whitening
-from ..programs import joint_noise_factor
-from ..promise import Design, FloorTolerance, FractionTolerance, Protects, Reader, RecordTolerance, Tolerance
+from ..promise import Design, FloorTolerance, FractionTolerance, Protects, RecordTolerance
 from ..text import name_and_unit, shown
 from .tradeoffs import short
 
 #: Comparing takes a few factorisations of matrices of this size at most: about a second.
 MOST_ROWS = 1000
-
-#: Sensitive inputs of a design that are used at most.
-MOST_SENSITIVE = 300
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,8 @@ def compare_promises(design: Design, output: str = "") -> PromisesCompared | Non
     ``output`` is the name of y, with its unit in brackets.
     """
     tolerance = design.tolerance.alone
-    plain = design.guarantee == "joint" and design.structure == "full" and design.weights is None
+    plain = design.guarantee == "joint" and design.structure == "full" and design.objective == "noise"
+    plain = plain and design.weights is None
     rows, inside = len(design.inputs), design.region.contains(design.inputs.values)
     own = design.prior.noise_variance(rows)
     if (
@@ -88,20 +86,8 @@ def compare_promises(design: Design, output: str = "") -> PromisesCompared | Non
     for protects in get_args(Protects):
         chosen = RecordTolerance(tolerance) if protects == "records" else tolerance
         own_design = protects == design.protects
-        errors[protects] = error(design.noise.covariance() if own_design else _least(design, chosen, protects, data))
+        errors[protects] = error(
+            design.noise.covariance() if own_design else least_noise(design, chosen, protects, data)
+        )
     bare, unit = error(np.zeros_like(data)), name_and_unit(output)[1]
     return PromisesCompared(nothing=bare, protects=design.protects, unit=unit, **errors)
-
-
-def _least(design: Design, tolerance: Tolerance, protects: Protects, data: Array) -> Array:
-    """The least noise that keeps a promise at the sensitive inputs of ``design``: (U Δ⁻¹ Uᵀ − A)⁺."""
-    inputs = design.inputs
-    inside = np.flatnonzero(design.region.contains(inputs.values) & (design.prior.noise_variance(len(inputs)) > 0))
-    records = inside if protects != "function" else inside[:0]
-    sensitive = design.sensitive if len(design.sensitive) else np.unique(inputs.values[inside], axis=0)
-    sensitive = sensitive[:: -(-len(sensitive) // MOST_SENSITIVE)] if protects != "records" else sensitive[:0]
-    values = Reader(design.prior).values(inputs, records)
-    places = values.places(sensitive)
-    root = Whitening.of(tolerance.matrix(values, places)).apply(values.with_data(inputs, places).numpy().T)
-    factor = joint_noise_factor(data, root.T @ root)
-    return factor @ factor.T

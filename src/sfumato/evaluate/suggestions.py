@@ -10,21 +10,22 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from ..design import check_choice
 from ..errors import GuaranteeWarning, InputError
 from ..models import Prior
 from ..progress import AskedProgress, Progress
 from ..progress import progress as show_progress
-from ..promise import Protects
+from ..promise import Objective, Protects
 from ..regions import Region
 from ..text import aligned, name_and_unit, plain, shown_lines, wrapped
 from ..views import boxed_table, pictures
 from .comparison import Comparison, Level, Line, asked_levels, checked_problem
 from .tradeoff_readers import places_to_serve
-from .tradeoffs import errors_outside, number, share, short
+from .tradeoffs import COUNTS_ON_THE_PRIOR, errors_outside, number, share, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,6 +72,9 @@ class Option:
     standard deviations of f and of a record that readers keep inside. All of it is of the design that ``protect`` makes
     at this level, and ``evidence`` is its certificate's. Where no level is cheap enough they are of the weakest level
     that was tried. ``curve`` are all levels that were tried. ``why`` says why a promise cannot be made at all.
+
+    ``objective`` is what was asked for, ``serves`` whether inputs were named that are to stay useful. ``other`` is a
+    look at the same level under the other objective; None where it cannot be had.
     """
 
     protects: Protects
@@ -86,6 +90,9 @@ class Option:
     by_floor: bool = False
     affordable: bool = False
     why: str = ""
+    objective: Objective = "noise"
+    serves: bool = False
+    other: Line | None = None
 
     @property
     def right_for(self) -> str:
@@ -96,13 +103,16 @@ class Option:
     def call(self) -> str:
         """The call that makes it; empty where it is too dear."""
         level = f"floor={self.floor:.12g}" if self.by_floor else f"alpha={self.alpha:g}"
-        return f'sf.protect(prior, X, region, {level}, protects="{self.protects}")' if self.affordable else ""
+        serving = ', objective="predictions"' * (self.objective == "predictions")
+        serving += ", serve=serve" * (self.objective == "predictions" and self.serves)
+        return f'sf.protect(prior, X, region, {level}, protects="{self.protects}"{serving})' if self.affordable else ""
 
     @property
     def options(self) -> str:
         """The same for the command line."""
         level = f"--floor {self.floor:.12g}" if self.by_floor else f"--alpha {self.alpha:g}"
-        return f"{level} --protects {self.protects}" if self.affordable else ""
+        serving = " --objective predictions" * (self.objective == "predictions")
+        return f"{level} --protects {self.protects}{serving}" if self.affordable else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +195,7 @@ class Suggestion:
         if option.why:
             return f"{option.protects} cannot be promised: {option.why}"
         unit = self.unit
-        costs = errors_outside(self.unprotected, option.error, option.loss, unit)
+        costs = errors_outside(self.unprotected, option.error, option.loss, unit) + _other(option)
         costs += f"; noise {short(option.noise)}{unit} a row"
         costs += " (searched, not proved)" * (option.evidence == "searched")
         alpha = "" if math.isnan(option.alpha) else f" (α = {option.alpha:g})"
@@ -247,17 +257,33 @@ class Suggestion:
         return [bare, *(_cells(one) for one in self.options)]
 
     def _sentences(self) -> list[str]:
-        """Each promise in a sentence, then when it is right, if it can be made."""
-        return [self.sentence(one) + ("" if one.why else f" Right {one.right_for}.") for one in self.options]
+        """Each promise in a sentence, then when it is right, if it can be made; and what to know of the objective."""
+        said = [self.sentence(one) + ("" if one.why else f" Right {one.right_for}.") for one in self.options]
+        return [*said, COUNTS_ON_THE_PRIOR] if any(one.other is not None for one in self.options) else said
 
 
 _HEADER = ("protects", "α", "floor", "loss", "error out", "noise", "f in", "y in")
 
+#: What the noise of each objective has.
+OBJECTIVES: dict[Objective, str] = {"noise": "least noise", "predictions": "best predictions"}
+
 _LEGEND = (
     "loss: of the variance that all data would explain outside, the share that is not explained; f in, y in: how well "
-    "readers then know f and a record inside, at best; noise: root mean square a row. All of it is for readers with "
-    "this prior; a rehearsal tries whether it is right."
+    "readers then know f and a record inside, at best; noise: root mean square change of a row. All of it is for "
+    "readers with this prior; a rehearsal tries whether it is right."
 )
+
+
+def _other(option: Option) -> str:
+    """What the other objective loses at the same level, in words."""
+    if option.other is None:
+        return ""
+    return f", {share(option.other.loss)} with the {OBJECTIVES[_not(option.objective)]}"
+
+
+def _not(objective: Objective) -> Objective:
+    """The other objective."""
+    return "noise" if objective == "predictions" else "predictions"
 
 
 def _cells(option: Option) -> tuple[str, ...]:
@@ -276,6 +302,7 @@ def suggest(
     max_noise: float | None = None,
     alpha: float | None = None,
     floor: float | None = None,
+    objective: Objective = "noise",
     serve: Any = None,
     output: str | None = None,
     progress: AskedProgress = True,
@@ -295,7 +322,8 @@ def suggest(
     ============= ======================================================================================
 
     Accuracy is the variance that readers explain in the mean over inputs outside, expected under the prior, against
-    what they would explain without protection; the inputs are ``serve``, or a spread that follows the data. Under a
+    what they would explain without protection; the inputs are ``serve`` (inputs or a region), or a spread that follows
+    the data. ``objective`` is that of ``protect``; what the other one would cost at the same level is said too. Under a
     prior with a large variance a small share of it can be many times the error: ask by ``max_error`` there. Levels
     between α = 0.01 and 0.99 are tried, to about 1 % of the floor. ``output`` names what y is, with its unit in
     brackets at the end ("mass [g]").
@@ -309,12 +337,12 @@ def suggest(
     >>> found.call
     'sf.protect(prior, X, region, alpha=0.01, protects="records")'
     """
-    asked = check_suggestion(max_loss, max_error, max_noise, alpha, floor)
+    asked = check_suggestion(max_loss, max_error, max_noise, alpha, floor, objective)
     inputs, bound = checked_problem(prior, X, region)
     places = places_to_serve(inputs, bound, serve)
     if not len(places.outside):
         raise InputError("region leaves no inputs outside it, so there is nobody to lose accuracy; give serve inputs.")
-    comparison = Comparison(prior, inputs, bound, places)
+    comparison = Comparison(prior, inputs, bound, places, serve=serve)
     with warnings.catch_warnings(), show_progress(progress) as step:
         # of designs that are compared, not published
         warnings.simplefilter("ignore", GuaranteeWarning)
@@ -322,13 +350,21 @@ def suggest(
         bare = comparison.unprotected.rmse_outside
         if asked[0] == "max_error" and asked[1] <= bare:
             raise InputError(f"max_error is {asked[1]:g}, but without protection the error is {bare:.4g}; give more.")
-        options = tuple(_Search(comparison, protects, asked, step).option() for protects in WAYS)
+        options = tuple(_Search(comparison, protects, asked, step, objective).option() for protects in WAYS)
     words = bound.in_words(inputs.names)
     return Suggestion(options, asked, bare, words, output or "f")
 
 
-def check_suggestion(max_loss: Any, max_error: Any, max_noise: Any, alpha: Any, floor: Any) -> tuple[Asked, float]:
+def check_suggestion(
+    max_loss: Any, max_error: Any, max_noise: Any, alpha: Any, floor: Any, objective: Any
+) -> tuple[Asked, float]:
     """What was asked for, checked: one of the five."""
+    check_choice("objective", objective, get_args(Objective))
+    if max_noise is not None and objective == "predictions":
+        raise InputError(
+            'max_noise is given, but objective is "predictions", which does not ask for little noise; give max_loss or '
+            'max_error, or objective="noise".'
+        )
     given: dict[Asked, Any] = {"max_loss": max_loss, "max_error": max_error, "max_noise": max_noise}
     given |= {"alpha": alpha, "floor": floor}
     given = {word: value for word, value in given.items() if value is not None} or {"max_loss": 0.1}
@@ -354,6 +390,7 @@ class _Search:
     protects: Protects
     asked: tuple[Asked, float]
     step: Progress
+    objective: Objective
 
     def option(self) -> Option:
         word, value = self.asked
@@ -414,11 +451,15 @@ class _Search:
         return _rounded_up(high.alpha)
 
     def _looked_at(self, alpha: float) -> Line | None:
-        return self.comparison.line(WAYS[self.protects], _level("alpha", alpha), self.step)
+        return self.comparison.line(WAYS[self.protects], _level("alpha", alpha), self.step, objective=self.objective)
 
     def _made(self, level: Level) -> Line | None:
         """As ``protect`` makes it."""
-        return self.comparison.line(WAYS[self.protects], level, self.step, proved=True)
+        return self.comparison.line(WAYS[self.protects], level, self.step, proved=True, objective=self.objective)
+
+    def _other(self, level: Level) -> Line | None:
+        """A look at the other objective."""
+        return self.comparison.line(WAYS[self.protects], level, self.step, objective=_not(self.objective))
 
     def _cost(self, line: Line) -> float:
         return float(getattr(line, COSTS[self.asked[0]]))
@@ -428,6 +469,7 @@ class _Search:
 
     def _found(self, line: Line, curve: Sequence[Line], affordable: bool, by_floor: bool = False) -> Option:
         tried = sorted([*curve, line], key=lambda one: one.floor)
+        word, value = self.asked if by_floor else ("alpha", line.alpha)
         return Option(
             self.protects,
             line.alpha,
@@ -441,6 +483,9 @@ class _Search:
             tuple(tried),
             by_floor,
             affordable,
+            objective=self.objective,
+            serves=self.comparison.serve is not None,
+            other=self._other(_level(word, value)) if affordable else None,
         )
 
     def _cannot(self) -> Option:

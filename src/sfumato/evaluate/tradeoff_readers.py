@@ -16,6 +16,7 @@ import scipy.linalg
 
 from ..arrays import Array, Index, Mask
 from ..data import Here, Inputs, as_inputs
+from ..design import served_inputs
 from ..errors import InputError
 from ..linalg import Whitening, smallest_ellipsoid
 from ..models import Prior
@@ -148,11 +149,11 @@ def places_to_look(inputs: Inputs, region: Region, X_test: Any = None) -> Places
 
 
 def places_to_serve(inputs: Inputs, region: Region, serve: Any) -> Places:
-    """The same, but outside the inputs ``serve`` that are to stay useful, where they are given."""
+    """The same, but outside the inputs ``serve`` that are to stay useful, where they (or a region) are given."""
     places = places_to_look(inputs, region)
-    if serve is None:
+    if serve is None or region.is_everywhere:
         return places
-    given = as_inputs(serve, "serve", like=inputs).values
+    given = served_inputs(serve, None, inputs, region).places
     return Places(given[~region.contains(given)], places.inside)
 
 

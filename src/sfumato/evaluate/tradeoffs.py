@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..data import as_outputs
-from ..design import AskedCover, check_choice
+from ..design import FEW_ROWS, AskedCover, check_choice
 from ..errors import FindingWarning, GuaranteeWarning, InputError
 from ..models import Prior
 from ..progress import AskedProgress
@@ -29,14 +29,14 @@ from .tradeoff_readers import DELTA, places_to_look
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Way = Literal["joint", "function", "records", "pointwise", "diagonal", "dropout", "cloaking"]
+Way = Literal["joint", "predictions", "function", "records", "pointwise", "diagonal", "dropout", "cloaking"]
 WAYS: tuple[Way, ...] = get_args(Way)
 
 #: The ways that promise something about different things, and how they are called in sentences.
 ABOUT = {"records": "records", "function": "the function", "joint": "both"}
 
 #: Ways that are compared only if they are named where there are more rows, or more records inside: they take minutes.
-SLOW_ROWS, SLOW_RECORDS = 1000, 50
+SLOW_ROWS, SLOW_RECORDS, SLOW_TOGETHER = 1000, 50, 200
 
 #: The levels that are compared if none are named.
 ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
@@ -45,6 +45,13 @@ ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 #: What nobody should read out of a trade-off.
 WEAKEST_IS_BEST = (
     "The weakest promise always predicts best: choose the level by what must stay unknown, not by accuracy alone."
+)
+
+
+#: What whoever chooses the best predictions has to know.
+COUNTS_ON_THE_PRIOR = (
+    'The best predictions (objective="predictions") count on the prior more than the least noise does, inside and '
+    "outside: rehearse it first."
 )
 
 
@@ -254,8 +261,19 @@ def notes(found: Tradeoff) -> list[str]:
     promised = [line for line in found.rows if line.holds is not None]
     first = [line for line in promised if line.way == promised[0].way]
     middle = first[len(first) // 2 :][:1]
-    said += [*(sentence_of(found, line) for line in middle), *promises_in_words(found, *middle)]
+    said += [*(sentence_of(found, line) for line in middle), *predictions_in_words(found, *middle)]
+    said += promises_in_words(found, *middle)
     return [*said, WEAKEST_IS_BEST] if len(first) > 1 else said
+
+
+def predictions_in_words(found: Tradeoff, level: Line | None = None) -> list[str]:
+    """What the best predictions save at one level of the same promise; nothing where they were not compared."""
+    word = "floor" if found.by_floor else "alpha"
+    if level is None or level.way != "joint":
+        return []
+    lines = [line for line in found.of("predictions") if _same(getattr(line, word), getattr(level, word))]
+    saved = (f"With the best predictions {share(one.loss)} is lost instead of {share(level.loss)}." for one in lines)
+    return [f"{one} {COUNTS_ON_THE_PRIOR}" for one in saved]
 
 
 def promises_in_words(found: Tradeoff, level: Line | None = None) -> list[str]:
@@ -306,26 +324,28 @@ def tradeoff(
     inputs that follows the data. No values are needed. With ``y`` held-out errors are measured too: those are for the
     owner only. ``output`` is the name of what y is, with its unit in brackets at the end ("mass [g]"), as in a table.
 
-    Designs of the first three ways share their factorisations, and nothing is proved of a region: every ``holds`` says
+    Designs of the first four ways share their factorisations, and nothing is proved of a region: every ``holds`` says
     that the joint promise was checked at the sensitive inputs and for the records, and the floor at thousands of inputs
     of the region (``evidence`` is "searched" then). ``protect`` proves it at the level that you choose, with noise that
     differs by less than a hundredth as a rule. "pointwise" and "diagonal" are calls of ``protect``; where these take
     minutes they are left out unless ``ways`` names them. A level that cannot be promised is left out and said.
     Accuracy alone always picks the weakest promise.
 
-    =========== =======================================================================================
-    way         what is published
-    =========== =======================================================================================
-    "joint"     correlated noise; f, records and all their averages are protected: ``protect(…)``
-    "function"  the same for f alone, the typical value at given inputs: ``protects="function"``
-    "records"   the same for what is each record's own, while f may be known: ``protects="records"``
-    "pointwise" correlated noise, each value by itself: ``guarantee="pointwise"``
-    "diagonal"  every row blurred by itself: ``structure="diagonal"``
-    "dropout"   the rows outside as they are, those inside not at all. It promises nothing: ``learnt`` and
-                ``least_std`` say what readers reach inside, at no level but its own
-    "cloaking"  predictions with differentially private noise, of the size with which readers stay above the
-                same floor at the inputs that are looked at; ``epsilon`` says which ε that is
-    =========== =======================================================================================
+    ============= =====================================================================================
+    way           what is published
+    ============= =====================================================================================
+    "joint"       correlated noise; f, records and all their averages are protected: ``protect(…)``
+    "predictions" the same promise, and what it leaves of the data serves readers outside best:
+                  ``objective="predictions"``. It counts on the prior more, so rehearse it first
+    "function"    the same for f alone, the typical value at given inputs: ``protects="function"``
+    "records"     the same for what is each record's own, while f may be known: ``protects="records"``
+    "pointwise"   correlated noise, each value by itself: ``guarantee="pointwise"``
+    "diagonal"    every row blurred by itself: ``structure="diagonal"``
+    "dropout"     the rows outside as they are, those inside not at all. It promises nothing: ``learnt`` and
+                  ``least_std`` say what readers reach inside, at no level but its own
+    "cloaking"    predictions with differentially private noise, of the size with which readers stay above the
+                  same floor at the inputs that are looked at; ``epsilon`` says which ε that is
+    ============= =====================================================================================
 
     >>> import gpytorch, numpy as np, sfumato as sf
     >>> kernel = gpytorch.kernels.RBFKernel()
@@ -376,6 +396,9 @@ def quick_ways(comparison: Comparison) -> tuple[list[str], list[tuple[str, str]]
     rows, records = len(comparison.inputs), int(comparison.private.sum())
     if records > SLOW_RECORDS and np.any(comparison.prior.noise_variance(rows) > 0):
         slow.append(("pointwise", f"it takes minutes with more than {SLOW_RECORDS} records inside; name it in ways"))
+    if records > SLOW_TOGETHER and rows <= FEW_ROWS:  # more rows are compressed
+        why = f"it takes minutes with more than {SLOW_TOGETHER} records inside; name it in ways"
+        slow.append(("predictions", why))
     if rows > SLOW_ROWS:
         slow.append(("diagonal", f"it takes minutes with more than {SLOW_ROWS:,} rows; name it in ways"))
     return [way for way in WAYS if way not in dict(slow)], slow

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..design import (
+    FELL_BACK,
     Acceptance,
     AskedCover,
     AskedEvidence,
@@ -34,7 +35,7 @@ from ..progress import progress as show_progress
 from ..promise import Finding, Revealed, interpretations, warn_of
 from ..proof import Certificate, Effort, cost_of_check, one_by_one
 from ..regions import Region
-from ..release import Release, digest_outputs, noise_in_words, why_not
+from ..release import Release, digest_outputs, noise_in_words, suppressed_in_words, why_not
 from ..text import counted, shown, shown_lines
 from ..views import pictures
 from .chained_file import Chain, ChainedFile
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
 
 #: How much of what is left a release uses if nothing else is said: half, so that something always is.
 SHARE = 0.5
+
+#: How far the predictions of one more release may be from the best, as a share of what they add to those before it.
+GAP = 1e-3
 
 #: At how many inputs of a region it is computed what releases have used.
 PROBES = 400
@@ -133,6 +137,9 @@ class Ledger:
     ) -> Mechanism:
         """The least noise such that this release and all recorded ones together keep the promise.
 
+        With ``objective="predictions"``, the noise with the best predictions from this release (what earlier ones tell
+        is known already), where all readers of the ledger see the data alike; else the least noise, and a finding.
+
         ``alpha`` (or ``floor``, ``tolerance``) is the promise for everything that is published together; earlier
         promises of the ledger are kept as well. This release may use ``share`` of what they have left. Rows at
         inputs that were released before are taken for the same measurements, with the same error: the same records.
@@ -158,7 +165,7 @@ class Ledger:
             )
         plan = exact_plan(asked.size)
         check_memory(plan)
-        asked = replace(asked, plan=plan)
+        asked = replace(asked, plan=replace(plan, gap=GAP))
         if not asked.inputs.outputs.numbered and (not isinstance(output_name, str) or not output_name):
             raise InputError(f"output_name is {output_name!r}; give the name of what is released.")
         chain = self.chain()
@@ -169,6 +176,9 @@ class Ledger:
             try:
                 problem = NextRelease.of(asked, cover, output_name, bool(remeasured), revealed, share)
                 problem.check_budget()
+                if asked.serves is not None and not problem.readers_see_alike:
+                    asked = replace(asked, serves=None)
+                    problem = NextRelease.of(asked, cover, output_name, bool(remeasured), revealed, share)
                 effort = Effort(done=step.update)
                 design, certificate = certified_design(
                     problem.in_units(),
@@ -197,6 +207,9 @@ class Ledger:
                 f"{certificate.promised_ratio:.6g}). Publish nothing more about it."
             )
         certificate = certificate.with_findings(*one_by_one(asked.prior, asked.inputs, output_name, revealed))
+        if how.get("objective") == "predictions" and design.serves is None:
+            several = "priors" if asked.others else "releases"
+            certificate = certificate.with_findings(FELL_BACK[several if asked.serves is None else "search"])
         warn_of(acceptance.in_full(certificate))
         certificate = acceptance.joins(certificate, design)
         following = Revealed(design, output_name, bool(remeasured))
@@ -303,9 +316,10 @@ class Ledger:
         lines = [f"Ledger {str(self.path)!r}: {counted(len(chain.entries), 'release')}, head {chain.head[:16]}…"]
         for entry, one in zip(chain.entries, self._records.revealed(chain), strict=True):
             outputs = ", ".join(one.outputs)
+            blur = ", ".join((f"{noise_in_words(one.design)} a row", *suppressed_in_words(one.design)))
             lines.append(
                 f"  {entry.number}  {entry.body['record']['when']}  {outputs}: {len(one.design.inputs)} rows, noise "
-                f"{noise_in_words(one.design)} a row; {promises_of(one, 0)[0].region_in_words}: "
+                f"{blur}; {promises_of(one, 0)[0].region_in_words}: "
                 f"{one.design.tolerance.in_words(one.design.inputs.outputs.names)} (protects {one.design.protects})"
             )
         return shown_lines([*lines, *(f"  {remark}" for remark in chain.remarks)])

@@ -19,7 +19,7 @@ from ..arrays import UNIT, Array, Index, Mask
 from ..data import Inputs
 from ..design import RowsExposure
 from ..errors import BudgetError
-from ..linalg import Matrix, as_array, solve_lower, units
+from ..linalg import Matrix, as_array, as_tensor, solve_lower, units, whitened_span
 from ..models import Prior
 from ..noise import Noise
 from ..promise import (
@@ -67,10 +67,11 @@ class Published:
         )
 
     @cached_property
-    def _root(self) -> tuple[Array, Array] | None:
+    def _root(self) -> tuple[Array, Array, Array] | None:
         """L and scale with ``L Lᵀ = M/scale − allowance``: what round-off could hide is given to the reader.
 
-        None where M is singular to working precision.
+        With an orthonormal basis of L⁻¹N, where N are the combinations that were not published. None where M is
+        singular to working precision.
         """
         composed = self.composition
         total = composed.prior.covariance(composed.inputs) + composed.error.covariance()
@@ -79,9 +80,10 @@ class Published:
             total /= np.outer(scale, scale)
             total[np.diag_indices_from(total)] -= FACTORED * len(total) * UNIT * float(np.max(np.diag(total)))
         try:
-            return np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False)), scale
+            lower = np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
         except np.linalg.LinAlgError:
             return None
+        return lower, scale, as_array(whitened_span(lower, composed.error.suppressed / scale[:, None]))
 
     def about(self, points: Array) -> Array:
         """``M^{-1/2} Cov(W_past, f(points))``: its squared column norms are what the past explains."""
@@ -103,8 +105,9 @@ class Published:
         if not len(block):
             return block
         assert self._root is not None
-        lower, scale = self._root
-        return np.asarray(scipy.linalg.solve_triangular(lower, block / scale[:, None], lower=True, check_finite=False))
+        lower, scale, suppressed = self._root
+        solved = solve_lower(lower, block / scale[:, None])
+        return np.asarray(solved - suppressed @ (suppressed.T @ solved))
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,8 +312,11 @@ class Commitment:
         if not len(places):
             return 0.0
         cross = as_array(self.values.with_data(exposure.inputs, places))
-        total = as_array(exposure.data_covariance) + noise.covariance()
-        told = solve_lower(np.asarray(np.linalg.cholesky(total), dtype=np.float64), cross)
+        total = as_array(noise.add_to(as_tensor(exposure.data_covariance).clone()))
+        lower = np.asarray(np.linalg.cholesky(total), dtype=np.float64)
+        suppressed = as_array(whitened_span(lower, noise.suppressed))
+        told = solve_lower(lower, cross)
+        told = told - suppressed @ (suppressed.T @ told)
         return float(np.max(np.sum(told**2, axis=0) / self.tolerance.budget(self.values, places)))
 
     def check_left(self, points: Array) -> None:
@@ -381,6 +387,9 @@ class OtherReader:
 
     def root(self, sensitive: Array, with_records: bool = True) -> Array:
         return self._own.root(self.commitment.promise.design.sensitive, with_records)
+
+    def cross(self, points: Array) -> Matrix:
+        return self._own.cross(points)
 
     def at(self, points: Array) -> tuple[Matrix, Array]:
         return np.zeros((self.size, len(points))), np.full(len(points), np.inf)

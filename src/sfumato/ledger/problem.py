@@ -11,6 +11,7 @@ import numpy as np
 from ..arrays import Array
 from ..design import AskedCover, BackEnd, Exposure, InUnits, Problem, Solution, Solver, design_in, rescaled
 from ..errors import InputError
+from ..linalg import as_array
 from ..models import Prior
 from ..noise import no_noise
 from ..promise import (
@@ -40,6 +41,9 @@ NOTHING = 1e-12
 
 #: How many inputs of a promise's region are probed to see whether a release tells of it at all, or more than its share.
 PROBES = 512
+
+#: Covariances that differ by no more than this share are those of readers who see the data alike.
+ALIKE = 1e-12
 
 #: A release that uses this share more of what is left than it may is one that round-off made.
 NO_MORE = 1e-6
@@ -144,6 +148,13 @@ class NextRelease:
     def exposures(self) -> tuple[Exposure, ...]:
         return (*(one.exposure for one in self.commitments), *map(OtherReader, self.elsewhere))
 
+    @cached_property
+    def readers_see_alike(self) -> bool:
+        """Whether all readers see the data alike, so that one P = (A + Σ)⁻¹ says what each of them learns."""
+        first, *others = (as_array(one.data_covariance) for one in self.exposures)
+        close = ALIKE * float(np.max(np.diag(first), initial=0.0))
+        return all(one.shape == first.shape and np.max(np.abs(one - first)) <= close for one in others)
+
     @property
     def _only_watched(self) -> list[Promise]:
         keys = {promise.key for promise in self.promises}
@@ -187,7 +198,8 @@ class NextRelease:
         broken = [one for one in results if not one.holds]
 
         def make() -> Certificate:
-            certificate = replace((broken or results)[0].certificate(), trace=design.noise.trace)
+            certificate, noise = (broken or results)[0].certificate(), design.noise
+            certificate = replace(certificate, trace=noise.trace, suppressed=noise.suppressed_count)
             certificate = as_proved_as(certificate, [one.certificate() for one in results])
             return certificate.with_findings(
                 *([about_all(len(together))] if len(together) > 1 else []),

@@ -26,6 +26,7 @@ from .interpolation import (
     smooth_error,
     values_to_bernstein,
 )
+from .least_eigenvalue import least_by_products, least_eigenvalue
 from .low_discrepancy import deal, fill_ball, fill_cube, fill_interval
 from .pivots import Pivots, block_pivots, pivoted_cholesky
 from .positive_part import positive_part_by_sign, positive_part_factor, positive_part_there
@@ -34,6 +35,7 @@ from .roots import Weighting, Whitening, parallel_sum_factor
 from .subspace import FeasibleSubspace
 from .tall_products import add_gram, times_upper
 from .tensors import (
+    Block,
     Matrix,
     as_array,
     as_tensor,
@@ -42,5 +44,6 @@ from .tensors import (
     solve_lower,
     squared_norms,
     units,
+    whitened_span,
 )
 from .threads import VERY_SMALL, few_threads, one_thread, side_by_side, thread_share

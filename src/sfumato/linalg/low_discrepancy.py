@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from ..arrays import Array
+from ..arrays import GOLDEN, Array
 
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _CORNER_COLUMNS = 6
 
 
@@ -24,7 +23,7 @@ def halton(count: int, dimension: int, turn: int = 0) -> Array:
     for column, base in enumerate(primes):
         index, scale = np.arange(1, count + 1), 1.0
         # Any number from 1 to base − 1 permutes the digits of a prime base; the golden one keeps neighbours apart.
-        multiplier = max(1, round(base * _GOLDEN))
+        multiplier = max(1, round(base * GOLDEN))
         while index.any():
             scale /= base
             points[:, column] += scale * (index * multiplier % base)
@@ -37,7 +36,7 @@ def fill_interval(count: int, turn: int = 0) -> Array:
     if turn == 0:
         return np.arange(max(count, 2)) / (max(count, 2) - 1.0)
     inner = max(count - 2, 1)
-    offset = (turn * _GOLDEN) % 1.0
+    offset = (turn * GOLDEN) % 1.0
     return np.concatenate([[0.0], (np.arange(inner) + offset) / inner, [1.0]])
 
 
@@ -76,7 +75,7 @@ def deal(choices: int, count: int, dimension: int, turn: int = 0) -> npt.NDArray
     coordinate = halton(count, dimension + 1, turn)[:, -1]
     rank = np.empty(count, dtype=np.intp)
     rank[np.argsort(coordinate, kind="stable")] = np.arange(count)
-    offset = int(((turn * _GOLDEN) % 1.0) * choices)
+    offset = int(((turn * GOLDEN) % 1.0) * choices)
     return np.asarray((rank * choices // count + offset) % choices, dtype=np.intp)
 
 

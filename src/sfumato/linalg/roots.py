@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -18,13 +18,15 @@ class Whitening:
     """``apply`` is ``b ↦ R b`` with ``RᵀR = M⁻¹`` on the directions where M is more than rounding.
 
     ``lower`` is the Cholesky factor of M; where M is singular it is None, and ``values`` and ``vectors`` are the
-    eigenvalues that are more than rounding and their eigenvectors.
+    eigenvalues that are more than rounding and their eigenvectors. ``unbounded`` is an orthonormal basis of what R
+    makes of directions that may be anything (``without``); None: there are none.
     """
 
     size: int
     lower: Array | None
     values: Array
     vectors: Array
+    unbounded: Array | None = None
 
     @classmethod
     def of(cls, matrix: Array) -> Whitening:
@@ -52,10 +54,16 @@ class Whitening:
             return 2.0 * float(np.log(np.diag(self.lower)).sum())
         return float(np.log(self.values).sum())
 
+    def without(self, directions: Array) -> Whitening:
+        """``RᵀR`` is what M⁻¹ becomes where M has no bound in the span of the columns of ``directions``."""
+        return replace(self, unbounded=np.linalg.qr(self.apply(np.linalg.qr(directions)[0]))[0])
+
     def apply(self, b: Array) -> Array:
         if self.lower is not None:
-            return np.asarray(scipy.linalg.solve_triangular(self.lower, b, lower=True, check_finite=False))
-        return np.asarray((self.vectors / np.sqrt(self.values)).T @ b)
+            white = np.asarray(scipy.linalg.solve_triangular(self.lower, b, lower=True, check_finite=False))
+        else:
+            white = np.asarray((self.vectors / np.sqrt(self.values)).T @ b)
+        return white if self.unbounded is None else white - self.unbounded @ (self.unbounded.T @ white)
 
     def leftover(self, b: Array) -> Array:
         """What of ``b`` lies in directions that are left out."""

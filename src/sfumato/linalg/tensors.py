@@ -5,7 +5,7 @@ Searches and certificates share these few calls of LAPACK, and nothing else that
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from ..arrays import Array
 
 #: A matrix of float64 in either form; a tensor may live on any device.
 Matrix: TypeAlias = Array | torch.Tensor
+
+#: A matrix in one of these forms, and what comes back in the same.
+Block = TypeVar("Block", Array, torch.Tensor)
 
 
 def as_tensor(block: Matrix, device: torch.device | str | None = None) -> torch.Tensor:
@@ -83,6 +86,14 @@ def inverse_norm(lower: torch.Tensor) -> float:
 def solve_lower(lower: Matrix, block: Matrix) -> Array:
     """``lower⁻¹ block``; PyTorch's solver is about twice as fast as SciPy's for wide blocks."""
     return as_array(torch.linalg.solve_triangular(as_tensor(lower), as_tensor(block), upper=False))
+
+
+def whitened_span(lower: Matrix, directions: Matrix) -> torch.Tensor:
+    """An orthonormal basis of ``lower⁻¹ directions``: with none, it has no columns."""
+    factor = as_tensor(lower)
+    spanned = torch.linalg.qr(as_tensor(directions, factor.device))[0]
+    basis: torch.Tensor = torch.linalg.qr(torch.linalg.solve_triangular(factor, spanned, upper=False))[0]
+    return basis
 
 
 def units(variances: Array) -> Array:

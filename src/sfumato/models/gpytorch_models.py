@@ -23,17 +23,22 @@ from gpytorch.likelihoods.gaussian_likelihood import _GaussianLikelihoodBase
 from gpytorch.likelihoods.noise_models import Noise
 from gpytorch.means import Mean
 from gpytorch.models import ExactGP
-from linear_operator import to_linear_operator
+from gpytorch.models.exact_prediction_strategies import DefaultPredictionStrategy
+from linear_operator import to_dense, to_linear_operator
 from linear_operator.operators import DiagLinearOperator, LinearOperator
 
 from ..arrays import Array
 from ..errors import InputError
+from ..linalg import Whitening
 from .kernel_values import DifferentiableKernel, kernel_matrix, require_features
 from .trees import build_kernel, build_mean, describe_kernel, describe_mean
 from .units import ColumnMap, Units, kernel_before, mean_before, multiplied_kernel, multiplied_mean
 
 #: At how many of its own rows a model is asked whether it is what its parts say.
 ASKED_ROWS = 32
+
+#: What is suppressed has so many times its own variance as noise, where it has to be noise.
+NOTHING_LEFT = 2.0**20
 
 #: How closely a model must agree with its parts, as a share of the largest value, in double and in single precision.
 AGREEMENT = {torch.float64: 1e-4, torch.float32: 1e-2}
@@ -294,13 +299,27 @@ class ReleasedGP(ExactGP):
     Parameters are fixed (``requires_grad`` is off): they are those of the release.
     """
 
-    def __init__(self, kernel: Kernel, mean: Mean, own: Any, inputs: Array, outputs: Array, noise: Array) -> None:
-        """``own`` is V; ``noise`` is V, what was added to protect, and the rounding of ``outputs``, as a matrix."""
-        X, y, covariance, V = (
-            torch.from_numpy(np.array(part, dtype=np.float64)) for part in (inputs, outputs, noise, own)
-        )
+    def __init__(
+        self, kernel: Kernel, mean: Mean, own: Any, inputs: Array, outputs: Array, noise: Array, suppressed: Array
+    ) -> None:
+        """``own`` is V; ``noise`` is V, what was added to protect, and the rounding of ``outputs``, as a matrix.
+
+        The columns of ``suppressed`` are combinations of the rows that were not published.
+        """
+        X, y, V = (torch.from_numpy(np.array(part, dtype=np.float64)) for part in (inputs, outputs, own))
         require_features(kernel, X.shape[-1])
+        white: torch.Tensor | None = None
+        if suppressed.shape[1]:
+            with torch.no_grad():
+                total = kernel_matrix(kernel, X, X).numpy() + noise
+            seen = Whitening.of(total)
+            kept = seen.without(suppressed)
+            assert kept.unbounded is not None
+            unseen = total @ (seen.apply(np.eye(len(total))).T @ kept.unbounded)
+            noise, white = noise + NOTHING_LEFT * (unseen @ unseen.T), torch.from_numpy(kept.apply(np.eye(len(total))))
+        covariance = torch.from_numpy(np.array(noise, dtype=np.float64))
         super().__init__(X, y, FullNoiseLikelihood(X, covariance, V))
+        self.register_buffer("white", white)
         self.mean_module = copy.deepcopy(mean)
         self.covar_module = copy.deepcopy(kernel)
         self.requires_grad_(False)
@@ -312,7 +331,41 @@ class ReleasedGP(ExactGP):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.training:
             return super().__call__(*args, **kwargs)
+        if self.white is not None and getattr(self, "prediction_strategy", None) is None:
+            self.prediction_strategy = self._strategy()
         settings = gpytorch.settings
         # GPyTorch would solve with more than 800 rows to two digits, and warn about questions at published inputs
         with settings.fast_computations(False, False, False), settings.debug(False):
             return super().__call__(*args, **kwargs)
+
+    def _strategy(self) -> DefaultPredictionStrategy | None:
+        """How to predict from the published rows alone; None where other rows were given, which GPyTorch does."""
+        rows = self.train_inputs
+        if len(rows[0]) != len(self.white) or not torch.equal(rows[0], self.likelihood.noise_covar.inputs):
+            return None
+        return KeptPredictions(self.white, list(rows), self.forward(*rows), self.train_targets, self.likelihood)
+
+
+class KeptPredictions(DefaultPredictionStrategy):
+    """Predictions from rows of which some combinations are suppressed: ``white`` is R with RᵀR = P.
+
+    As noise, what is suppressed is known to a few digits only, because V is lost beside it. Rows that are added later
+    are predicted from like that.
+    """
+
+    def __init__(self, white: torch.Tensor, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.white = white
+        self.weights = white.T @ (white @ (self.train_labels - self.train_prior_dist.mean))
+
+    def exact_predictive_mean(self, test_mean: torch.Tensor, test_train_covar: Any) -> torch.Tensor:
+        mean: torch.Tensor = test_mean + to_dense(test_train_covar) @ self.weights
+        return mean
+
+    def exact_predictive_covar(self, test_test_covar: Any, test_train_covar: Any) -> LinearOperator:
+        explained = to_dense(test_train_covar) @ self.white.T
+        return to_linear_operator(to_dense(test_test_covar) - explained @ explained.mT)
+
+    def get_fantasy_strategy(self, *args: Any, **kwargs: Any) -> DefaultPredictionStrategy:
+        parts = (self.train_inputs, self.train_prior_dist, self.train_labels, self.likelihood)
+        return DefaultPredictionStrategy(*parts).get_fantasy_strategy(*args, **kwargs)

@@ -61,16 +61,23 @@ class GaussianProcess(ABC):
     def variance(self, A: Any) -> Array:
         """The variance at the rows of ``A``."""
 
-    def condition(self, X: Any, w: Any, noise_covariance: Any = None) -> Posterior:
+    def condition(self, X: Any, w: Any, noise_covariance: Any = None, suppressed: Any = None) -> Posterior:
         """What is known of the function after seeing ``w = f(X) + noise``.
 
-        ``noise_covariance`` is a number, a diagonal or a matrix; left out, it is the noise V of the prior.
+        ``noise_covariance`` is a number, a diagonal or a matrix; left out, it is the noise V of the prior. The columns
+        of ``suppressed`` are combinations of the rows that were not seen: whatever ``w`` has of them says nothing.
         """
         inputs = as_inputs(X, encoding=self._own_encoding())
         self.require_condition(inputs)
         outputs = as_outputs(w, inputs, "w")
         noise = _noise_matrix(self._own_noise() if noise_covariance is None else noise_covariance, len(inputs))
-        return Posterior(self, inputs, outputs, noise)
+        unseen = np.zeros((len(inputs), 0)) if suppressed is None else np.asarray(suppressed, dtype=np.float64)
+        if unseen.ndim != 2 or len(unseen) != len(inputs) or not np.all(np.isfinite(unseen)):
+            raise InputError(
+                f"suppressed has shape {np.shape(suppressed)}; give a matrix with a row for each of the {len(inputs)} "
+                "rows of X and a column for each combination, all finite."
+            )
+        return Posterior(self, inputs, outputs, noise, unseen)
 
     def require_condition(self, inputs: Inputs, use: str = "predict") -> None:
         """Raise where the posterior given rows at ``inputs`` does not fit in memory; warn where it takes long.
@@ -162,8 +169,11 @@ class Prior(GaussianProcess):
 
         return cls(*parts_of_model(model))
 
-    def to_gpytorch(self, inputs: Array, outputs: Array, noise: Array) -> Any:
-        """A model of f given ``outputs``, with covariance ``noise`` about f: BoTorch's where it is, else GPyTorch's."""
+    def to_gpytorch(self, inputs: Array, outputs: Array, noise: Array, suppressed: Array) -> Any:
+        """A model of f given ``outputs``, with covariance ``noise`` about f: BoTorch's where it is, else GPyTorch's.
+
+        Combinations of the rows that are ``suppressed`` are not counted on.
+        """
         try:
             from .botorch_models import ReleasedModel as Released
         except ModuleNotFoundError as error:
@@ -171,7 +181,7 @@ class Prior(GaussianProcess):
                 raise
             from .gpytorch_models import ReleasedGP as Released
 
-        return Released(self.kernel, self.mean, self.noise, inputs, outputs, noise)
+        return Released(self.kernel, self.mean, self.noise, inputs, outputs, noise, suppressed)
 
     @property
     def stands_for(self) -> float:
@@ -419,17 +429,20 @@ class PriorFamily:
 
 @dataclass(frozen=True, eq=False)
 class Posterior(GaussianProcess):
-    """A Gaussian process given values ``w = f(X) + noise`` at ``X``."""
+    """A Gaussian process given values ``w = f(X) + noise`` at ``X``, but for combinations that are ``suppressed``."""
 
     process: GaussianProcess
     inputs: Inputs
     outputs: Array
     noise: Array
+    suppressed: Array
     _whitening: Whitening = field(init=False, repr=False)
     _weights: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         whitening = _whitening(self.process.covariance(self.inputs) + self.noise)
+        if self.suppressed.shape[1]:
+            whitening = whitening.without(self.suppressed)
         residual = self.outputs - self.process.mean_at(self.inputs)
         object.__setattr__(self, "_whitening", whitening)
         object.__setattr__(self, "_weights", whitening.apply(residual[:, None])[:, 0])
@@ -463,7 +476,8 @@ class Posterior(GaussianProcess):
         prior = self.process
         assert isinstance(prior, Prior)
         covariance = prior.covariance(self.inputs)
-        return regressor_of(prior.kernel, prior.mean, self.inputs, covariance, self.outputs, self.noise)
+        known = (covariance, self.outputs, self.noise, self.suppressed)
+        return regressor_of(prior.kernel, prior.mean, self.inputs, *known)
 
 
 def _noise_matrix(noise: Any, rows: int) -> Array:

@@ -24,6 +24,9 @@ SUPPORTED = (
     "RBF, Matern (nu 0.5, 1.5, 2.5, inf), RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel, WhiteKernel, "
     "and their sums, products and whole powers"
 )
+#: What is suppressed has so many times its own variance as noise: 1/NOTHING_LEFT of it is left, and as much is rounded.
+NOTHING_LEFT = 2.0**26
+
 REMEDY = "use release.predict instead."
 _FIXED = "fixed"  # scikit-learn's word for bounds of what is not optimised
 
@@ -180,23 +183,31 @@ def _diagonal(tree: Tree) -> float | None:
 
 
 def regressor_of(
-    kernel: Kernel, mean: Mean, inputs: Inputs, covariance: Array, outputs: Array, noise: Array
+    kernel: Kernel, mean: Mean, inputs: Inputs, covariance: Array, outputs: Array, noise: Array, suppressed: Array
 ) -> GaussianProcessRegressor:
     """The regressor that predicts what our posterior does, with the same mean, deviations and covariances.
 
-    ``covariance`` is that of f at ``inputs``, ``noise`` that of ``outputs`` about f.
+    ``covariance`` is that of f at ``inputs``, ``noise`` that of ``outputs`` about f, but for combinations of the rows
+    that are ``suppressed``.
     """
     if type(mean) not in (ZeroMean, ConstantMean):
         raise InputError(f"the prior's mean is a {type(mean).__name__}, which scikit-learn lacks; {REMEDY}")
     centre = float(mean.constant) if type(mean) is ConstantMean else 0.0
     own = _as_sklearn(describe_kernel(kernel), inputs.dimension)
-    lower = Whitening.of(covariance + noise).lower
+    whitening = Whitening.of(covariance + noise)
+    lower = whitening.lower
     if lower is None:  # ours leaves directions out that it cannot tell from 0
         raise InputError(
             f"the covariance of the {len(inputs)} published values is singular to working precision, which "
             f"scikit-learn cannot hold; {REMEDY}"
         )
     residual = np.array(outputs) - centre
+    if suppressed.shape[1]:
+        # L (I + s B Bᵀ) Lᵀ with B = L⁻¹ suppressed, orthonormal: scikit-learn needs a triangle with an inverse
+        unseen = whitening.without(suppressed).unbounded
+        assert unseen is not None
+        much = np.eye(len(lower)) + NOTHING_LEFT * (unseen @ unseen.T)
+        lower = np.tril(lower @ scipy.linalg.cholesky(much, lower=True, check_finite=False))
     regressor = GaussianProcessRegressor(kernel=own, alpha=np.diag(noise).copy(), optimizer=None)
     regressor.kernel_ = own
     regressor.X_train_, regressor.y_train_ = np.array(inputs.values), residual

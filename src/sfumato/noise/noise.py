@@ -28,7 +28,14 @@ ROWS_AT_ONCE, ROWS_ON_GPU = 2048, 1 << 18
 
 
 class ErrorCovariance(ABC):
-    """What stands between the data and published values, as readers know it: a covariance over the rows."""
+    """What stands between the data and published values, as readers know it: a covariance over the rows.
+
+    ``suppressed`` has a column for each combination of the rows that is not published at all; often there is none. A
+    column is so large that as noise it leaves nothing of the combination: whoever computes in floating point takes it
+    as noise. What is published is a function of values with that noise.
+    """
+
+    suppressed: Array
 
     @property
     @abstractmethod
@@ -41,7 +48,7 @@ class ErrorCovariance(ABC):
 
     @abstractmethod
     def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
-        """``matrix`` itself, with it added in place."""
+        """``matrix`` itself, with it added in place; ``suppressed`` combinations are left to the caller."""
 
 
 class Noise(ErrorCovariance):
@@ -54,6 +61,16 @@ class Noise(ErrorCovariance):
 
     factor: Array
     shift: float
+
+    @property
+    def suppressed_count(self) -> int:
+        """How many combinations of the rows are ``suppressed``."""
+        return int(self.suppressed.shape[1])
+
+    @property
+    def blurring(self) -> Array:
+        """All that hides the data: F, and a column for each combination that is ``suppressed``."""
+        return np.hstack([self.factor, self.suppressed]) if self.suppressed_count else self.factor
 
     @property
     def compressed(self) -> bool:
@@ -92,15 +109,26 @@ class Noise(ErrorCovariance):
         return self.variance()
 
     def covariance(self) -> Array:
+        """Σ as a matrix; suppressed combinations have a variance in it that leaves nothing of them."""
+        drawn, suppressed = self.drawn_covariance(), self.suppressed
+        return drawn + suppressed @ suppressed.T if suppressed.size else drawn
+
+    def drawn_covariance(self) -> Array:
+        """That of the noise that is drawn, which has none of what is suppressed."""
         covariance = self.factor @ self.factor.T
-        covariance[np.diag_indices(self.rows)] += self.shift
+        covariance[np.diag_indices(self.rows)] += self._independent
         return np.asarray(covariance)
 
     def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
         factor = as_tensor(self.factor, matrix.device)
         matrix.addmm_(factor, factor.T)
-        matrix.diagonal().add_(self.shift)
+        matrix.diagonal().add_(as_tensor(self._independent, matrix.device))
         return matrix
+
+    @property
+    def _independent(self) -> Array:
+        """The variance of what each row has by itself, or that of all."""
+        return np.asarray(self.shift)
 
     def as_function(self) -> FunctionalNoise:
         """Itself, where it is ``compressed``."""
@@ -129,7 +157,15 @@ class Noise(ErrorCovariance):
 
     def restricted(self, rows: Index) -> Noise:
         """The noise of some rows alone."""
-        return self if len(rows) == self.rows else CorrelatedNoise(self.factor[rows], self.shift)
+        if len(rows) == self.rows:
+            return self
+        if self.suppressed_count:
+            raise InputError(
+                "this release leaves out combinations of its rows, and what is shown in their place depends on all of "
+                "them: some of its rows alone cannot be taken from it. Give all of its outputs, or make releases of "
+                'which some rows are to be taken with objective="noise".'
+            )
+        return CorrelatedNoise(self.factor[rows], self.shift)
 
     def in_units(self, scale: Array) -> Noise:
         """The noise on rows that are divided by ``scale``."""
@@ -138,7 +174,7 @@ class Noise(ErrorCovariance):
             # rows in finer units carry more than the least of it
             more = np.sqrt(np.maximum(self.shift / scale**2 - shift, 0.0))
             factor = np.hstack([factor, np.diag(more)[:, more > 0]])
-        return CorrelatedNoise(factor, shift)
+        return CorrelatedNoise(factor, shift, self.suppressed / scale[:, None])
 
     def none_at(self, inputs: Inputs) -> Noise:
         """No noise at ``inputs``, in the form that readers of this one are computed with."""
@@ -148,7 +184,7 @@ class Noise(ErrorCovariance):
 @final
 @dataclass(frozen=True, eq=False)
 class CorrelatedNoise(Noise):
-    """``Σ = F Fᵀ + shift · I``.
+    """``Σ = F Fᵀ + shift · I``, where some combinations of the rows may be ``suppressed``.
 
     ``factor`` is F, with one row for each row of data and one column for each independent source.
     ``shift`` is there only where round-off could decide otherwise: where the data's own covariance is singular to
@@ -157,13 +193,17 @@ class CorrelatedNoise(Noise):
 
     factor: Array
     shift: float = 0.0
+    suppressed: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
+        suppressed = self.suppressed if self.suppressed.size else np.zeros((len(self.factor), 0))
         object.__setattr__(self, "factor", _fixed(np.ascontiguousarray(self.factor)))
         object.__setattr__(self, "shift", float(self.shift))
+        object.__setattr__(self, "suppressed", _fixed(np.ascontiguousarray(suppressed)))
 
     def arrays(self) -> dict[str, Array]:
-        return {"noise_factor": self.factor}
+        suppressed = {"noise_suppressed": self.suppressed} if self.suppressed_count else {}
+        return {"noise_factor": self.factor, **suppressed}
 
 
 @final
@@ -173,6 +213,10 @@ class IndependentNoise(Noise):
 
     variances: Array
     shift: float = field(default=0.0, init=False)
+
+    @property
+    def suppressed(self) -> Array:  # type: ignore[override]
+        return np.zeros((self.rows, 0))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variances", _fixed(self.variances))
@@ -203,7 +247,7 @@ class IndependentNoise(Noise):
     def variance(self) -> Array:
         return np.array(self.variances)
 
-    def covariance(self) -> Array:
+    def drawn_covariance(self) -> Array:
         return np.diag(self.variances)
 
     def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
@@ -293,6 +337,9 @@ class FunctionalNoise(Noise):
 
     ``records`` is noise that records carry besides, each by itself; V is the first prior's. It is a part of Σ, and none
     of ``factor``.
+
+    ``suppressing`` is S, with a row for each centre: of the functions ``k(x, Z) S`` nothing is published, whatever
+    multiple of them the data have. What is drawn has none of them; a release puts there what the rest predicts.
     """
 
     priors: tuple[Prior, ...]
@@ -302,9 +349,23 @@ class FunctionalNoise(Noise):
     shift: float = field(default=0.0, init=False)
     known_trace: float | None = field(default=None, repr=False)
     records: RecordNoise | None = None
+    suppressing: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
+        nothing = np.zeros((len(self.mixing), 0))
         object.__setattr__(self, "mixing", _fixed(self.mixing))
+        object.__setattr__(self, "suppressing", _fixed(self.suppressing if self.suppressing.size else nothing))
+
+    @property
+    def suppressed(self) -> Array:  # type: ignore[override]
+        """K_XZ S, a row for each row of the data: as large as the data."""
+        if not self.suppressed_count:
+            return np.zeros((self.rows, 0))
+        return np.vstack([self._functions_at(X, self.suppressing) for X in self._blocks()])
+
+    @property
+    def suppressed_count(self) -> int:
+        return int(self.suppressing.shape[1])
 
     @property
     def compressed(self) -> bool:
@@ -338,8 +399,11 @@ class FunctionalNoise(Noise):
 
     def factor_at(self, X: Array) -> Array:
         """The rows of F for any inputs."""
+        return self._functions_at(X, self.mixing)
+
+    def _functions_at(self, X: Array, weights: Array) -> Array:
         blocks = [prior.covariance(X, centres) for prior, centres in zip(self.priors, self.centres, strict=True)]
-        return np.asarray(np.hstack(blocks) @ self.mixing)
+        return np.asarray(np.hstack(blocks) @ weights)
 
     def variance(self) -> Array:
         return np.concatenate(
@@ -361,17 +425,6 @@ class FunctionalNoise(Noise):
         """The variance of the independent noise on ``rows`` whose V is ``errors``."""
         return np.zeros(len(rows)) if self.records is None else self.records.at(rows, errors)
 
-    def covariance(self) -> Array:
-        covariance = self.factor @ self.factor.T
-        covariance[np.diag_indices(self.rows)] += self._independent
-        return np.asarray(covariance)
-
-    def add_to(self, matrix: torch.Tensor) -> torch.Tensor:
-        factor = as_tensor(self.factor, matrix.device)
-        matrix.addmm_(factor, factor.T)
-        matrix.diagonal().add_(as_tensor(self._independent, matrix.device))
-        return matrix
-
     @property
     def _independent(self) -> Array:
         return np.concatenate([self.independent_at(X, V) for X, V in self._with_errors()])
@@ -389,10 +442,15 @@ class FunctionalNoise(Noise):
             drawn = drawn + np.sqrt(self._independent) * normals[self.sources :]
         return drawn
 
-    def function(self, normals: Array, device: str = "cpu") -> RandomFunction:
-        """The random function that follows from as many standard normals as it has ``sources``."""
-        weights = self.by_prior(self.mixing @ normals)
-        return RandomFunction(self.priors, self.centres, tuple(weights), device)
+    def function(self, normals: Array, device: str = "cpu", instead: Array | None = None) -> RandomFunction:
+        """The random function that follows from as many standard normals as it has ``sources``.
+
+        With ``instead`` the suppressed functions are added, so many times each.
+        """
+        weights = self.mixing @ normals
+        if instead is not None:
+            weights = weights + self.suppressing @ instead
+        return RandomFunction(self.priors, self.centres, tuple(self.by_prior(weights)), device)
 
     def by_prior(self, rows: Array) -> list[Array]:
         """``rows``, one for each centre, those of each prior by themselves."""
@@ -400,12 +458,15 @@ class FunctionalNoise(Noise):
 
     def arrays(self) -> dict[str, Array]:
         centres = {of_prior("noise_centres", place): z for place, z in enumerate(self.centres)}
-        return {"noise_mixing": self.mixing} | centres
+        suppressed = {"noise_suppressed": self.suppressing} if self.suppressed_count else {}
+        return {"noise_mixing": self.mixing} | suppressed | centres
 
     def digest_parts(self, inputs: Inputs, sensitive: Array, prior: Prior) -> Iterator[bytes]:
         yield b"functional"
         blocks = [own.covariance(z) for own, z in zip(self.priors, self.centres, strict=True)]
         yield from _bytes_of(*self.centres, *blocks, self.mixing, sensitive, np.asarray(prior.noise))
+        if self.suppressed_count:
+            yield from _bytes_of(self.suppressing)
         if self.records is not None:
             yield from _bytes_of(np.array([self.records.multiple]))
         for part in inputs.parts():
@@ -415,7 +476,8 @@ class FunctionalNoise(Noise):
                 yield self.records.region.contains(rows).tobytes()
 
     def none_at(self, inputs: Inputs) -> Noise:
-        return replace(self, mixing=np.zeros_like(self.mixing), inputs=inputs, known_trace=0.0, records=None)
+        nothing = np.zeros_like(self.mixing)
+        return replace(self, mixing=nothing, inputs=inputs, known_trace=0.0, records=None, suppressing=nothing[:, :0])
 
     def _blocks(self) -> Iterator[Array]:
         return (part.inputs() for part in self.inputs.parts())

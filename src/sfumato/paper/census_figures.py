@@ -28,7 +28,7 @@ from .census_study import (
     floor_ratios,
     reader,
 )
-from .study import AWARE, DELTA, DROPOUT, NAIVE, UNSECURED, Line
+from .study import AWARE, DELTA, DROPOUT, NAIVE, SERVING, UNSECURED, Line
 
 #: The columns of the maps, and inputs on each side of one.
 ACROSS, UP, GRID = "AGEP", "PUMA", 51
@@ -39,6 +39,7 @@ BEYOND = 0.8
 #: Colour and marker of each method.
 LOOKS = {
     AWARE: (READER, "o"),
+    SERVING: ("#117733", "h"),
     NAIVE: (SKY, "s"),
     DP_ALL: (PUBLISHED, "D"),
     DP_PRIVATE: (PURPLE, "v"),

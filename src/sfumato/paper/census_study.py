@@ -23,6 +23,7 @@ from ..errors import FitWarning, GuaranteeWarning
 from ..evaluate import Budget, PrivatePredictions, cloak, dropout, solve_positive, standard_dp, stationary
 from ..models import GaussianProcess, Posterior, Prior, fit_prior
 from ..progress import Progress
+from ..promise import Objective
 from .census_data import SPLIT_SEED, CensusSplit, thinned
 from .study import (
     ALPHAS,
@@ -31,6 +32,7 @@ from .study import (
     DELTA,
     DROPOUT,
     EPSILONS,
+    METHODS,
     NAIVE,
     UNSECURED,
     Cover,
@@ -198,6 +200,7 @@ def census_study(
     method                  "paper"                                      "authors"
     ======================= ============================================ =========================================
     model                   at the maximum of the likelihood             Adam, 100 epochs, the scripts' schedule
+    best predictions        the last cover; rows outside are served      the same
     DP-Cloaking             all-rows matrix, one draw                    also the scripts' private columns, one
                                                                          draw and 100 averaged
     Stationary              maximum likelihood for W                     Adam for W
@@ -211,11 +214,12 @@ def census_study(
     step = progress if progress is not None else Progress()
     step.stage("census: fitting the models")
     study = _Study(data, settings, census_models(data, settings), seeds)
-    jobs = [(cover, alpha) for cover in covers for alpha in ALPHAS]
-    for number, (cover, alpha) in enumerate(jobs):
-        step.stage(f"census: {AWARE}, {cover} cover, α = {alpha:g}")
+    jobs: list[tuple[Cover, float, Objective]] = [(cover, alpha, "noise") for cover in covers for alpha in ALPHAS]
+    jobs += [(covers[-1], alpha, "predictions") for alpha in ALPHAS]
+    for number, (cover, alpha, objective) in enumerate(jobs):
+        step.stage(f"census: {METHODS[objective]}, {cover} cover, α = {alpha:g}")
         step.update(number / len(jobs))
-        study.privacy_aware(cover, alpha)
+        study.privacy_aware(cover, alpha, objective)
     for number, alpha in enumerate(ALPHAS):
         step.stage(f"census: a naive reader at α = {alpha:g}, {naive_seeds} fits")
         step.update(number / len(ALPHAS))
@@ -249,14 +253,15 @@ class _Study:
         self.people = people_of_the_region(self.data)
         self.table = Table(self.data.study, self.settings, self.data.test_inside)
 
-    def privacy_aware(self, cover: Cover, alpha: float) -> None:
+    def privacy_aware(self, cover: Cover, alpha: float, objective: Objective) -> None:
         data, prior = self.data, self.models.owner
+        asked: Any = {"protects": "function", "cover": cover, "objective": objective}
 
         def once() -> tuple[Mechanism, Array, Array]:
             with warnings.catch_warnings():
                 # what the rows leave open goes into the table
                 warnings.simplefilter("ignore", GuaranteeWarning)
-                made = protect(prior, data.train, data.region, alpha, protects="function", cover=cover, progress=False)
+                made = protect(prior, data.train, data.region, alpha, **asked, progress=False)
             noise = made.noise.covariance()
             total = prior.covariance(data.train) + np.diag(prior.noise_variance(len(data.train))) + noise
             return made, noise, solve_positive(total, prior.covariance(data.train, data.test))
@@ -264,9 +269,10 @@ class _Study:
         seconds, (made, noise, gain) = timed(once)
         published = np.array([self._published(made, seed) for seed in range(self.seeds)])
         means = prior.mean_at(data.test) + (published - prior.mean_at(data.train)) @ gain
-        self._add(AWARE, f"α = {alpha:g}", means, seconds, cover=cover, certificates=[made.certificate])
-        self.mechanisms[cover, alpha] = made
-        self._expose(AWARE, cover, alpha, reader(prior, data, noise))
+        self._add(METHODS[objective], f"α = {alpha:g}", means, seconds, cover=cover, certificates=[made.certificate])
+        if objective == "noise":
+            self.mechanisms[cover, alpha] = made
+            self._expose(AWARE, cover, alpha, reader(prior, data, noise))
 
     def stationary(self, cover: Cover, alpha: float, fits: int) -> None:
         published = [self._published(self.mechanisms[cover, alpha], seed) for seed in range(fits)]

@@ -16,6 +16,7 @@ from ..arrays import Array, Mask
 from ..data import write_table
 from ..errors import InputError
 from ..files import replacing
+from ..promise import Objective
 from ..proof import TOLERANCE, Certificate
 
 #: "paper": what the paper's text says. "authors": what its scripts did.
@@ -32,6 +33,10 @@ DELTA = 0.01
 AVERAGED = 100
 
 AWARE, NAIVE, DROPOUT, UNSECURED = "privacy-aware", "Stationary", "Dropout", "Unsecured"
+
+#: The same promise with the best predictions outside in place of the least noise is not in the paper.
+SERVING = "best predictions"
+METHODS: dict[Objective, str] = {"noise": AWARE, "predictions": SERVING}
 
 #: How LaTeX writes what it would misunderstand.
 _ESCAPED = str.maketrans({"&": r"\&", "%": r"\%", "_": r"\_", "±": r"$\pm$", "α": r"$\alpha$", "ε": r"$\epsilon$"})

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.linalg
 
 from ..arrays import Array
+from ..linalg import Block
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +84,9 @@ def times(block: Array, weight: Array) -> Array:
     return np.asarray(block @ weight if weight.ndim == 2 else block * weight)
 
 
-def symmetric(matrix: Array) -> Array:
+def symmetric(matrix: Block) -> Block:
     """The symmetric part; a diagonal is its own."""
-    return np.asarray((matrix + matrix.T) / 2)
+    return (matrix + matrix.T) / 2
 
 
 def root_of(weight: Array) -> Array:

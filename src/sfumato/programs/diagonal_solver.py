@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+import torch
 from scipy.linalg import blas, lapack
 
 from ..arrays import UNIT, Array
-from ..linalg import one_thread
+from ..linalg import least_by_products, one_thread
 from .demand import Demand, inner, root_of, symmetric, times
 
 
@@ -233,25 +234,13 @@ def longest(X: Array, root: Array, step: Array) -> float:
 
 
 def least_eigenvalue(root: Array, step: Array) -> float:
-    """About the least eigenvalue of ``R⁻¹ step R⁻ᵀ``, rather less than more: by the method of Lanczos."""
-    n = len(root)
-    vectors = np.empty((LANCZOS_STEPS + 1, n))
-    # the same each time, and in no special direction
-    vectors[0] = np.cos(np.arange(n) * np.sqrt(2.0)) + 0.1
-    vectors[0] /= np.linalg.norm(vectors[0])
-    diagonal, beside = np.zeros(LANCZOS_STEPS), np.zeros(LANCZOS_STEPS)
-    for k in range(LANCZOS_STEPS):
-        image = blas.dtrsv(root, vectors[k], lower=1, trans=1)
-        image = blas.dtrsv(root, step * image if step.ndim == 1 else step @ image, lower=1)
-        diagonal[k] = image @ vectors[k]
-        for _ in range(2):
-            image -= vectors[: k + 1].T @ (vectors[: k + 1] @ image)
-        beside[k] = np.linalg.norm(image)
-        if beside[k] <= 1e-12 * float(np.max(np.abs(diagonal))):
-            break
-        vectors[k + 1] = image / beside[k]
-    values, turns = np.linalg.eigh(np.diag(diagonal[: k + 1]) + np.diag(beside[:k], 1) + np.diag(beside[:k], -1))
-    return float(values[0] - beside[k] * abs(turns[-1, 0]))
+    """About the least eigenvalue of ``R⁻¹ step R⁻ᵀ``, rather less than more."""
+
+    def product(vector: torch.Tensor) -> torch.Tensor:
+        image = blas.dtrsv(root, vector.numpy(), lower=1, trans=1)
+        return torch.from_numpy(blas.dtrsv(root, step * image if step.ndim == 1 else step @ image, lower=1))
+
+    return least_by_products(product, torch.from_numpy(root[0]), LANCZOS_STEPS)
 
 
 #: Steps at most, steps without a better bound at most, and how often a step is shortened when too much would be learnt.

@@ -48,6 +48,7 @@ from .readers import (
     noise_of_part,
     records_at,
 )
+from .served import Objective, Served
 from .tolerance import (
     MOST_OF_OWN,
     FloorTolerance,

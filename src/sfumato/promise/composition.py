@@ -85,12 +85,19 @@ def row_names(rows: Array) -> list[bytes]:
 class NoisyRows:
     """Values that were published at measurements with these numbers, with ``noise`` on them.
 
-    ``uncertain`` is what round-off could hide of the noise on each row.
+    ``uncertain`` is what round-off could hide of the noise on each row. ``drawn`` is the variance of what was drawn of
+    the noise on each row, where some of it stands for suppressed combinations (None: all of it was).
     """
 
     measurements: Index
     noise: Noise
     uncertain: Array | float = 0.0
+    drawn: Array | None = None
+
+    @property
+    def variance(self) -> Array:
+        """How much noise was drawn on each row."""
+        return self.noise.variance() if self.drawn is None else self.drawn
 
     def merged(self, other: NoisyRows) -> NoisyRows:
         """Two releases of the same measurements as one release, whose noise lets readers learn as much."""
@@ -103,8 +110,10 @@ class NoisyRows:
         uncertain = (
             np.broadcast_to(self.uncertain, mine.shape)[mine] + np.broadcast_to(other.uncertain, mine.shape)[theirs]
         )
-        noise = CorrelatedNoise(factor * scale[:, None])
-        return NoisyRows(self.measurements[mine], noise, uncertain + error * scale**2)
+        noise, drawn = CorrelatedNoise(factor * scale[:, None]), None
+        if any(one.drawn is not None or one.noise.suppressed_count for one in (self, other)):
+            drawn = np.minimum(self.variance[mine], other.variance[theirs])
+        return NoisyRows(self.measurements[mine], noise, uncertain + error * scale**2, drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,11 +138,19 @@ class ComposedError(ErrorCovariance):
 
     def noise_variance(self) -> Array:
         """How much noise there is on each row, measurement errors apart."""
-        return np.concatenate([part.noise.variance() for part in self.parts])
+        return np.concatenate([part.variance for part in self.parts])
+
+    @cached_property
+    def suppressed(self) -> Array:  # type: ignore[override]
+        """What each release leaves out, of its own rows."""
+        return np.asarray(scipy.linalg.block_diag(*(part.noise.suppressed for part in self.parts)), dtype=np.float64)
 
     def covariance(self) -> Array:
-        """All that stands between f and the published values; what round-off could hide of it is taken off."""
-        blocks = [part.noise.covariance() - np.eye(part.noise.rows) * part.uncertain for part in self.parts]
+        """All that stands between f and the published values, but for what is suppressed.
+
+        What round-off could hide of it is taken off.
+        """
+        blocks = [part.noise.drawn_covariance() - np.eye(part.noise.rows) * part.uncertain for part in self.parts]
         total = np.asarray(scipy.linalg.block_diag(*blocks), dtype=np.float64)
         return total + same_measurement(self.measurements, self.measurements) * self.levels[self.measurements]
 

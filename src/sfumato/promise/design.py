@@ -21,6 +21,7 @@ from ..noise import Noise
 from ..regions import Region
 from .families import members_of
 from .insiders import Insiders
+from .served import Objective, Served
 from .tolerance import Tolerance
 
 Cover = Literal["rows", "points", "greedy", "exchange", "everywhere"]
@@ -88,6 +89,8 @@ class Design:
     ``weights`` is C where the least ``Tr CΣ`` was asked for instead of the least ``Tr Σ``: a diagonal or a matrix.
     ``structure`` says among which noises Σ is the least, all of them or the diagonal ones. ``witness`` proves
     how little noise is possible (programs/demand.py), one matrix for each prior; the joint program needs none.
+    Where the best predictions at some inputs were asked for instead, these are ``serves``, and the witness proves how
+    good predictions can be (programs/predictions.py).
     ``promised`` is for how many sensitive inputs the joint promise was made (left out: those that are given).
     """
 
@@ -109,10 +112,16 @@ class Design:
     designed_for: tuple[Insider, ...] = ()
     families: tuple[PriorFamily, ...] = ()
     binding: tuple[int, ...] = ()
+    serves: Served | None = None
 
     def __post_init__(self) -> None:
         if self.promised is None:
             object.__setattr__(self, "promised", len(self.sensitive))
+
+    @property
+    def objective(self) -> Objective:
+        """What the noise is the best for."""
+        return "noise" if self.serves is None else "predictions"
 
     @property
     def lists_all_it_promised(self) -> bool:

@@ -63,10 +63,16 @@ _NOT_TOLD = "The owner found something on the data, of which only its code is pu
 NOT_ANY_RECORD = "the typical value at given inputs, not any single record"
 
 #: Findings of these severities change the verdict; ``protect`` warns of them, and of those that an owner would regret:
-#: much more noise than needed, a floor that is larger than the data's own spread, values that the prior does not
-#: expect. None breaks a promise.
+#: much more noise than needed, another noise than was asked for, a floor that is larger than the data's own spread,
+#: values that the prior does not expect, predictions that are none the better. None breaks a promise.
 ALARMING: tuple[Severity, ...] = ("high", "medium")
-REGRETTED = ("noise-above-least", "floor-above-spread", "values-far-from-prior")
+REGRETTED = (
+    "noise-above-least",
+    "least-noise-instead",
+    "floor-above-spread",
+    "values-far-from-prior",
+    "predictions-not-better",
+)
 
 
 @dataclass(frozen=True)

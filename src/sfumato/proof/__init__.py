@@ -5,10 +5,11 @@ bounds on the noise that the promise needs.
 """
 
 from .certificate import Certificate, Evidence
+from .changes import changes_of
 from .cost import cost_of_check
 from .examination import Examination, certify, examine, examine_sums, examine_together, knowledge_of
 from .features import LEAST_SHARE, MOST_CENTRES, Centres, Features, choose_centres
-from .findings import findings_on_design, learnt_inside
+from .findings import FAR_FROM_BEST, findings_on_design, learnt_inside
 from .insiders import groups_told
 from .knowledge import ExactKnowledge, Knowledge
 from .optimality import objective
@@ -19,4 +20,13 @@ from .region import Effort, Looked, Pieces, Proof, Prover, pieces_of
 from .related_outputs import look_alike, one_by_one
 from .roundoff import FACTORED, TOLERANCE
 from .search import inputs_to_look_at
-from .sums import STEPS_OF_SPARE, RecordSums, Summary, VirtualRows, noise_coefficients, summarise
+from .sums import (
+    STEPS_OF_SPARE,
+    RecordSums,
+    Summary,
+    VirtualRows,
+    noise_coefficients,
+    seen_functions,
+    summarise,
+    without_functions,
+)

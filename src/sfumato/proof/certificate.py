@@ -60,13 +60,21 @@ class Certificate:
                        ``cover="rows"`` does not promise it between the rows
     ``promised_ratio`` the same over the inputs for which it was promised
     ``worst_input``    where ``floor_ratio`` is reached, with ``worst_std`` and ``worst_floor``
-    ``trace``          the noise: Tr Σ
+    ``trace``          the noise that is drawn: Tr Σ; combinations of rows that are suppressed are none of it
     ``trace_lower``    a lower bound for any noise (of this structure) that keeps the promise at the sensitive inputs
-    ``gap``            how far at most what was minimised (Tr Σ, or Tr CΣ) is from its least value, as a share
-    ``spill``          the share of the noise that falls on rows outside the region
+                       and suppresses nothing
+    ``gap``            how far at most what was optimised (Tr Σ, Tr CΣ, or ``explained``) is from its best value, as a
+                       share
+    ``objective``      what the noise is the best for: "noise", or "predictions" at the served inputs
+    ``explained``      the share of the variance of f at the served inputs that readers explain (NaN: the objective is
+                       the noise), and ``explained_upper``: no noise that keeps the promise leaves them more
+    ``suppressed``     how many combinations of the rows are not published
+    ``spill``          the share of the noise that falls on rows outside the region; where combinations of rows are
+                       suppressed, of the change from true to published values
     ``protects``       what is promised about: "both", "function" (f, not any single record) or "records"
     ``records``        how many records lie inside the region, and ``raw_records``: how many of them go out unchanged
-    ``record_noise``   the least standard deviation of the noise on a record inside the region, in units
+    ``record_noise``   the least standard deviation of the noise, or of that change, on a record inside the region, in
+                       units
     ``record_ratio``   the least std(y_i|W) / floor over the records that are promised: at least 1 (NaN: none are)
     ``record_learnt``  the largest share of the variance of a record inside the region that the best reader learns
     ``record_sensitivity`` by how many standard deviations of the noise a unit in one of these records moves the
@@ -101,6 +109,10 @@ class Certificate:
     trace: float
     trace_lower: float
     gap: float
+    objective: str
+    explained: float
+    explained_upper: float
+    suppressed: int
     spill: float
     protects: str
     records: int
@@ -217,7 +229,7 @@ class Certificate:
             ("worst input", self.worst_place),
             ("reader's std there", f"{self.worst_std:.6g}, floor {self.worst_floor:.6g}"),
             ("trace of the noise", f"{self.trace:.6g}"),
-            ("lower bound, gap", f"{self.trace_lower:.6g}, " + ("–" if np.isnan(self.gap) else f"{self.gap:.2e}")),
+            *self._best_as_rows(),
             ("spill outside the region", f"{100 * self.spill:.1f} %"),
             *self._records_as_rows(),
             *self._insiders_as_rows(),
@@ -226,12 +238,26 @@ class Certificate:
             *self._findings_as_rows(),
         ]
 
+    def _best_as_rows(self) -> list[tuple[str, str]]:
+        """How good what was optimised is, beside the best that is possible."""
+        gap = "–" if np.isnan(self.gap) else f"{self.gap:.2e}"
+        if self.objective == "noise":
+            return [("lower bound, gap", f"{self.trace_lower:.6g}, {gap}")]
+        # releases of a ledger: what is the best beside the others is not known from this one
+        upper = "–" if np.isnan(self.explained_upper) else f"{self.explained_upper:.6g}"
+        return [
+            ("readers explain", f"{self.explained:.6g} of the variance of f at the inputs that are to stay useful"),
+            ("upper bound, gap", f"{upper}, {gap}"),
+            ("not published", f"{counted(self.suppressed, 'combination')} of the rows"),
+        ]
+
     def _records_as_rows(self) -> list[tuple[str, str]]:
         """What goes out of the records inside the region."""
         if not self.records:
             return [("records in the region", "none")]
         unchanged = f"{self.raw_records:,} go out unchanged" if self.raw_records else "none goes out unchanged"
-        rows = [("records in the region", f"{self.records:,}, {unchanged}; least noise ±{self.record_noise:.4g}")]
+        least = "least noise" if self.objective == "noise" else "least change"
+        rows = [("records in the region", f"{self.records:,}, {unchanged}; {least} ±{self.record_noise:.4g}")]
         if np.isfinite(self.record_learnt):
             counts = ", with what they learn of the function" if self.protects == "records" else ""
             rows.append(("best-known record", f"readers learn {self.record_learnt:.4g} of its variance{counts}"))

@@ -26,6 +26,9 @@ MATRICES = 2.0
 #: input, and for weights that are a matrix.
 OF_INSIDERS, EVERYWHERE, OF_WEIGHTS = 9.0, 5.0, 4.0
 
+#: The same where predictions at served inputs were optimised.
+OF_SERVED = 4.0
+
 #: Matrices of the promised values with themselves, and with the rows, that a joint promise has at a time.
 OF_PROMISED, WITH_ROWS = 7.0, 4.0
 
@@ -87,11 +90,17 @@ def _of_rows(design: Design, device: str | None, records: int | None) -> Cost:
         # a lower bound has A of each prior, and a root of what each reader and insider may learn
         matrices += 2.0 * len(design.priors)
         roots += len(design.priors) + len(design.designed_for)
+    served = 0.0 if design.serves is None else float(len(design.serves))
+    if served:
+        # the covariance of all rows without noise, its factor and what is optimised
+        matrices += OF_SERVED
     # covariances are factored before anything is solved for
     at_work = max(MATRICES * rows**2, BLOCKS * min(float(SOLVED_AT_ONCE), rows * probes))
-    taken = matrices * rows**2 + roots * rows * promised + OF_PROMISED * promised**2 + at_work
+    taken = matrices * rows**2 + rows * (roots * promised + WITH_ROWS * served) + OF_PROMISED * promised**2 + at_work
     work = readers * (PRODUCTS * rows**3 + 2.0 * rows**2 * (probes + promised) + EIGENVALUES * promised**3)
-    values = readers * (3.0 * rows**2 + rows * (probes + 3.0 * promised) + 2.0 * promised**2)
+    values = readers * (3.0 * rows**2 + rows * (probes + 3.0 * promised) + 2.0 * promised**2) + rows * served
+    if served:
+        work += 4.0 * rows**2 * (served + promised) + EIGENVALUES * rows**3
     if insiders:
         work += readers * _work_for_insiders(design, promised)
     sizes = f"{len(design.inputs):,} rows and {len(design.sensitive):,} sensitive inputs"
@@ -137,7 +146,8 @@ def _work_for_insiders(design: Design, promised: float) -> float:
     rows = float(len(design.inputs))
     held = np.array([len(group) for group in design.insiders.groups], dtype=np.float64)
     each = EIGENVALUES * held**3 + held**2 * (rows + promised) + 2.0 * held * promised**2 + promised**3
-    few_sources = design.noise.shift == 0.0 and design.noise.rank < np.max(held, initial=0.0)
+    sources = design.noise.rank + design.noise.suppressed_count
+    few_sources = design.noise.shift == 0.0 and sources < np.max(held, initial=0.0)
     if few_sources or len(np.unique(design.inputs.values, axis=0)) < rows:
         each += 2.0 * EIGENVALUES * rows**3
     # a call takes some ten microseconds, however small

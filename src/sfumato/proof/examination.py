@@ -20,10 +20,12 @@ import scipy
 
 from ..arrays import Array, Index
 from ..data import Done, Engine, Here
+from ..linalg import as_array
 from ..models import Prior, PriorFamily
 from ..noise import no_noise
 from ..promise import Composition, Design, Finding, Reader
 from .certificate import Certificate
+from .changes import change_from_sums, change_variance
 from .cost import cost_of_check
 from .findings import (
     finding_on_promise,
@@ -38,13 +40,13 @@ from .findings import (
 )
 from .insiders import InsidersKnown, insiders_known
 from .knowledge import ExactKnowledge, Knowledge, KnowledgeFromSums
-from .optimality import Optimality, compressed_optimality, optimality
+from .optimality import Optimality, compressed_optimality, optimality, served_share
 from .promise_words import promise_in_words
 from .records import RecordsFromSums, RecordsKnown
 from .region import CLOSENESS, Effort, Pieces, Proof, Prover, Reason, pieces_of
 from .roundoff import TOLERANCE
 from .search import inputs_to_look_at, worse_inputs
-from .sums import Summary, summary_of
+from .sums import Summary, published_sums, summary_of
 
 #: A floor that came as a table must be listed as densely as this many inputs lie that are spread evenly; inputs that
 #: differ by no more than this share of their extent are the same.
@@ -142,7 +144,7 @@ def examine(
 
     def make(check: _Check) -> Certificate:
         check = replace(check, records=records())
-        spill = _spill(design, design.noise.variance())
+        spill = _spill(design, change_variance(knowledge[0]))
         findings = (*findings_on_design(design, spill), *findings_on_records(design, records()))
         return check.certificate(optimality(design, knowledge[: len(design.priors)]), spill, findings)
 
@@ -189,8 +191,14 @@ def examine_sums(
 
     def make(check: _Check) -> Certificate:
         check = replace(check, records=records())
-        least, cost = compressed_optimality(design, summary, check.joint_ratio, records())
-        spill = _spill(design, design.noise.variance_at(design.representatives.values))
+        least, cost = compressed_optimality(
+            design,
+            summary,
+            check.joint_ratio,
+            records(),
+            lambda: published_sums(design, summary, engine or Here(device), device),
+        )
+        spill = _spill(design, change_from_sums(knowledge[0]))
         on_compression = findings_on_compression(design, summary, cost, check.proved_share == 1.0)
         findings = (*on_compression, *findings_on_design(design, spill), *findings_on_records(design, records()))
         return check.certificate(least, spill, findings, cost)
@@ -237,12 +245,14 @@ def examine_together(
         check = replace(check, joint_ratio=max(check.joint_ratio, *others))
 
     def make(check: _Check) -> Certificate:
-        least = Optimality(composition.trace, 0.0, np.nan)
+        least = Optimality(composition.trace, 0.0, np.nan, explained=served_share(knowledge))
         findings = findings_on_records(together, records)
-        certificate = check.certificate(least, _spill(together, error.noise_variance()), findings)
+        suppressed = np.sum(as_array(knowledge.suppressed[0]) ** 2, axis=1)
+        certificate = check.certificate(least, _spill(together, error.noise_variance() + suppressed), findings)
         levels, inputs = error.levels[error.measurements], composition.inputs
         held = replace(composition.prior, noise=levels if np.ptp(levels) > 0 else float(levels[0]))
-        return replace(certificate, prior=held.in_words(inputs.names, inputs.outputs))
+        words = held.in_words(inputs.names, inputs.outputs)
+        return replace(certificate, prior=words, suppressed=error.suppressed.shape[1])
 
     return check.examination(make)
 
@@ -478,6 +488,10 @@ class _Check:
             trace=least.trace,
             trace_lower=least.lower,
             gap=least.gap,
+            objective=design.objective,
+            explained=least.explained,
+            explained_upper=least.upper,
+            suppressed=design.noise.suppressed_count,
             spill=spill,
             protects=design.protects,
             records=records.count,
@@ -559,9 +573,12 @@ def _least_at_rows(design: Design, ratios_at: Callable[[Array], Array]) -> float
 
 
 def _spill(design: Design, variance: Array) -> float:
-    """The share of the noise, of this ``variance`` at each representative row, that falls outside the region."""
-    if design.inputs.outputs.numbered and design.weights is not None and design.weights.ndim == 1:
-        variance = variance * design.weights  # outputs in different units
+    """The share of the change, of this ``variance`` at each representative row, that falls outside the region."""
+    if design.inputs.outputs.numbered:  # in different units
+        if design.weights is not None and design.weights.ndim == 1:
+            variance = variance * design.weights
+        elif design.serves is not None:
+            variance = variance / design.prior.variance(design.representatives)
     total = float(np.sum(variance))
     inside = design.region.contains_for_any_output(design.representatives.values)
     return float(np.sum(variance[~inside])) / total if total > 0 else 0.0

@@ -21,7 +21,7 @@ from ..promise import (
     TabulatedFloor,
     promised_records,
 )
-from ..text import listed
+from ..text import counted, listed
 from .insiders import InsidersKnown
 from .knowledge import Knowledge
 from .promise_words import free_columns, share_in_words
@@ -33,6 +33,9 @@ from .sums import Summary
 
 #: Noise outside the region is a finding from this share on, and noise that may be needless from that.
 MUCH_SPILL, MUCH_GAP = 0.25, 0.1
+
+#: Predictions that may be further from the best than this share are a finding.
+FAR_FROM_BEST = 0.01
 
 _LEARN_OUTSIDE = "Learn them outside: fit_prior(…, exclude=region), --fit-outside; or take them from elsewhere."
 _PROTECT_AGAIN = 'Protect again: with cover="greedy" or "exchange", with method="eigh", or with a smaller alpha.'
@@ -73,15 +76,26 @@ _WHY_OPEN = {
         "Give the prior the variance of the errors in the data (noise).",
     ),
 }
+_EXACTLY = 'Give fewer rows, which can be protected exactly (method="eigh").'
 _INSIST = 'evidence="proved" (--evidence proved) takes longer over it.'
 
 
 def findings_on_gap(design: Design, gap: float) -> Iterator[Finding]:
-    """Noise that is far above what is known to be needed."""
+    """Noise that is far above what is known to be needed, or predictions far below what may be possible."""
+    if design.serves is not None:
+        if gap > FAR_FROM_BEST:
+            yield Finding(
+                "predictions-below-best",
+                "note",
+                f"At the inputs that are to stay useful readers explain at least {100 * (1 - gap):.3g} % of what any "
+                "noise with this promise could let them explain; it may be that more is possible, and was not found.",
+                _EXACTLY if design.noise.compressed else 'Try cover="exchange", or a smaller accuracy.',
+            )
+        return
     if gap > MUCH_GAP:
         remedy = 'Try cover="exchange".'
         if design.noise.compressed:
-            remedy = 'Give fewer rows, which can be protected exactly (method="eigh").'
+            remedy = _EXACTLY
         elif design.structure == "diagonal":
             remedy = 'Use structure="full", which needs less.'
         yield Finding(
@@ -200,12 +214,13 @@ def findings_on_compression(design: Design, summary: Summary, cost: float, prove
     """What a reader of the certificate of functional noise should know."""
     noise = design.noise.as_function()
     if noise.records is not None:
+        costs = f", and costs at most {cost:.2g} of the noise" if design.serves is None else ""
         yield Finding(
             "independent-noise",
             "note",
             f"Every record in the region also carries noise of its own, of {noise.records.multiple:.4g} times the "
-            "variance of what is a record's own (V). That needs no comparison of records with each other, and costs "
-            f"at most {cost:.2g} of the noise; an exact design blurs them together with f.",
+            f"variance of what is a record's own (V). That needs no comparison of records with each other{costs}; an "
+            "exact design blurs them together with f.",
         )
     if not design.protects_function:
         return
@@ -213,12 +228,15 @@ def findings_on_compression(design: Design, summary: Summary, cost: float, prove
         summary.residual(place, weighted=False) / float(np.mean(prior.variance(design.representatives.values)))
         for place, prior in enumerate(design.priors)
     )
+    costs = "" if noise.records else f" That costs at most {cost:.1e} of the noise."
+    if design.serves is not None:
+        costs = f" That costs at most {cost:.1e} of what readers explain where they are served."
     yield Finding(
         "compression-cost",
         "note",
         f"The noise is compressed: a random function around {len(summary)} centres. Readers are given all that these "
         f"leave out of f ({left_out / summary.rows:.1e} of the variance of a row), so standard deviations are lower "
-        f"bounds." + ("" if noise.records else f" That costs at most {cost:.1e} of the noise."),
+        f"bounds.{costs}",
     )
     if not proved and len(design.representatives) < summary.rows:
         yield Finding(
@@ -236,12 +254,13 @@ def findings_on_design(design: Design, spill: float) -> Iterator[Finding]:
     yield from _on_parameters(design)
     yield from _on_region(design)
     yield from _to_answer(design)
+    yield from _on_objective(design)
     if spill > MUCH_SPILL:
         yield Finding(
             "noise-outside",
             "note",
-            f"{100 * spill:.3g} % of the noise falls outside the region: values just outside tell about those just "
-            "inside, so they have to be blurred too.",
+            f"{100 * spill:.3g} % of {_what_changes(design)} falls outside the region: values just outside tell about "
+            "those just inside, so they have to be blurred too.",
             "A rougher kernel (Matérn), a smaller region or a larger alpha spill less.",
         )
     if design.noise.shift > 0:
@@ -261,6 +280,34 @@ def findings_on_design(design: Design, spill: float) -> Iterator[Finding]:
             if by_output
             else "Rows were weighted: the gap is that of the weighted sum of variances, not of the trace.",
         )
+
+
+def _what_changes(design: Design) -> str:
+    return "the change to the data" if design.noise.suppressed_count else "the noise"
+
+
+def _on_objective(design: Design) -> Iterator[Finding]:
+    """The best predictions count on the prior more than the least noise does, inside and outside."""
+    suppressed = design.noise.suppressed_count
+    if design.serves is None or not (suppressed or design.noise.trace > 0.0):
+        return
+    missing = ""
+    if suppressed:
+        many = f"{counted(suppressed, 'combination')} of the {len(design.inputs):,} rows"
+        missing = f" {many} {_is(suppressed)} not published; there the values show what the rest predicts."
+    yield Finding(
+        "trusts-the-prior",
+        "low",
+        "Is the prior right? The noise is the best for predictions with it at "
+        f"{counted(len(design.serves), 'input')}.{missing} To readers with this prior the promise is the same as under "
+        "the least noise. Readers who rightly believe in a smoother function or in smaller errors may learn far more "
+        "of the region than under the least noise; and where the prior is wrong, predictions can be worse.",
+        'Rehearse the prior and audit the release (sf.rehearse, sf.audit); when in doubt give objective="noise".',
+    )
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _on_parameters(design: Design) -> Iterator[Finding]:
@@ -341,7 +388,9 @@ def _ends_of_data(design: Design) -> list[str]:
 
 def _to_answer(design: Design) -> Iterator[Finding]:
     """Questions that only the owner can answer."""
-    rows, rank = design.inputs, design.noise.rank
+    rows, rank, suppressed = design.inputs, design.noise.rank, design.noise.suppressed_count
+    between = [f"{counted(rank, 'independent source')} of noise"] if rank else []
+    between += [f"{counted(suppressed, 'combination')} that {_is(suppressed)} not published"] * (suppressed > 0)
     if design.insiders is not None:
         yield Finding(
             "rows-held-by-others",
@@ -350,13 +399,13 @@ def _to_answer(design: Design) -> Iterator[Finding]:
             "rows of several together may learn more.",
             "Give those who may do so one label (insiders, --insiders).",
         )
-    elif design.structure != "diagonal" and 0 < rank < len(rows):
+    elif design.structure != "diagonal" and 0 < rank + suppressed < len(rows):
         yield Finding(
             "rows-held-by-others",
             "low",
-            f"Does anybody hold true values of these rows, such as their own? The noise has {rank:,} independent "
-            f"source{'s' * (rank > 1)} for {len(rows):,} rows: each true value that somebody knows takes some of it "
-            "off the others, and as many as there are sources take off all of it.",
+            "Does anybody hold true values of these rows, such as their own? Between the published and the true values "
+            f"of {len(rows):,} rows stand {' and '.join(between)}: each true value that somebody knows takes some of "
+            "that off the others, and as many as there are take off all of it.",
             'Use insiders="rows" or labels (--insiders) where people hold rows. Take rows that others hold out of the '
             'data, or use independent noise (structure="diagonal"), which costs more.',
         )

@@ -6,6 +6,9 @@ An insider holds ``y_H`` and reads ``W = y + Z``, so they know the noise ``Z_H``
 release they were left with ``Q = Cov(z) − Cov(z, y_H) A_HH⁻¹ Cov(y_H, z)``; of that a tolerance lets them learn Δ_H.
 No matrix but L has more than γ or |H| rows on either side, and nothing cancels where the noise on held rows is small.
 
+Combinations N of the rows that are not published are projected out of L⁻¹ (knowledge.py). With ``Ñ = N(NᵀM⁻¹N)^{-1/2}``
+and ``T = M⁻¹Ñ`` they add ``UᵀTÑᵀ`` to v and ``ATTᵀA − ΣTTᵀΣ`` to D.
+
 Where the noise on some held rows tells that on others of them (rows with equal inputs, more rows than Σ has
 directions), D is singular. There groups are conditioned on from scratch: ``Z_H`` is projected out of the factor of Σ,
 and ``y_H`` out of A.
@@ -91,22 +94,35 @@ class InsidersOfReader:
         self.explained = known.whiten(cross)
         self.outsider = self.covariance - as_array(self.explained.T @ self.explained)
         # round-off in each whitened column, as a share of its value's standard deviation
-        self.error = SOLVED * UNIT * float(np.sqrt(len(inputs) * known.largest / known.least))
+        self.error = known.solved * UNIT * float(np.sqrt(len(inputs) * known.largest / known.least))
 
     @cached_property
     def _noise(self) -> tuple[Array, Array]:
-        """L⁻¹Σ, and what it shows of the sensitive values: Cov(z, y|W)."""
+        """L⁻¹Σ, and what it and what is suppressed show of the sensitive values: Cov(z, y|W)."""
         noise, device = self.design.noise, self.known.device
         factor = as_tensor(noise.factor, device)
         white = self.known.whiten(factor) @ factor.T
         if noise.shift > 0.0:
             unit = torch.eye(len(factor), dtype=factor.dtype, device=factor.device)
             white += noise.shift * self.known.whiten(unit)
-        return as_array(white), as_array(self.explained.T @ white)
+        spanning, solved = self.known.suppressed
+        seen = self.explained.T @ white + (as_tensor(self.cross, device).T @ solved) @ spanning.T
+        return as_array(white), as_array(seen)
 
     @cached_property
-    def _noise_variance(self) -> Array:
-        return self.design.noise.variance()
+    def _suppressed(self) -> tuple[Array, Array]:
+        """A T and ΣT: what is suppressed is left of y, and what the noise would tell of it."""
+        noise, (_, solved) = self.design.noise, self.known.suppressed
+        factor, data = as_tensor(noise.factor, self.known.device), self.known.reader
+        told = factor @ (factor.T @ solved) + noise.shift * solved
+        return as_array(data.data_times(self.design.inputs, solved)), as_array(told)
+
+    @cached_property
+    def _hidden(self) -> Array:
+        """The variance of the noise and of what is suppressed on each row; 0 where W shows the record as it is."""
+        noise, spread = self.design.noise.variance(), np.diag(self._data)
+        suppressed = np.sum(as_array(self.known.suppressed[0]) ** 2, axis=1)
+        return np.asarray(noise + np.where(suppressed > finest_resolution(0.5, 0.0) ** 2 * spread, suppressed, 0.0))
 
     def told(self, rows: Index, unless: float = 0.0) -> Told:
         """What whoever holds these rows learns; where that is surely no more than ``unless``, that."""
@@ -157,19 +173,20 @@ class InsidersOfReader:
         Held rows without noise tell nothing that W does not.
         """
         noise, nothing = self.design.noise, np.zeros((0, len(self.places)))
-        noisy = rows[self._noise_variance[rows] > 0.0]
+        noisy = rows[self._hidden[rows] > 0.0]
         if not noisy.size:
             return nothing, 4.0 * self.error
         factor, white = noise.factor[noisy], self._noise[0][:, noisy]
         seen, gram = self._noise[1][:, noisy], white.T @ white
-        total = factor @ factor.T + noise.shift * np.eye(len(noisy))
-        left = total - gram
+        total, (kept_back, told) = self._hidden[noisy], (one[noisy] for one in self._suppressed)
+        left = factor @ factor.T + noise.shift * np.eye(len(noisy)) - gram + kept_back @ kept_back.T - told @ told.T
         # never more than there is: what round-off may have added is taken off
-        left = (left + left.T) / 2.0 - 4.0 * self.error * np.diag(np.diag(total))
-        values, vectors = scipy.linalg.eigh(left / np.sqrt(np.outer(np.diag(total), np.diag(total))))
+        left = (left + left.T) / 2.0 - 4.0 * self.error * np.diag(total)
+        spread = np.sqrt(total)[:, None]  # of rows far away it can be so small that its square is 0
+        values, vectors = scipy.linalg.eigh(left / spread / spread.T)
         if values[0] <= 4.0 * self.error:
             return nothing, float("inf")
-        root = vectors / np.sqrt(np.diag(total))[:, None] / np.sqrt(values)
+        root = vectors / spread / np.sqrt(values)
         return root.T @ seen.T, 4.0 * self.error * (1.0 + 1.0 / np.sqrt(values[0]))
 
     def from_scratch(self, rows: Index, held: tuple[Array, bool]) -> tuple[Array, float]:
@@ -181,7 +198,7 @@ class InsidersOfReader:
         others = np.setdiff1d(np.arange(len(data)), rows)
         if not others.size:
             return np.zeros((0, len(self.places))), self.error
-        factor = np.hstack([noise.factor, np.sqrt(noise.shift) * np.eye(len(data))])
+        factor = np.hstack([noise.blurring, np.sqrt(noise.shift) * np.eye(len(data))])
         spread = np.sqrt(np.diag(data)[rows])
         _, values, known = scipy.linalg.svd(factor[rows] / spread[:, None], full_matrices=False)
         # W is rounded: nobody sees less in it than half of the finest step

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,14 +20,24 @@ import torch
 
 from ..arrays import UNIT, Array, Index
 from ..data import among
-from ..linalg import Matrix, as_array, as_tensor, cholesky_in_place, inverse_norm, solve_lower, squared_norms, units
+from ..linalg import (
+    Matrix,
+    as_array,
+    as_tensor,
+    cholesky_in_place,
+    inverse_norm,
+    solve_lower,
+    squared_norms,
+    units,
+    whitened_span,
+)
 from ..noise import ErrorCovariance, FunctionalNoise
 from ..programs import needed_everywhere
 from ..progress import alive
 from ..promise import Design, FunctionAndRecords, Reader, Records, SensitiveValues, records_at
 from .features import Features
 from .roundoff import COEFFICIENTS, DELTA_TO_SPARE, ESTIMATED_INVERSE, FACTORED, FACTORED_SUMS, SOLVED, SOLVED_SUMS
-from .sums import Summary, inverse, noise_coefficients, record_sums_of
+from .sums import SURELY_SEEN, Summary, inverse, noise_coefficients, record_sums_of, seen_functions
 
 #: Combinations of sensitive values with less than this share of the largest tolerance are left out of an estimate.
 SMALLEST_SHARE = 1e-8
@@ -43,6 +54,10 @@ SINGLE_UNIT = 2.0**-23
 #: Every reader is given this much information about everything, in units of the prior's own. It is too little to be
 #: seen in a result, and keeps what follows from singular sums (fewer rows than centres) well-conditioned.
 LEAST_INFORMATION = {"one prior": 1e-6, "several": 1e-4}
+
+
+#: Suppressed functions of which less than this share is independent of the others are taken as published.
+SMALLEST_SUPPRESSED = 1e-7
 
 
 class Told(NamedTuple):
@@ -151,6 +166,7 @@ class ExactKnowledge(Knowledge):
         self.records = reader.records(design.inputs, design.records) if records is None else records
         rows = len(design.inputs)
         self.lower: Matrix | None = None
+        self._suppressed: torch.Tensor | None = None
         total = error.add_to(reader.data_covariance(design.inputs, device))
         self.scale = units(as_array(total.diagonal()))
         scale = as_tensor(self.scale, device)
@@ -164,8 +180,34 @@ class ExactKnowledge(Knowledge):
         except np.linalg.LinAlgError:
             return
         self.lower = lower
+        self._suppressed = self._suppressed_basis(lower)
         known = float(np.min((reader.prior.noise_variance(rows) + error.least) / self.scale**2)) - self._slack
         self.least = max(1.0 / (ESTIMATED_INVERSE * inverse_norm(lower)), known, UNIT * self.largest)
+
+    @cached_property
+    def suppressed(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ñ, which spans the combinations that are not published, with ``ÑᵀM⁻¹Ñ = I``, and M⁻¹Ñ."""
+        scale = as_tensor(self.scale, self.device)[:, None]
+        if self._suppressed is None or self.lower is None:
+            return 2 * (scale[:, :0],)
+        lower = as_tensor(self.lower, self.device)
+        solved: torch.Tensor = torch.linalg.solve_triangular(lower.T, self._suppressed, upper=True)
+        return scale * (lower @ self._suppressed), solved / scale
+
+    @property
+    def solved(self) -> float:
+        """Round-off in L⁻¹k; leaving out what is suppressed adds as much again, twice."""
+        return SOLVED if self._suppressed is None else 3.0 * SOLVED
+
+    def _suppressed_basis(self, lower: Matrix) -> torch.Tensor | None:
+        """An orthonormal basis of L⁻¹N, where N are the combinations of rows that are not published; None without.
+
+        Readers explain ``min_c |L⁻¹(k − N c)|²`` of something with the covariances k: no c makes that too little.
+        """
+        suppressed = self.error.suppressed
+        if not suppressed.shape[1]:
+            return None
+        return whitened_span(as_tensor(lower, self.device), suppressed / self.scale[:, None])
 
     @property
     def is_singular(self) -> bool:
@@ -182,7 +224,7 @@ class ExactKnowledge(Knowledge):
             variance = self.unknown.variance(part)
             explained = self._whiten(self.lower, self.unknown.with_data(inputs, part, self.device))
             norm = np.sqrt(squared_norms(explained))
-            slack = SOLVED * UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
+            slack = self.solved * UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
             left = variance * (1 - SOLVED * UNIT) - (norm + slack) ** 2
             result[start : start + chunk] = np.sqrt(np.maximum(left, 0.0))
         return result
@@ -198,7 +240,7 @@ class ExactKnowledge(Knowledge):
         assert self.lower is not None
         points = nodes.reshape(-1, nodes.shape[-1])
         variance = float(np.max(self.unknown.variance(points)))
-        rounding = SOLVED * np.sqrt(self.size * variance * self.largest / self.least)
+        rounding = self.solved * np.sqrt(self.size * variance * self.largest / self.least)
         cross = self.unknown.with_data(self.design.inputs, points, self.device)
         if rounding * SINGLE_UNIT <= spare:
             slack, solved = rounding * SINGLE_UNIT, self._whiten(self._single, cross).double()
@@ -233,7 +275,7 @@ class ExactKnowledge(Knowledge):
         cross = values.with_data(self.design.inputs, places, self.device)
         explained = self._whiten(self.lower, cross @ as_tensor(root, self.device))
         top = np.sqrt(max(float(torch.linalg.eigvalsh(explained.T @ explained)[-1]), 0.0))
-        slack = SOLVED * UNIT * np.sqrt(len(self.design.inputs) * most * self.largest / (self.least * least))
+        slack = self.solved * UNIT * np.sqrt(len(self.design.inputs) * most * self.largest / (self.least * least))
         return float((top + slack) ** 2 * (1 + uncertain))
 
     def record_deviations(self, records: Records) -> Array:
@@ -247,7 +289,7 @@ class ExactKnowledge(Knowledge):
             places = values.places(inputs.values[:0])
             variance = values.variance(places)
             norm = np.sqrt(squared_norms(self._whiten(self.lower, values.with_data(inputs, places, self.device))))
-            slack = SOLVED * UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
+            slack = self.solved * UNIT * np.sqrt(len(inputs) * variance * self.largest / self.least)
             left = variance * (1 - SOLVED * UNIT) - (norm + slack) ** 2
             result[start : start + chunk] = np.sqrt(np.maximum(left, 0.0))
         return result
@@ -257,11 +299,25 @@ class ExactKnowledge(Knowledge):
         assert self.lower is not None
         return self._whiten(self.lower, block)
 
+    def surely_told(self, block: torch.Tensor) -> float:
+        """Tr ``block``ᵀ P ``block`` from below, where readers explain kᵀPk: round-off that favours them is taken off.
+
+        What was subtracted from M, and what round-off may hide in it, is at most twice the slack s; with P for the M of
+        here they explain at least ``kᵀPk − 2s|Pk|²``.
+        """
+        assert self.lower is not None
+        told = self.whiten(block)
+        back = torch.linalg.solve_triangular(as_tensor(self.lower, self.device).T, told, upper=True)
+        return max(0.0, float(told.square().sum() - 2.0 * self._slack * back.square().sum()))
+
     def _whiten(self, lower: Matrix, block: torch.Tensor) -> torch.Tensor:
         """L⁻¹ ``block``, where M = L Lᵀ."""
         factor = as_tensor(lower, self.device)
         scaled = (block / as_tensor(self.scale, self.device)[:, None]).to(factor.dtype)
         solved: torch.Tensor = torch.linalg.solve_triangular(factor, scaled, upper=False)
+        if self._suppressed is not None:
+            suppressed = self._suppressed.to(factor.dtype)
+            solved -= suppressed @ (suppressed.T @ solved)
         return solved
 
     def _joint_ratio_everywhere(self) -> float:
@@ -305,8 +361,12 @@ class KnowledgeFromSums(Knowledge):
         lost = FACTORED_SUMS * UNIT * np.diag(total) + (wrong**2 / share if share > 0 else 0.0)
         total[np.diag_indices_from(total)] -= lost
         self.coefficients = np.sqrt(1.0 - share) * coefficients
+        self._solved, self._hidden = SOLVED_SUMS * UNIT * len(summary), Suppressed.nothing(len(summary))
         with contextlib.suppress(np.linalg.LinAlgError):
             self.lower = np.asarray(scipy.linalg.cholesky(total, lower=True, check_finite=False))
+            if noise.suppressed_count:
+                self._hidden = Suppressed.of(noise, summary.features, summary.precision(0), self.lower)
+                self._solved = 3.0 * self._solved + self._hidden.slack
 
     @property
     def is_singular(self) -> bool:
@@ -318,7 +378,7 @@ class KnowledgeFromSums(Knowledge):
         variance = self.reader.prior.variance(points)
         known, explained = self._seen(self.lower, points)
         learnt = np.einsum("ij,ij->j", explained, explained)
-        slack = SOLVED_SUMS * UNIT * len(self.summary) * np.sqrt(variance)
+        slack = self._solved * np.sqrt(variance)
         left = np.einsum("ij,ij->j", known, known) * (1 - SOLVED_SUMS * UNIT) - (np.sqrt(learnt) + slack) ** 2
         return np.asarray(np.sqrt(np.maximum(left, 0.0)))
 
@@ -339,7 +399,7 @@ class KnowledgeFromSums(Knowledge):
             left = before @ before.swapaxes(2, 3) - told @ told.swapaxes(2, 3)
             return np.asarray(left.reshape(-1, members.shape[1], members.shape[1]))
 
-        slack = SOLVED_SUMS * UNIT * self.size * float(np.sqrt(np.max(self.unknown.variance(points))))
+        slack = self._solved * float(np.sqrt(np.max(self.unknown.variance(points))))
         return Told(blocks, True, slack, (2.0 * self.size + 2.0 * SOLVED_SUMS) * UNIT)
 
     def _seen(self, lower: Array, points: Array) -> tuple[Array, Array]:
@@ -347,28 +407,47 @@ class KnowledgeFromSums(Knowledge):
         features = self.features.at(points).T
         block = np.zeros((len(self.summary), len(points)))
         block[self.own] = self.features.shares[:, None] * features
-        return np.sqrt(self.features.shares)[:, None] * features, solve_lower(lower, block)
+        return np.sqrt(self.features.shares)[:, None] * features, self._told_of(lower, block)
+
+    def _told_of(self, lower: Array, block: Array) -> Array:
+        """L⁻¹ ``block``, less what is suppressed."""
+        solved = solve_lower(lower, block)
+        basis = self._hidden.basis
+        return solved - basis @ (basis.T @ solved)
 
     def noise_told(self, X: Array, device: str | None = None) -> tuple[Array, Array]:
-        """The variance of the random function at ``X``, and a lower bound for what readers are left with of it.
+        """The variance of what the release changes at ``X``, and a lower bound for what readers are left with of it.
 
         A record is what was published less the noise, ``φᵀcω``, of which the virtual rows tell ``cω`` with u. So what
         is left of the noise is left of a record that carries no other.
+
+        Of suppressed functions ``φᵀs`` a release changes the multiple η to what the rest predicts. With ``M = L Lᵀ``
+        and s such that ``sᵀM⁻¹s = 1``, that is wrong by ``sᵀM⁻¹`` of the virtual rows, of variance 1, and of cω and η
+        together readers are left with what M leaves of cω and ``|sᵀφ − sᵀM⁻¹c cᵀφ|²``.
         """
         told = solve_lower(self.lower, self.coefficients).T if self.lower is not None else self.coefficients.T
         mixing, telling = as_tensor(self.coefficients, device), as_tensor(np.ascontiguousarray(told), device)
-        variance, learnt = np.zeros(len(X)), np.zeros(len(X))
+        suppressed = as_tensor(self._hidden.functions, device)
+        shared = telling @ as_tensor(self._hidden.basis, device)
+        variance, learnt, unknown = np.zeros(len(X)), np.zeros(len(X)), np.zeros(len(X))
+        drawn = np.zeros(len(X))
         for start in range(0, len(X), NOISE_AT_ONCE):
             some = slice(start, start + NOISE_AT_ONCE)
-            rows = torch.from_numpy(np.ascontiguousarray(X[some])).to(mixing.device)
-            seen = torch.cat([features.block(rows) for features in self.summary.features], dim=1) @ mixing
-            variance[some] = as_array(seen.square().sum(dim=1))
+            rows = torch.from_numpy(np.array(X[some])).to(mixing.device)
+            block = torch.cat([features.block(rows) for features in self.summary.features], dim=1)
+            seen, hidden = block @ mixing, block @ suppressed
+            drawn[some] = as_array(seen.square().sum(dim=1))
             learnt[some] = as_array((seen @ telling).square_().sum(dim=1))
+            both = seen @ shared
+            variance[some] = drawn[some] + as_array((hidden.square() - 2.0 * hidden * both).sum(dim=1))
+            unknown[some] = as_array(torch.linalg.vector_norm(hidden - both, dim=1))
+        variance = np.maximum(variance, 0.0)
         if self.lower is None:
             return variance, np.zeros(len(X))
-        slack = SOLVED_SUMS * UNIT * len(self.summary) * np.sqrt(variance)
-        left = variance * (1 - SOLVED_SUMS * UNIT) - (np.sqrt(learnt) + slack) ** 2
-        return variance, np.maximum(left, 0.0)
+        slack = SOLVED_SUMS * UNIT * len(self.summary) * np.sqrt(drawn)
+        left = drawn * (1 - SOLVED_SUMS * UNIT) - (np.sqrt(learnt) + slack) ** 2
+        rounding = self._solved * np.sqrt(drawn + np.square(unknown))
+        return variance, np.maximum(left, 0.0) + np.square(np.maximum(unknown - rounding, 0.0))
 
     def joint_ratio(self) -> float:
         if self.design.protects == "both" and self.design.guarantee == "joint":
@@ -379,9 +458,9 @@ class KnowledgeFromSums(Knowledge):
         sensitive, root, largest, least, uncertain = promised
         known, explained = self._seen(self.lower, sensitive)
         learnt = explained.T @ explained + self._left_out(sensitive, known)
-        top = float(scipy.linalg.eigvalsh(root.T @ learnt @ root)[-1])
-        slack = SOLVED_SUMS * UNIT * len(self.summary) * largest / least
-        return float(max(top, 0.0) * (1 + uncertain) + slack)
+        top = np.sqrt(max(float(scipy.linalg.eigvalsh(root.T @ learnt @ root)[-1]), 0.0))
+        slack = self._solved * largest / least
+        return float((top + slack) ** 2 * (1 + uncertain))
 
     def _joint_ratio_with_records(self) -> float:
         """An upper bound for all combinations of f at the sensitive inputs and of the records (sums.py).
@@ -399,12 +478,12 @@ class KnowledgeFromSums(Knowledge):
             return float("inf")
         block = np.zeros((len(self.summary), root.shape[1]))
         block[self.own] = shares[:, None] * root
-        explained, share = solve_lower(self.lower, block), records.shares[self.number]
+        explained, share = self._told_of(self.lower, block), records.shares[self.number]
         lost = np.sqrt((1.0 - share) * (1.0 - shares))[:, None] * root
-        top = float(scipy.linalg.eigvalsh(explained.T @ explained + lost.T @ lost)[-1])
+        top = np.sqrt(max(float(scipy.linalg.eigvalsh(explained.T @ explained + lost.T @ lost)[-1]), 0.0))
         # how far round-off may turn the directions across φ(S)
         turned = UNIT * np.sqrt(len(shares)) * float(spread[0] / spread[-1])
-        return max(1.0, top + float(2.0 * turned + SOLVED_SUMS * UNIT * len(self.summary)) / share)
+        return max(1.0, float(top + (2.0 * turned + self._solved) / share) ** 2)
 
     def _left_out(self, points: Array, known: Array) -> Array:
         """The covariance that the features do not have; at a centre only what round-off may take."""
@@ -418,9 +497,48 @@ def _no_records(design: Design) -> Records:
     return records_at(design.sensitive[:0], np.zeros(0))
 
 
-def _magnitudes(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
+@dataclass(frozen=True, eq=False)
+class Suppressed:
+    """What is suppressed, as the virtual rows have it: ``functions`` are coefficients s with ``sᵀM⁻¹s = 1``.
+
+    ``basis`` is L⁻¹s, orthonormal. Readers explain ``min_c |L⁻¹(k − s c)|²`` of something with the covariances k, and
+    no c makes that too little. What is computed for c is wrong by at most ``slack`` in the units of k.
+    """
+
+    functions: Array
+    basis: Array
+    slack: float = 0.0
+
+    @classmethod
+    def nothing(cls, size: int) -> Suppressed:
+        return cls(np.zeros((size, 0)), np.zeros((size, 0)))
+
+    @classmethod
+    def of(cls, noise: FunctionalNoise, features: Sequence[Features], precision: Array, lower: Array) -> Suppressed:
+        """Functions that the others nearly determine are taken as published, which only favours readers.
+
+        They need not be taken out of published values (``seen_functions``).
+        """
+        functions = noise_coefficients(noise, features, noise.suppressing)
+        mixed = seen_functions(precision, functions, SURELY_SEEN)
+        solved = solve_lower(lower, functions @ mixed)
+        size = np.linalg.norm(solved, axis=0)
+        kept = np.flatnonzero((size > 0) & np.isfinite(size))
+        if not kept.size:
+            return cls.nothing(len(lower))
+        basis, values, turned = scipy.linalg.svd(solved[:, kept] / size[kept], full_matrices=False, check_finite=False)
+        some = values > SMALLEST_SUPPRESSED * np.max(values, initial=0.0)
+        mixed = mixed[:, kept] @ (turned[some].T / values[some] / size[kept, None])
+        # round-off in s, times |c| ≤ |L⁻¹k| in these units
+        sizes = np.abs(noise.suppressing) @ np.abs(mixed)
+        wrong = COEFFICIENTS * UNIT * float(np.linalg.norm(_magnitudes(noise, features, sizes)))
+        slack = wrong * np.sqrt(ESTIMATED_INVERSE * inverse_norm(as_tensor(lower)))
+        return cls(functions @ mixed, basis[:, some], slack)
+
+
+def _magnitudes(noise: FunctionalNoise, features: Sequence[Features], of: Array | None = None) -> Array:
     """|Lᵀ||C|: round-off in c is a share of this."""
-    parts, own = noise.by_prior(noise.mixing), features[-len(noise.centres) :]
+    parts, own = noise.by_prior(noise.mixing if of is None else of), features[-len(noise.centres) :]
     return np.vstack([np.abs(f.lower.T) @ np.abs(part) for f, part in zip(own, parts, strict=True)])
 
 

@@ -10,7 +10,8 @@ and what the features leave out costs at most its trace: ``⟨K − ΦΦᵀ, Λ�
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,14 +19,24 @@ import numpy as np
 import scipy.linalg
 import torch
 
-from ..arrays import Array
+from ..arrays import UNIT, Array
 from ..data import among
 from ..linalg import Weighting, as_array, as_tensor, cholesky_in_place, solve_lower
 from ..noise import Noise
-from ..programs import Demand, insider_root, lower_bound, needed_everywhere, promised_root
-from ..promise import Design, Reader, RowsHeld
+from ..programs import (
+    Demand,
+    WhiteDemand,
+    insider_root,
+    lower_bound,
+    most_explained,
+    needed_everywhere,
+    promised_root,
+)
+from ..promise import Design, Insider, Reader, RowsHeld
 from .knowledge import ExactKnowledge
 from .records import RecordsFromSums
+from .roundoff import FACTORED
+from .served_sums import served_from_sums
 from .sums import Summary, VirtualRows, noise_coefficients
 
 #: A gap below −1e-6 (a share) is no round-off: the noise is less than is possible, and the promise is not kept.
@@ -37,15 +48,23 @@ SMALLEST_DIRECTION = 1e-12
 
 @dataclass(frozen=True)
 class Optimality:
-    """``trace`` is Tr Σ, ``lower`` a bound for any Σ that keeps the promise, ``gap`` a share of what was minimised."""
+    """``trace`` is Tr Σ, ``lower`` a bound for any Σ that keeps the promise, ``gap`` a share of what was optimised.
+
+    Where that are predictions, ``explained`` is the share of the variance that readers explain at the served inputs,
+    and ``upper`` a bound for it under any noise that keeps the promise.
+    """
 
     trace: float
     lower: float
     gap: float
+    explained: float = float("nan")
+    upper: float = float("nan")
 
 
 def optimality(design: Design, knowledge: Sequence[ExactKnowledge]) -> Optimality:
-    """The noise of ``design`` beside the least that its promise needs at the sensitive inputs."""
+    """The noise of ``design`` beside the best that its promise allows at the sensitive inputs."""
+    if design.serves is not None:
+        return _of_predictions(design, knowledge)
     trace = design.noise.trace
     if trace == 0:
         return Optimality(0.0, 0.0, 0.0)
@@ -58,6 +77,68 @@ def optimality(design: Design, knowledge: Sequence[ExactKnowledge]) -> Optimalit
         return Optimality(trace, lower, gap_between(lower, trace))
     of_weights = _bound(design, knowledge, weights)
     return Optimality(trace, lower, gap_between(of_weights, objective(design.noise, weights)))
+
+
+def _of_predictions(design: Design, knowledge: Sequence[ExactKnowledge]) -> Optimality:
+    """What readers explain at the served inputs, beside the most that any noise could leave them."""
+    known, trace, lower = knowledge[0], design.noise.trace, _bound(replace(design, witness=None), knowledge, None)
+    explained, upper = served_share(known), 1.0
+    with contextlib.suppress(np.linalg.LinAlgError):
+        upper = min(upper, _most_explained(design, known, _served(known)))
+    gap = 1.0 - explained / upper if upper > 0.0 else 0.0
+    # NaN, where nothing can be said, stays NaN
+    return Optimality(trace, lower, float(np.clip(gap, 0.0, 1.0)), explained, upper)
+
+
+def served_share(known: ExactKnowledge) -> float:
+    """The share of the variance at the served inputs that a reader explains at least; NaN where none are served."""
+    if known.design.serves is None or known.is_singular:
+        return float("nan")
+    return known.surely_told(_served(known))
+
+
+def _served(known: ExactKnowledge) -> torch.Tensor:
+    """Cov(y, f(T)) diag(√c) at the served inputs T."""
+    design, serves = known.design, known.design.serves
+    assert serves is not None
+    cross = known.unknown.with_data(design.inputs, serves.places, known.device)
+    counts = serves.coefficients(known.reader.prior, design.inputs.outputs)
+    return cross * as_tensor(np.sqrt(counts), known.device)
+
+
+def _most_explained(design: Design, known: ExactKnowledge, cross: torch.Tensor) -> float:
+    """A bound by the witness; where nothing is hidden, what data without noise explain.
+
+    Where every row carries a shift against round-off, all noises do that are compared with this one.
+    """
+    raised, scale = known.reader.data_covariance(design.inputs, known.device), as_tensor(known.scale, known.device)
+    raised.diagonal().add_(design.noise.shift)
+    # in units in which rows are about 1: several outputs may be in very different ones
+    raised.div_(scale).div_(scale[:, None])
+    # a smaller A lets more through: round-off in factoring it is on the safe side
+    raised.diagonal().sub_(FACTORED * len(raised) * UNIT * float(raised.diagonal().max()))
+    lower = as_tensor(cholesky_in_place(raised), known.device)
+
+    def whitened(block: torch.Tensor) -> torch.Tensor:
+        solved: torch.Tensor = torch.linalg.solve_triangular(lower, block / scale[:, None], upper=False)
+        return solved
+
+    roots: list[tuple[Array, bool]] = []
+    if design.witness is not None and np.all(design.region.contains(design.sensitive)):
+        roots = [(_explaining_root(design, known), _is_joint(design, known))]
+        roots += [(_insider_root(design, known, one), True) for one in _bounding(design)]
+    witness = design.witness[: len(roots)] if design.witness is not None else ()
+    demands = [WhiteDemand(whitened(as_tensor(root, known.device)), joint) for root, joint in roots]
+    benefit = whitened(cross)
+    return min(most_explained(benefit, demands, witness), most_explained(benefit, [], ()))
+
+
+def _bounding(design: Design) -> tuple[Insider, ...]:
+    """The insiders whose demands bound what any noise can do: none where each value is promised by itself.
+
+    Noise is made for all combinations of what they do not know, which is more than they are then promised.
+    """
+    return design.designed_for if design.guarantee == "joint" else ()
 
 
 def gap_between(lower: float, objective: float) -> float:
@@ -103,14 +184,11 @@ def _bound_by_witness(
         else:
             root = _explaining_root(design, known)
         demands.append(Demand(weighting.both(A), weighting.forward(root), _is_joint(design, known)))
-    for binding in design.designed_for:
-        known = knowledge[binding.prior]
-        assert design.insiders is not None
-        held = RowsHeld(known.reader.prior, design.inputs, design.insiders.groups[binding.group])
-        reader, records = Reader(known.reader.prior, held), design.records
-        root = insider_root(reader, design.inputs, design.tolerance, design.sensitive, records)
+    for binding in _bounding(design):
+        root = _insider_root(design, knowledge[binding.prior], binding)
         demands.append(Demand(demands[binding.prior].covariance, weighting.forward(root), True))
-    return lower_bound(demands, [weighting.backward(part) for part in witness], design.structure == "diagonal")
+    parts = [weighting.backward(part) for part in witness[: len(demands)]]
+    return lower_bound(demands, parts, design.structure == "diagonal")
 
 
 def _bound_by_range(design: Design, known: ExactKnowledge, weights: Array | None) -> float:
@@ -118,7 +196,7 @@ def _bound_by_range(design: Design, known: ExactKnowledge, weights: Array | None
 
     With ``C = R Rᵀ`` the same holds for ``RᵀΣR``. No n × n matrix is live but C, and that of the promise everywhere.
     """
-    factor = as_tensor(design.noise.factor, known.device)
+    factor = as_tensor(design.noise.blurring, known.device)
     if weights is None:
         basis = torch.linalg.qr(factor)[0]
     elif weights.ndim == 1:
@@ -149,24 +227,56 @@ def _explaining_root(design: Design, known: ExactKnowledge) -> Array:
     return promised_root(cross, design.tolerance, values, places, _is_joint(design, known))
 
 
+def _insider_root(design: Design, known: ExactKnowledge, insider: Insider) -> Array:
+    """U of one group of insiders, as if they were outsiders."""
+    assert design.insiders is not None
+    held = RowsHeld(known.reader.prior, design.inputs, design.insiders.groups[insider.group])
+    reader = Reader(known.reader.prior, held)
+    return insider_root(reader, design.inputs, design.tolerance, design.sensitive, design.records)
+
+
 def _is_joint(design: Design, known: ExactKnowledge) -> bool:
     """Whether this reader is promised combinations of sensitive values too; those of a family are not."""
     return design.guarantee == "joint" and known.reader.is_promised_averages
 
 
 def compressed_optimality(
-    design: Design, summary: Summary, joint_ratio: float, records: RecordsFromSums
+    design: Design,
+    summary: Summary,
+    joint_ratio: float,
+    records: RecordsFromSums,
+    published: Callable[[], Summary],
 ) -> tuple[Optimality, float]:
     """The noise of ``design`` beside the least that its promise needs, and how much of it compression costs at most.
 
     Where records carry noise of their own, the gap bounds the cost: exact designs blur them together with f.
+    Where predictions were optimised, they are what is compared; ``published`` has the sums in which that noise is a
+    part of V.
     """
+    if design.serves is not None:
+        return _of_compressed_predictions(design, summary, records, published())
     found, least, objective, cost = _of_random_function(design, summary, joint_ratio)
     if records.variance == 0:
         return found, cost
     least, objective = max(least, records.needed), objective + records.cost
     lower, trace = max(found.lower, records.needed_variance), found.trace + records.variance
     return Optimality(trace, lower, gap_between(least, objective)), min(1.0, max(0.0, 1.0 - least / objective))
+
+
+def _of_compressed_predictions(
+    design: Design, summary: Summary, records: RecordsFromSums, published: Summary
+) -> tuple[Optimality, float]:
+    noise = design.noise.as_function()
+    coefficients = noise_coefficients(noise, summary.features)
+    hidden = np.hstack([coefficients, noise_coefficients(noise, summary.features, noise.suppressing)])
+    # each direction by itself: those that are suppressed are far larger
+    hidden = hidden / np.maximum(np.linalg.norm(hidden, axis=0), np.finfo(float).tiny)
+    lower = _Bound(replace(design, witness=None), summary, hidden).at(1.0) if hidden.size else 0.0
+    trace = _total(summary.gram, coefficients) + records.variance
+    served = served_from_sums(design, summary, published)
+    gap = min(1.0, max(0.0, 1.0 - served.explained / served.upper))
+    least = max(lower, records.needed_variance)
+    return Optimality(trace, least, gap, served.explained, served.upper), served.cost
 
 
 def _of_random_function(design: Design, summary: Summary, joint_ratio: float) -> tuple[Optimality, float, float, float]:

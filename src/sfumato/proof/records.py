@@ -17,6 +17,7 @@ from ..arrays import UNIT, Array, Index
 from ..data import Engine, Part
 from ..noise import IndependentNoise, Noise
 from ..promise import Composition, Design, FunctionAndRecords, Records, noise_columns, noise_of_part, records_at
+from .changes import change_variance
 from .knowledge import ExactKnowledge, KnowledgeFromSums
 
 #: A record whose noise is below this share of its standard deviation goes out unchanged.
@@ -56,10 +57,10 @@ class Bare:
 class RecordsKnown:
     """The records inside a region, as the best reader sees them.
 
-    ``noise`` is the standard deviation of the noise on each, ``own`` that of its own part e_i (the least that any
-    prior says), ``learnt`` the largest share of its variance that any reader learns. A promise is about those at
-    ``places``, with ``ratios``: std(y_i|W)/floor, the least of all readers', ``deviations`` and ``floors``; ``asked``
-    are the floors of every reader.
+    ``noise`` is the standard deviation of the change from each to what is published (that of the noise, where nothing
+    is suppressed), ``own`` that of its own part e_i (the least that any prior says), ``learnt`` the largest share of
+    its variance that any reader learns. A promise is about those at ``places``, with ``ratios``: std(y_i|W)/floor, the
+    least of all readers', ``deviations`` and ``floors``; ``asked`` are the floors of every reader.
     ``published`` are the noises that were drawn, each with its rows that show any of these records.
     """
 
@@ -78,7 +79,7 @@ class RecordsKnown:
         """Those of the rows of ``design``."""
         rows = np.flatnonzero(design.region.contains(design.inputs.values))
         inside = [one.reader.records(design.inputs, rows) for one in knowledge]
-        noise = np.sqrt(design.noise.variance()[rows])
+        noise = np.sqrt(change_variance(knowledge[0])[rows])
         return cls.among(knowledge, inside, np.searchsorted(rows, design.records), noise, ((design.noise, rows),))
 
     @classmethod
@@ -91,7 +92,7 @@ class RecordsKnown:
         published: tuple[tuple[Noise, Index], ...],
     ) -> RecordsKnown:
         """Those that are ``inside``, as each reader sees them; ``promised`` says which of them each reader's are."""
-        count = len(noise)
+        count, kept = len(noise), np.full(len(noise), np.inf)
         learnt, own = np.zeros(count), np.full(count, np.inf)
         ratios, deviations, floors = (np.full(len(promised), np.inf) for _ in range(3))
         each = []
@@ -99,7 +100,7 @@ class RecordsKnown:
             values = FunctionAndRecords(one.reader, records)
             known = one.record_deviations(records)
             learnt = np.maximum(learnt, 1.0 - known**2 / values.variance(records.places))
-            own = np.minimum(own, np.sqrt(records.own))
+            own, kept = np.minimum(own, np.sqrt(records.own)), np.minimum(kept, known)
             if len(promised):
                 values = FunctionAndRecords(one.reader, one.records)
                 asked = one.design.tolerance.floor(values, one.records.places)
@@ -110,6 +111,9 @@ class RecordsKnown:
                 ratios = np.minimum(ratios, ratio)
                 each.append(asked)
         places = inside[0].places[promised]
+        # who knows no more of a record is not shown it either: of several releases ``noise`` is that of one, and
+        # combinations may be suppressed
+        noise = np.maximum(noise, kept)
         return cls(noise, own, learnt, places, ratios, deviations, floors, np.array(each), published)
 
     @classmethod
@@ -172,16 +176,17 @@ def unchanged(noise: Array, own: Array) -> int:
 def record_sensitivity(noise: Noise, rows: Index) -> float:
     """The largest ``√(e_iᵀ Σ⁺ e_i)`` over ``rows``: how far a unit in a record moves a release, in deviations of Σ.
 
+    What is published is a function of values with noise on all that is suppressed, so that counts as Σ has it.
     Infinite where some e_i does not lie in the range of Σ: then who knows all other records takes the noise off.
     """
     if not len(rows):
         return 0.0
-    if noise.rank == 0:
+    if noise.rank == 0 and not noise.suppressed_count:
         return 1.0 / np.sqrt(noise.shift) if noise.shift > 0 else float("inf")
     if isinstance(noise, IndependentNoise):
         least = float(np.min(noise.variances[rows]))
         return 1.0 / np.sqrt(least) if least > 0 else float("inf")
-    vectors, values, _ = scipy.linalg.svd(noise.factor, full_matrices=False, check_finite=False)
+    vectors, values, _ = scipy.linalg.svd(noise.blurring, full_matrices=False, check_finite=False)
     inside = vectors[rows] ** 2
     left = np.maximum(1.0 - np.sum(inside, axis=1), 0.0)
     squares = values**2 + noise.shift

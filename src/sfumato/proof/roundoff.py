@@ -36,7 +36,7 @@ SUMMED = 64.0
 GRAM = 4.0
 
 #: The coefficients of the noise are wrong by at most this many u of |Lᵀ||C|.
-COEFFICIENTS = 2.0
+COEFFICIENTS = 4.0
 
 #: The p × p covariance of virtual rows is factored less this many u of its diagonal (forming it may cost more).
 FACTORED_SUMS = 16.0

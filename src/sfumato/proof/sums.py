@@ -18,7 +18,7 @@ the sum of the norms of its diagonal blocks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,7 +27,7 @@ import scipy.linalg
 import torch
 
 from ..arrays import UNIT, Array
-from ..data import Done, Engine, Inputs, Part, Totals
+from ..data import Done, Engine, Inputs, Part, StoredColumn, Totals
 from ..errors import InputError
 from ..linalg import add_gram, side_by_side, solve_lower
 from ..machine import free_memory
@@ -49,6 +49,10 @@ RECORDS_AT_ONCE = 512
 #: What is to spare counts in so many steps: blocks of records differ with the parts that rows come in, and the noise
 #: must not.
 STEPS_OF_SPARE = 16
+
+#: Of functions of one size, what rows show of one beside the others below this share (of variances) is as good as none.
+#: Below the second share a reader is taken to be shown it, whatever the values have in its place.
+SEEN, SURELY_SEEN = 1e-14, 1e-10
 
 #: Records are promised jointly where the share of f that may be learnt differs by no more than this between them.
 SAME_SHARE = 1e-9
@@ -98,9 +102,9 @@ class Gram:
 
     Where V is given for each row, the part has it in columns ``noise_<number>``;
     ``weighted`` says that the part has a column ``weights``, ``observed`` that it has one with ``outputs``: then
-    ``ΦᵀV⁻¹(outputs − mean)`` is summed too, for the first prior. ``noises`` has V of each prior, None where it is given
-    for each row. ``records`` asks for what their promise needs. With ``blurred`` that noise counts as a part of the
-    first prior's V, and so do ``rounding`` errors of this variance.
+    ``ΦᵀV⁻¹(outputs − mean)`` is summed too, for the first prior, with what is ``added`` to them. ``noises`` has V of
+    each prior, None where it is given for each row. ``records`` asks for what their promise needs. With ``blurred``
+    that noise counts as a part of the first prior's V, and so do ``rounding`` errors of this variance.
     """
 
     features: tuple[Features, ...]
@@ -111,6 +115,7 @@ class Gram:
     records: RecordSums | None = None
     blurred: RecordNoise | None = None
     rounding: float = 0.0
+    added: Callable[[Part], Array] | None = None
 
     @property
     def noisy(self) -> tuple[int, ...]:
@@ -158,6 +163,8 @@ class Gram:
         columns = {name: np.array(part.column(name)) for name in names}
         if self.observed:
             columns["outputs"] -= self.features[0].prior.mean_at(X)
+            if self.added is not None:
+                columns["outputs"] += self.added(part)
         if self.records is not None:
             inside = self.records.noise.region.contains(X)
             first = self._errors(0, columns, len(X))[inside]
@@ -366,13 +373,14 @@ def summarise(
     engine: Engine,
     device: str | None,
     done: Done,
-    outputs: Array | None = None,
+    outputs: Array | StoredColumn | None = None,
     records: RecordSums | None = None,
     blurred: RecordNoise | None = None,
     rounding: float = 0.0,
+    added: Callable[[Part], Array] | None = None,
 ) -> Summary:
     """One pass over the rows; ``outputs`` are published values, for ``projection``; the rest is as in ``Gram``."""
-    columns = noise_columns(priors)
+    columns: dict[str, Array | StoredColumn] = {**noise_columns(priors)}
     if weights is not None:
         columns["weights"] = weights
     if outputs is not None:
@@ -387,11 +395,41 @@ def summarise(
         records,
         blurred,
         rounding,
+        added,
     )
     totals = engine.total(work, inputs.parts(columns), done)
     if blurred is not None:
         noises = (None, *noises[1:])
     return Summary(tuple(features), noises, totals)
+
+
+def without_functions(precision: Array, functions: Array, projection: Array) -> tuple[Array, Array]:
+    """``ΦᵀV⁻¹Φ`` and ``ΦᵀV⁻¹(outputs − mean)`` of a reader to whom suppressed ``functions`` φᵀs say nothing.
+
+    They are eliminated as if nothing were known of how much there is of each.
+    """
+    if not functions.shape[1]:
+        return precision, projection
+    functions = functions @ seen_functions(precision, functions)
+    root = precision @ functions
+    return precision - root @ root.T, projection - root @ (functions.T @ projection)
+
+
+def seen_functions(precision: Array, functions: Array, least: float = SEEN) -> Array:
+    """T such that the rows show each of the ``functions`` φᵀsT alike, and by itself: (sT)ᵀ ΦᵀV⁻¹Φ sT = I.
+
+    What they do not show, and what they show of one function beside the others below the share ``least``, is left out.
+    """
+    told = functions.T @ precision @ functions
+    sizes = np.sqrt(np.maximum(np.diag(told), 0.0))
+    some = np.flatnonzero(sizes > 0.0)
+    if not some.size:
+        return np.zeros((len(sizes), 0))
+    values, vectors = np.linalg.eigh(told[np.ix_(some, some)] / sizes[some] / sizes[some, None])
+    kept = values > least * float(values[-1])
+    turned = np.zeros((len(sizes), int(np.sum(kept))))
+    turned[some] = vectors[:, kept] / np.sqrt(values[kept]) / sizes[some, None]
+    return turned
 
 
 def inverse(matrix: Array) -> Array:
@@ -451,9 +489,15 @@ class VirtualRows:
         Symmetric, so that it changes little where the sums change little: the same key must give the same noise
         wherever they are taken, and the columns of a factor could turn.
         """
-        own = scipy.linalg.solve_triangular(self.basis, factor, lower=True, trans="T", check_finite=False)
+        own = self.functions(factor)
         vectors, values, _ = scipy.linalg.svd(own, full_matrices=False, check_finite=False)
         return np.asarray((vectors * values) @ vectors.T)
+
+    def functions(self, combinations: Array) -> Array:
+        """Coefficients c of the functions ``φᵀc`` whose values at all rows are these ``combinations``."""
+        return np.asarray(
+            scipy.linalg.solve_triangular(self.basis, combinations, lower=True, trans="T", check_finite=False)
+        )
 
     def mixing(self, coefficients: Array) -> Array:
         """C with ``k(x, Z) C = φ(x)ᵀ c``."""
@@ -479,6 +523,15 @@ def summary_of(design: Design, engine: Engine, device: str | None, done: Done) -
     return summarise(design.priors, features, design.inputs, design.weights, engine, device, done, records=records)
 
 
+def published_sums(design: Design, summary: Summary, engine: Engine, device: str | None) -> Summary:
+    """The sums in which noise that records carry by themselves is a part of V: another pass, where there is any."""
+    records = design.noise.as_function().records
+    if records is None:
+        return summary
+    rows, features = design.inputs, summary.features
+    return summarise([design.prior], features, rows, None, engine, device, lambda done: None, blurred=records)
+
+
 def record_sums_of(design: Design) -> RecordSums | None:
     """What the joint promise of ``design`` about records needs; None where there is none, or it cannot be checked."""
     noise = design.noise.as_function()
@@ -487,8 +540,12 @@ def record_sums_of(design: Design) -> RecordSums | None:
     return RecordSums.of(noise.records, design.tolerance, design.priors, design.sensitive)
 
 
-def noise_coefficients(noise: FunctionalNoise, features: Sequence[Features]) -> Array:
-    """c with ``k(x, Z) C = φ(x)ᵀ c``, over all ``features``; the last of them are those of the noise."""
-    parts, own = noise.by_prior(noise.mixing), features[-len(noise.centres) :]
-    others = [np.zeros((len(f), noise.mixing.shape[1])) for f in features[: -len(noise.centres)]]
+def noise_coefficients(noise: FunctionalNoise, features: Sequence[Features], of: Array | None = None) -> Array:
+    """c with ``k(x, Z) C = φ(x)ᵀ c``, over all ``features``; the last of them are those of the noise.
+
+    C is ``of``; left out, it is how the noise mixes its sources.
+    """
+    mixing = noise.mixing if of is None else of
+    parts, own = noise.by_prior(mixing), features[-len(noise.centres) :]
+    others = [np.zeros((len(f), mixing.shape[1])) for f in features[: -len(noise.centres)]]
     return np.vstack([*others, *(f.lower.T @ part for f, part in zip(own, parts, strict=True))])

@@ -9,6 +9,7 @@ from .design_tree import (
     DESIGN_KEYS,
     LONGEST_NAME,
     MOST_PRIORS,
+    MOST_SERVED,
     SMALLEST_WEIGHT,
     build_design,
     build_inputs,
@@ -23,11 +24,13 @@ from .release import (
     UNSAFE_MESSAGE,
     Release,
     digest_outputs,
+    filled_in,
     load,
     make_release,
     noise_in_words,
     refusal,
     release_digest,
+    suppressed_in_words,
     why_not,
 )
 from .rounding import FAR, expected, far_in_words, place_of, rounded, steps_of

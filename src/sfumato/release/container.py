@@ -23,11 +23,11 @@ from ..data import LARGEST_NUMBER
 from ..errors import FormatError, InputError
 
 FORMAT = "sfumato-release"
-VERSION = "8"
+VERSION = "9"
 #: Version 4 had other metadata, and texts for findings. Neither it nor version 5 says for how many sensitive inputs a
 #: promise was made, and what it rests on. Up to version 6 all promises were about f, and to outsiders.
-#: Up to version 7 all inputs were numbers.
-READABLE_VERSIONS = ("4", "5", "6", "7", VERSION)
+#: Up to version 7 all inputs were numbers. Up to version 8 the noise was the least, and no combination suppressed.
+READABLE_VERSIONS = ("4", "5", "6", "7", "8", VERSION)
 #: A longer description is not read (16 MiB), nor are more bytes of arrays (64 GiB).
 LARGEST_HEADER, LARGEST_FILE = 16 << 20, 1 << 36
 

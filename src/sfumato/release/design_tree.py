@@ -39,6 +39,7 @@ from ..promise import (
     OutputTolerance,
     Protects,
     RecordTolerance,
+    Served,
     Structure,
     TabulatedFloor,
     Tolerance,
@@ -48,6 +49,7 @@ from ..promise import (
 from ..proof import inputs_to_look_at
 from ..regions import MOST_OUTPUTS, Everywhere, Region, region_from_tree
 from .container import Shapes, Tensors
+from .suppression import units_of_rows
 
 LONGEST_NAME = 1000
 #: Weights below this, or above one over it, overflow when they are squared or divided by.
@@ -95,6 +97,16 @@ MOST_MEMBERS = 512
 #: part takes about a millisecond to read and copy, and 10 nanoseconds for each covariance of two rows.
 MOST_PARTS, MOST_MEMBER_PARTS = 512, 20_000
 
+#: A file may serve this many inputs; each has a covariance with each row.
+MOST_SERVED = 65_536
+
+#: Weights of suppressed functions are usual numbers; those of centres that tell almost the same are large.
+MOST_WEIGHT = 1e60
+
+#: What is suppressed is this many of the rows' standard deviations, as noise; and as columns of length 1 the
+#: combinations have no smaller singular value than the last: what is nearly the same twice is one combination.
+LEAST_SUPPRESSED, MOST_SUPPRESSED, APART = 1e-9, 1e12, 1e-6
+
 #: A joint promise about more sensitive inputs than this is none that anybody can check.
 MOST_SENSITIVE = 10**9
 
@@ -109,6 +121,8 @@ def describe_design(design: Design) -> tuple[dict[str, Any], Tensors]:
     tolerance, tensors = describe_tolerance(design)
     tensors["sensitive"] = design.sensitive
     tensors |= design.noise.arrays()
+    if design.serves is not None:
+        tensors |= {"served": design.serves.places, "served_weights": design.serves.weights}
     named = (design.prior, *design.others, *(family.prior for family in design.families))
     for place, prior in enumerate(named):
         if not isinstance(prior.noise, float):
@@ -196,7 +210,7 @@ def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimensio
         raise FormatError(f"the file's inputs have {dimension:,} columns; at most {MOST_COLUMNS:,} are read.")
     expected: Expected = {"sensitive": (None, dimension)}
     # what a witness has rows for: the rows of the data, or the centres of a noise that is a function
-    proved = rows
+    proved: int | None = rows
     if manifest["structure"] == "diagonal":
         expected["noise_diagonal"] = (rows,)
     elif "noise_mixing" in shapes:
@@ -204,12 +218,25 @@ def _design_shapes(manifest: dict[str, Any], shapes: Shapes, rows: int, dimensio
         counts = [shapes.get(name, (0,))[0] for name in names]
         if max(counts) > MOST_CENTRES:
             raise FormatError(f"the file's noise has {max(counts)} centres; at most {MOST_CENTRES} are read.")
-        proved = sum(counts)
-        if proved > MOST_CENTRES_TOGETHER:
-            raise FormatError(f"the file's noise has {proved} centres; at most {MOST_CENTRES_TOGETHER} are read.")
-        expected |= dict.fromkeys(names, (None, dimension)) | {"noise_mixing": (proved, None)}
+        proved = together = sum(counts)
+        if together > MOST_CENTRES_TOGETHER:
+            raise FormatError(f"the file's noise has {together} centres; at most {MOST_CENTRES_TOGETHER} are read.")
+        expected |= dict.fromkeys(names, (None, dimension)) | {"noise_mixing": (together, None)}
+        if "noise_suppressed" in shapes:
+            expected["noise_suppressed"] = (together, None)
     else:
         expected["noise_factor"] = (rows, None)
+        if "noise_suppressed" in shapes:
+            expected["noise_suppressed"] = (rows, None)
+    if "served" in shapes:
+        served = shapes["served"][0] if shapes["served"] else 0
+        if not 0 < served <= MOST_SERVED:
+            raise FormatError(f"the file serves {served:,} inputs; 1 to {MOST_SERVED:,} are read.")
+        if "weights" in shapes or len(named) > 1 or manifest["structure"] == "diagonal":
+            raise FormatError("the file serves inputs with weights, priors or a structure that do not go with it.")
+        expected |= {"served": (None, dimension), "served_weights": (served,)}
+        # such a witness has a row for each sensitive value
+        proved = None
     for place, prior in enumerate(named):
         if prior["noise_variance"] is None:
             expected[of_prior("noise_variance", place)] = (rows,)
@@ -266,7 +293,8 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     outputs = inputs.outputs
     if outputs.numbered:
         # the last column says which output a row is about
-        about = np.concatenate([inputs.values[:, -1], tensors["sensitive"][:, -1]])
+        told = (tensors[name][:, -1] for name in ("sensitive", "served") if name in tensors)
+        about = np.concatenate([inputs.values[:, -1], *told])
         if not np.all(np.isin(about, np.arange(len(outputs)))):
             raise FormatError("the file has rows about outputs that it does not name.")
     trees = (manifest["prior"], *manifest["others"])
@@ -299,6 +327,7 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
         designed_for=designed_for,
         families=families,
         binding=binding,
+        serves=_served(tensors),
     )
     _check_families(design)
     groups = len(design.insiders) if design.insiders is not None else 0
@@ -319,10 +348,13 @@ def build_design(manifest: dict[str, Any], tensors: Tensors, inputs: Inputs) -> 
     # who is promised each value by itself has a column for each; members of families always are
     first = 0 if design.guarantee == "pointwise" else len(priors)
     of_values = (design.witness or ())[first : len(priors) + len(binding)]
-    if any(part.shape[1] != columns for part in of_values):
+    # where inputs are served, a witness of other values than those of the promise proves nothing (proof/optimality.py)
+    if design.serves is None and any(part.shape[1] != columns for part in of_values):
         raise FormatError("the file's witness is about other sensitive values than its promise.")
     if design.noise.compressed and design.insiders is not None:
         raise FormatError("the file promises something to insiders with noise for which nobody can check it.")
+    if design.cover == "everywhere" and design.serves is not None:
+        raise FormatError("the file serves inputs, but promises something about every input.")
     if design.cover == "everywhere" and design.guarantee == "pointwise":
         raise FormatError("the file promises single values everywhere, which nobody can check.")
     if design.cover == "rows" and len(design.rows_inside()) == 0:
@@ -397,9 +429,10 @@ def _noise(
                 "the file's noise is a function of the inputs, and has a shift that does not belong to it."
             )
         centres = tuple(tensors[of_prior("noise_centres", place)] for place in range(len(priors)))
-        return FunctionalNoise(priors, centres, tensors["noise_mixing"], inputs, records=own)
+        suppressed = tensors.get("noise_suppressed", np.zeros((0, 0)))
+        return FunctionalNoise(priors, centres, tensors["noise_mixing"], inputs, records=own, suppressing=suppressed)
     if manifest["structure"] == "full":
-        return CorrelatedNoise(tensors["noise_factor"], shift)
+        return CorrelatedNoise(tensors["noise_factor"], shift, tensors.get("noise_suppressed", np.zeros((0, 0))))
     variances = tensors["noise_diagonal"]
     if shift != 0 or np.any(variances < 0):
         raise FormatError("the file's noise has negative variances, or a shift that does not belong to it.")
@@ -413,7 +446,8 @@ def _try_out(design: Design) -> None:
     Covariances are no larger than variances: where these are finite at all rows, so are all matrices.
     """
     for prior in (*design.priors, *(family.prior for family in design.families)):
-        for places in (design.inputs.sample.values, design.sensitive):
+        served = [] if design.serves is None else [design.serves.places]
+        for places in (design.inputs.sample.values, design.sensitive, *served):
             if len(places) and not np.all(np.abs(prior.variance(places)) < LARGEST_NUMBER):
                 raise FormatError("the file's prior has variances at its inputs that are infinite, or no numbers.")
     few = design.inputs.sample.values[:2]
@@ -425,7 +459,16 @@ def _try_out(design: Design) -> None:
     fit = all(block.shape == (len(few),) * 2 and np.all(np.abs(block) < LARGEST_NUMBER) for block in blocks)
     if not fit or any(np.any(np.diag(b) < 0) for b in blocks[::3]) or design.region.contains(few).shape != (len(few),):
         raise FormatError("the file's prior, tolerance or region does not fit the file's inputs.")
+    counts = np.zeros(0) if design.serves is None else design.serves.coefficients(design.prior, design.inputs.outputs)
+    if not np.all(np.abs(counts) < LARGEST_NUMBER):
+        raise FormatError("the file serves inputs at which its prior knows the function.")
+    if not design.noise.compressed and design.noise.suppressed_count:
+        _check_suppressed(design)
     if design.noise.compressed:
+        functions = design.noise.as_function().suppressing
+        sizes = np.max(np.abs(functions), axis=0)
+        if len(sizes) > len(functions) or not np.all((sizes > 1 / MOST_WEIGHT) & (sizes < MOST_WEIGHT)):
+            raise FormatError("the file's suppressed functions are too many, or of no usual size.")
         # raises where centres are the same, or tell the same
         for prior, centres in zip(design.priors, design.noise.as_function().centres, strict=True):
             seconds = float(len(centres)) ** 2 * seconds_a_value(prior.kernel, centres)
@@ -439,6 +482,29 @@ def _try_out(design: Design) -> None:
     each = weights if weights.ndim == 1 else np.diag(weights)
     if np.any(each < SMALLEST_WEIGHT) or np.any(each > 1 / SMALLEST_WEIGHT) or not np.array_equal(weights, weights.T):
         raise FormatError("the file's weights are not positive numbers of usual size, or not symmetric.")
+
+
+def _check_suppressed(design: Design) -> None:
+    """Combinations that are the same twice, or nothing, would count as more that is not published than there is."""
+    variances = design.prior.variance(design.inputs) + design.prior.noise_variance(len(design.inputs))
+    columns = design.noise.suppressed / units_of_rows(variances)[:, None]
+    sizes = np.linalg.norm(columns, axis=0)
+    usual = len(sizes) <= len(columns) and bool(np.all((sizes > LEAST_SUPPRESSED) & (sizes < MOST_SUPPRESSED)))
+    columns = columns / sizes if usual else columns
+    if not usual or float(np.linalg.eigvalsh(columns.T @ columns)[0]) <= APART**2:
+        raise FormatError(
+            "the file's suppressed combinations are too many, of no usual size, or nearly the same as one another."
+        )
+
+
+def _served(tensors: Tensors) -> Served | None:
+    """The inputs at which predictions are to be the best; None where the noise is to be the least."""
+    if "served" not in tensors:
+        return None
+    weights = tensors["served_weights"]
+    if not len(weights) or np.any(weights < SMALLEST_WEIGHT) or np.any(weights > 1 / SMALLEST_WEIGHT):
+        raise FormatError("the file's served inputs have weights that are not positive numbers of usual size.")
+    return Served(tensors["served"], weights)
 
 
 def build_tolerance(tree: Any, tensors: Tensors, region: Region) -> Tolerance:

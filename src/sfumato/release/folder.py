@@ -37,7 +37,7 @@ from ..noise import FunctionalNoise, RandomFunction, RecordNoise, SecretKey, rou
 from ..progress import AskedProgress
 from ..progress import progress as show_progress
 from ..promise import Design
-from ..proof import Certificate
+from ..proof import Certificate, Summary
 from .container import is_folder_manifest
 from .file import (
     MANIFEST,
@@ -53,12 +53,13 @@ from .file import (
 )
 from .release import why_not
 from .rounding import FAR, Expected, check_rows, far_in_words, resolution_for, typical_std
+from .suppressed_functions import put_in_place, sums_over
 
 #: Is told what a person should know.
 Note = Callable[[str], None]
 
 #: Under which names the parts have what is released, and V where it differs from row to row.
-_OUTPUTS, _ERRORS = "outputs", "errors"
+_OUTPUTS, _ERRORS = "outputs", "noise_0"
 
 #: Only its owner can read or write a key.
 _MODE = 0o600
@@ -247,16 +248,25 @@ class FolderWriter:
         to_do = [parts[number] for number in missing]
         assert run.key is not None
         assert isinstance(contents.resolution, float)
-        seeds = {part.start: run.key.seed_for(message + part.start.to_bytes(8, "little")) for part in to_do}
+        seeds = {part.start: run.key.seed_for(message + part.start.to_bytes(8, "little")) for part in parts}
+        normals = run.key.normals(message, noise.sources)
+        drawn = Drawn(
+            noise.function(normals, self.device),
+            noise.records,
+            errors if isinstance(errors, float) else None,
+            seeds if noise.records is not None else {},
+        )
+        if noise.suppressed_count and to_do:
+            instead = put_in_place(
+                contents.design, self._summed(contents.design, Unchanged(drawn, read.digests))
+            ).instead
+            drawn = replace(drawn, function=noise.function(normals, self.device, instead))
         work = Blur(
-            noise.function(run.key.normals(message, noise.sources), self.device),
+            drawn,
             contents.resolution,
             (*self.rows.names, released_name(self.output_name, self.rows.names)),
             (run.place / ROW_FOLDER).absolute(),
             {parts[number].start: file_name(number) for number in missing},
-            noise.records,
-            errors if isinstance(errors, float) else None,
-            seeds if noise.records is not None else {},
             {part.start: read.digests[part.start] for part in to_do},
         )
         with show_progress(self.progress) as step:
@@ -268,6 +278,15 @@ class FolderWriter:
                 run.record(file)
                 written[number] = file
         return [written[number] for number in range(len(parts))]
+
+    def _summed(self, design: Design, noise: Unchanged) -> Summary:
+        """The sums over all values with noise that say what stands in place of what is suppressed."""
+        with show_progress(self.progress) as step:
+            step.stage("predicting what is left out")
+            found = sums_over(design, self.y, self.engine, self.device, noise)
+        if not np.all(np.isfinite(found.projection)):
+            self._start_again()
+        return found
 
 
 class AllRead(NamedTuple):
@@ -331,34 +350,62 @@ def _digest(X: Array, y: Array) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
+class Drawn:
+    """The noise on the rows of a part, as secret as their values; not the key.
+
+    ``records`` is noise on each record by itself, which each part draws from its own of the ``seeds``; ``errors`` is V,
+    None where the part has it for each row.
+    """
+
+    function: RandomFunction
+    records: RecordNoise | None
+    errors: float | None
+    seeds: Mapping[int, bytes]
+
+    def __call__(self, part: Part) -> Array:
+        X = part.inputs()
+        drawn = self.function.at(X)
+        if self.records is not None:
+            errors = part.column(_ERRORS) if self.errors is None else np.asarray(self.errors)
+            own = SecretKey(self.seeds[part.start]).normals(b"records", len(X))
+            drawn = drawn + np.sqrt(self.records.at(X, errors)) * own
+        return drawn
+
+    def __repr__(self) -> str:
+        return "<noise for rows, secret>"
+
+
+@dataclass(frozen=True, eq=False)
+class Unchanged:
+    """The noise on the rows of a part; NaN where it is not what its one of the ``digests`` was made of."""
+
+    drawn: Drawn
+    digests: Mapping[int, bytes]
+
+    def __call__(self, part: Part) -> Array:
+        unchanged = _digest(part.inputs(), part.column(_OUTPUTS)) == self.digests[part.start]
+        return self.drawn(part) if unchanged else np.full(part.rows, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
 class Blur:
     """The work on a part: its outputs with noise, rounded, in a row file; ``files`` are their names by first row.
 
     None comes back, and nothing is written, where the part is not what its one of the ``digests`` was made of.
-    ``records`` is noise on each record by itself, which each part draws from its own of the ``seeds``; ``errors`` is V,
-    None where the part has it for each row. It holds the noise, as secret as the values; not the key.
     """
 
-    function: RandomFunction
+    drawn: Drawn
     resolution: float
     names: tuple[str, ...]
     folder: Path
     files: Mapping[int, str]
-    records: RecordNoise | None
-    errors: float | None
-    seeds: Mapping[int, bytes]
     digests: Mapping[int, bytes]
 
     def __call__(self, part: Part) -> RowFile | None:
         X, y = part.inputs(), part.column(_OUTPUTS)
         if _digest(X, y) != self.digests[part.start]:
             return None
-        drawn = self.function.at(X)
-        if self.records is not None:
-            errors = part.column(_ERRORS) if self.errors is None else np.asarray(self.errors)
-            own = SecretKey(self.seeds[part.start]).normals(b"records", len(X))
-            drawn = drawn + np.sqrt(self.records.at(X, errors)) * own
-        released = round_outputs(y + drawn, self.resolution)
+        released = round_outputs(y + self.drawn(part), self.resolution)
         return write_rows(self.folder / self.files[part.start], self.names, np.column_stack([X, released]))
 
     def __repr__(self) -> str:

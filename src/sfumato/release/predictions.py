@@ -27,7 +27,7 @@ from ..machine import product_rate, require_memory, warn_of_time
 from ..models import GaussianProcess, Prior, seconds_a_value
 from ..noise import FunctionalNoise
 from ..promise import Design
-from ..proof import MOST_CENTRES, Features, Summary, choose_centres, noise_coefficients, summarise
+from ..proof import MOST_CENTRES, Features, Summary, choose_centres, noise_coefficients, summarise, without_functions
 
 #: Doubles that one block of cross-covariances may take while predicting (32 MiB).
 _BLOCK = 1 << 22
@@ -101,18 +101,25 @@ FACTORED = 64.0
 SHARE_LEFT_OUT = 0.02
 
 
-def _require(design: Design, noise: FunctionalNoise) -> None:
-    """Raise where the posterior does not fit in memory; warn where it takes long."""
-    rows, size = float(len(design.inputs)), float(sum(map(len, noise.centres)) + MOST_CENTRES)
-    sources = size + noise.sources
-    work = f"the posterior given {len(design.inputs):,} rows and noise of {noise.mixing.shape[0]:,} centres"
-    taken = (2.0 + 2.0 * torch.get_num_threads()) * size**2 + 5.0 * sources**2
-    require_memory(8.0 * taken, work, "use a machine with more memory.")
-    # some centres more, or fewer, are a matter of seconds
+def _require_memory(design: Design, noise: FunctionalNoise) -> None:
+    """Raise where the posterior would not fit in memory, with as many centres as there may be."""
+    size = float(sum(map(len, noise.centres)) + MOST_CENTRES)
+    taken = (2.0 + 2.0 * torch.get_num_threads()) * size**2 + 5.0 * (size + noise.sources) ** 2
+    require_memory(8.0 * taken, _work(design, size), "use a machine with more memory.")
+
+
+def _warn_of_time(design: Design, centres: int) -> None:
+    """Warn where one pass over the rows takes long."""
+    rows = float(len(design.inputs))
+    # fewer are a matter of seconds
     if rows > QUICK_ROWS:
-        values = rows * size * seconds_a_value(design.prior.kernel, design.inputs.sample.values)
-        seconds = values + 4.0 * rows * size**2 / product_rate()
-        warn_of_time(seconds, work, "predict with fewer rows, or on a faster machine.")
+        values = rows * centres * seconds_a_value(design.prior.kernel, design.inputs.sample.values)
+        seconds = values + 4.0 * rows * float(centres) ** 2 / product_rate()
+        warn_of_time(seconds, _work(design, centres), "predict with fewer rows, or on a faster machine.")
+
+
+def _work(design: Design, centres: float) -> str:
+    return f"the posterior given {len(design.inputs):,} rows and {centres:,.0f} centres"
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +139,7 @@ class CompressedPosterior:
     ) -> CompressedPosterior:
         """One pass over the rows. Rounding to ``resolution`` counts as noise."""
         noise, prior = design.noise.as_function(), design.prior
-        _require(design, noise)
+        _require_memory(design, noise)
         rounded = replace(prior, noise=prior.noise + resolution**2 / 12)
         least = float(np.min(rounded.noise))
         wanted = SHARE_LEFT_OUT * least / len(design.inputs)
@@ -143,6 +150,7 @@ class CompressedPosterior:
         added = chosen.places[~among(chosen.places, first)]
         own = Features.around(rounded, np.vstack([first, added]))
         others = [Features.around(other, places) for other, places in zip(noise.priors[1:], rest, strict=True)]
+        _warn_of_time(design, sum(map(len, (own, *others))))
         counted, step = (prior, resolution**2 / 12) if noise.records else (rounded, 0.0)
         summary = summarise(
             [counted],
@@ -157,14 +165,18 @@ class CompressedPosterior:
             rounding=step,
         )
         # the noise written with these centres, of which those that are new have no part in it
-        mixing = np.insert(noise.mixing, [len(first)] * len(added), 0.0, axis=0)
-        widened = replace(noise, centres=(own.centres, *rest), mixing=mixing)
+        mixing, suppressing = (
+            np.insert(part, [len(first)] * len(added), 0.0, axis=0) for part in (noise.mixing, noise.suppressing)
+        )
+        widened = replace(noise, centres=(own.centres, *rest), mixing=mixing, suppressing=suppressing)
         coefficients = noise_coefficients(widened, [own, *others])
         # u and the normals of the noise together, each with variance 1
         sources = np.zeros((len(summary), len(own) + coefficients.shape[1]))
         sources[: len(own), : len(own)] = np.diag(np.sqrt(own.shares))
         sources[:, len(own) :] = coefficients
-        total = sources.T @ summary.precision(0) @ sources
+        suppressed = noise_coefficients(widened, [own, *others], widened.suppressing)
+        precision, projection = without_functions(summary.precision(0), suppressed, summary.projection)
+        total = sources.T @ precision @ sources
         error = FACTORED * UNIT * np.sqrt(len(total)) * float(np.linalg.norm(total, ord=np.inf))
         total[np.diag_indices_from(total)] += 1.0
         try:
@@ -174,7 +186,7 @@ class CompressedPosterior:
                 "nothing can be predicted from this release: beside its noise the rows are lost in rounding. See "
                 "certify(), and ask its owner whether it is damaged."
             ) from singular
-        weights = scipy.linalg.cho_solve((lower, True), sources.T @ summary.projection, check_finite=False)
+        weights = scipy.linalg.cho_solve((lower, True), sources.T @ projection, check_finite=False)
         return cls(rounded, summary, np.asarray(lower), np.asarray(weights), least, min(error, 0.5))
 
     @property

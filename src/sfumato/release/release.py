@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from ..arrays import Array
 from ..data import (
     CSV,
     PARQUET,
+    Engine,
     Here,
     StoredColumn,
     as_engine,
@@ -42,6 +43,8 @@ from .design_tree import LONGEST_NAME
 from .file import Contents, read_release, released_name, write_release
 from .predictions import CompressedPosterior, Prediction, predict_with
 from .rounding import Resolution, check_values, resolution_for, rounded, steps_of
+from .suppressed_functions import AreRounded, filled, shown_by
+from .suppression import Shown, Suppression
 
 #: What the noise of a release with a known seed depends on, besides the seed.
 UNSAFE_MESSAGE = b"sfumato unsafe release 1"
@@ -54,6 +57,12 @@ _KNOWN_SEED = Finding(
     "Release again without unsafe_seed; do not publish this one.",
 )
 
+
+#: What is computed again from a release may differ by this much.
+AGREES = 1e-6
+
+#: Where rounding can hide more than this of a standard deviation, nobody sees whether something was left out.
+MOST_UNSEEN = 0.25
 
 _ASK = "Ask where it comes from; it was damaged or made by something else."
 
@@ -91,6 +100,44 @@ def _false_claims(claimed: Certificate, found: Certificate) -> Iterator[Finding]
             f"{_promised(claimed)}; computed again from the same release it is about {_promised(found)}.",
             _ASK,
         )
+    # a release of a ledger says what readers of all its releases explain, and nothing of the best
+    of_ledger = np.isnan(claimed.explained_upper) and claimed.objective == found.objective
+    if of_ledger and claimed.explained > found.explained + AGREES:
+        yield Finding(
+            "counts-other-releases",
+            "note",
+            f"The release says that {_explains(claimed)}, by all releases that were out with it. That cannot be "
+            f"computed from one of them: from this one alone {_explains(found)}.",
+        )
+    elif not of_ledger and _claims_better_predictions(claimed, found):
+        yield Finding(
+            "claims-better-predictions",
+            "medium",
+            f"The release says of itself that {_explains(claimed)}; computed again from the same release, "
+            f"{_explains(found)}.",
+            _ASK,
+        )
+
+
+def _claims_better_predictions(claimed: Certificate, found: Certificate) -> bool:
+    """Whether readers explain less than they are told, or what they explain is not as near to the best."""
+    if claimed.objective == "noise":
+        return False
+    if found.objective != claimed.objective:
+        return True
+    return not (
+        claimed.explained <= found.explained + AGREES
+        and claimed.explained_upper >= found.explained_upper - AGREES
+        and claimed.gap >= found.gap - AGREES
+    )
+
+
+def _explains(one: Certificate) -> str:
+    if one.objective == "noise":
+        return "its noise was not made for predictions"
+    share = f"readers explain {one.explained:.6g} of the variance at the inputs that it serves"
+    best = f", of {one.explained_upper:.6g} that would be possible (gap {one.gap:.2g})"
+    return share if np.isnan(one.explained_upper) else share + best
 
 
 def _promised(one: Certificate) -> str:
@@ -188,12 +235,12 @@ class Release(WithDesign):
     @functools.cached_property
     def _posterior(self) -> Posterior:
         self.prior.require_condition(self.design.inputs)
-        return self.prior.condition(self.design.inputs, self.outputs, self._blur())
+        return self.prior.condition(self.design.inputs, self.outputs, self._blur(), self.noise.suppressed)
 
     def _blur(self) -> Array:
-        """The covariance of the outputs about f at their inputs: V, the noise that was added, and the rounding."""
+        """The covariance of the outputs about f: V, the noise and the rounding; not what is suppressed."""
         rows = len(self.design.inputs)
-        blur = self.noise.covariance()
+        blur = self.noise.drawn_covariance()
         # Rounding adds an error of variance resolution²/12: honest in error bars, never counted in the certificate.
         blur[np.diag_indices(rows)] += self.prior.noise_variance(rows) + self.steps**2 / 12
         return blur
@@ -207,8 +254,9 @@ class Release(WithDesign):
         """The certificate, computed again from the public design alone; it trusts no claim of the owner.
 
         Only bad news is taken over: findings that the owner admits to and that the design does not show; and which
-        findings the owner accepted, which is for the owner to say. A compressed release takes one pass over its rows,
-        which ``engine`` (a Dask client) and ``device`` can do.
+        findings the owner accepted, which is for the owner to say. The outputs are looked at for one thing: that they
+        show nothing of what the design suppresses. A compressed release takes passes over its rows, which ``engine``
+        (a Dask client) and ``device`` can do.
         """
         claimed = self.certificate
         with show_progress(progress) as step, _numbers_of_anyone():
@@ -216,13 +264,56 @@ class Release(WithDesign):
             # what took long to be proved may take long to be proved again
             effort = Effort(claimed.evidence == "proved", done=step.update)
             done = step.counter(len(self.design.inputs))
-            found = certify(self.design, as_engine(engine, device), device, done, effort)
+            work = as_engine(engine, device)
+            found = certify(self.design, work, device, done, effort)
             # that its owner had not proved it is no news where it is proved now
             admitted = [one for one in claimed.findings if one.code != "searched" or found.evidence != "proved"]
             return found.with_findings(
                 *_false_claims(claimed, found),
+                *self._shown(work, device),
                 *worse_than_found(admitted, found.findings),
             ).accepting(claimed.accepted)
+
+    @property
+    def shown_of_suppressed(self) -> float:
+        """How much the outputs tell of combinations that the design says are not published, in standard deviations."""
+        return self._shown_of_suppressed(Here(), None).deviations
+
+    def _shown_of_suppressed(self, engine: Engine, device: str | None) -> Shown:
+        if not self.noise.suppressed_count:
+            return Shown(0.0, 0.0)
+        outputs = cast(Any, self.outputs)
+        if isinstance(outputs, StoredColumn):
+            step = float(np.max(self.resolution))
+            are = engine.each(AreRounded(outputs.name, step), outputs.parts, lambda rows: None)
+            return shown_by(self.design, outputs, step if all(are) else 0.0, engine, device or "cpu")
+        # rounding excuses those values only that are rounded
+        steps = np.where(rounded(outputs, self.resolution, self.design) == outputs, self.steps, 0.0)
+        if self.noise.compressed:
+            return shown_by(self.design, outputs, float(np.min(steps)), engine, device or "cpu")
+        return Suppression.of(self.design).shown(outputs, steps)
+
+    def _shown(self, engine: Engine, device: str | None) -> Iterator[Finding]:
+        """A finding where the outputs tell of combinations that the design says are not published, or might."""
+        shown, words = self._shown_of_suppressed(engine, device), " ".join(suppressed_in_words(self.design))
+        if shown.deviations != 0.0:
+            yield Finding(
+                "shows-what-is-suppressed",
+                "high",
+                f"The release says that {words}. Its values show some of them all the same: they are "
+                f"{shown.deviations:.3g} standard deviations from what the other combinations predict, which should "
+                "stand in their place.",
+                _ASK,
+            )
+        elif not shown.unseen <= MOST_UNSEEN:
+            yield Finding(
+                "suppressed-not-seen",
+                "low",
+                f"Do you trust who made this? The release says that {words}. Its values are rounded so much that what "
+                "they show of these, if anything, is taken for rounding: up to "
+                f"{shown.unseen:.2g} standard deviations of what readers should not know.",
+                "Ask for a release with a finer resolution, if that matters.",
+            )
 
     def to_frame(self, index: Any = None) -> pd.DataFrame:
         """Inputs and published outputs as one table, with a column for each output.
@@ -276,7 +367,7 @@ class Release(WithDesign):
                 "forget what the others tell; use release.predict(X, output=...) instead."
             )
         self.prior.require_condition(self.design.inputs, "GPyTorch")
-        return self.prior.to_gpytorch(self.inputs, np.asarray(self.outputs), self._blur())
+        return self.prior.to_gpytorch(self.inputs, np.asarray(self.outputs), self._blur(), self.noise.suppressed)
 
     def to_sklearn(self) -> Any:
         """A plain fitted scikit-learn ``GaussianProcessRegressor`` that predicts what ``predict`` does.
@@ -331,6 +422,7 @@ class Release(WithDesign):
             f"  promise      {self.tolerance.in_words(names.names)}",
             f"  certificate  {claim if self.certificate.holds else 'DOES NOT HOLD'}",
             f"  noise        {self.noise.rank} sources, {noise_in_words(self.design)} root mean square a row",
+            *(f"  suppressed   {words}" for words in suppressed_in_words(self.design)),
             f"  resolution   {finest}",
         ]
         if self.unsafe:
@@ -354,9 +446,10 @@ def make_release(
     Guarantee: nothing comes back under a certificate that fails, or that says "do not publish" (experiments with
     ``unsafe_seed`` are never to be published, and are marked). With one key, the same design and the same y always
     get the same noise, whatever the output is called and however it is rounded, so that asking again can never be
-    averaged; another y gets unrelated noise. Values that the prior cannot believe, or that are so large that rounding
-    would swallow the noise, are an ``InputError``. With ``unsafe_seed`` the noise depends on the seed alone and the
-    release is marked.
+    averaged; another y gets unrelated noise. Of combinations of the rows that the design suppresses nothing comes back:
+    in their place is what the others predict, and rounding comes after that. Values that the prior cannot believe, or
+    that are so large that rounding would swallow the noise, are an ``InputError``. With ``unsafe_seed`` the noise
+    depends on the seed alone and the release is marked.
     """
     if not certificate.holds or (certificate.verdict == "do not publish" and unsafe_seed is None):
         raise GuaranteeError(why_not(certificate))
@@ -368,10 +461,16 @@ def make_release(
         message = release_digest(design, values)
     else:
         key, message = SecretKey.from_unsafe_seed(unsafe_seed), UNSAFE_MESSAGE
-    drawn = design.noise.draw(key.normals(message, design.noise.normals_needed), device)
-    return Release(
-        design, certificate, rounded(values + drawn, step, design), step, unsafe_seed is not None, output_name
-    )
+    blurred = values + design.noise.draw(key.normals(message, design.noise.normals_needed), device)
+    outputs = rounded(filled_in(design, blurred, device), step, design)
+    return Release(design, certificate, outputs, step, unsafe_seed is not None, output_name)
+
+
+def filled_in(design: Design, blurred: Array, device: str = "cpu") -> Array:
+    """``blurred`` values y + Z, with what the others predict in place of what the design suppresses."""
+    if not design.noise.suppressed_count:
+        return blurred
+    return filled(design, blurred, device) if design.noise.compressed else Suppression.of(design).fill(blurred)
 
 
 def release_digest(design: Design, y: Any) -> bytes:
@@ -421,6 +520,19 @@ def noise_in_words(design: Design) -> str:
     variance = design.noise.variance()
     each = [(name, np.sqrt(np.mean(variance[rows.rows_about(name)]))) for name in rows.present]
     return ", ".join(f"{size:.4g} ({name})" for name, size in each)
+
+
+def suppressed_in_words(design: Design) -> tuple[str, ...]:
+    """How many combinations of the rows are not published; nothing where all are.
+
+    >>> import gpytorch, numpy as np, sfumato as sf
+    >>> prior = sf.Prior(gpytorch.kernels.RBFKernel(), noise=0.01)
+    >>> suppressed_in_words(sf.protect(prior, np.linspace(0, 3, 16), sf.Box(1, 2), alpha=0.3).design)
+    ()
+    """
+    count = design.noise.suppressed_count
+    are = "combination of the rows is" if count == 1 else "combinations of the rows are"
+    return (f"{count} {are} not published",) if count else ()
 
 
 def check_name(name: Any) -> None:

@@ -66,8 +66,9 @@ def _resolution_of(design: Design, asked: Any, rows: Inputs, blur: float, trace:
             f"the prior expects {size:g} ± {std:g}, and the noise adds up to a variance of {trace:g}: too large for "
             "float64. Give y in larger units."
         )
-    # no row has more noise than all of them together
-    finest = finest_resolution(std, size, float(np.sqrt(max(trace, 0.0))))
+    # no row has more noise than all of them together; what is suppressed is as much as a row may have
+    hidden = float(np.sqrt(max(trace, 0.0))) + (std if design.noise.suppressed_count else 0.0)
+    finest = finest_resolution(std, size, hidden)
     if asked is None:
         return default_resolution(blur, std, finest)
     check_resolution(asked)
@@ -143,11 +144,14 @@ def place_of(rows: Inputs, row: int) -> str:
 def check_values(design: Design, values: Array, resolution: Resolution) -> None:
     """Raise ``InputError`` where the noise of a design cannot hide ``values``, one for each row in memory."""
 
-    def noise_of(few: Index) -> Array:
-        return np.sqrt(design.noise.variance()[few])
+    about, steps = expected(design), steps_of(resolution, design)
 
-    steps = steps_of(resolution, design)
-    check_rows(values, expected(design), steps, noise_of, lambda row: place_of(design.inputs, row))
+    def noise_of(few: Index) -> Array:
+        """What is suppressed hides a row as noise does, as much as there is to hide."""
+        suppressed = np.minimum(np.sum(design.noise.suppressed[few] ** 2, axis=1), about.std[few] ** 2)
+        return np.asarray(np.sqrt(design.noise.variance()[few] + suppressed))
+
+    check_rows(values, about, steps, noise_of, lambda row: place_of(design.inputs, row))
 
 
 def check_rows(

@@ -45,6 +45,7 @@ PROMISES = (READER, ORANGE, FLOOR, PURPLE, SKY, YELLOW)
 #: Colour, marker and line of each way of a trade-off: told apart in grey too.
 STYLES: dict[str, tuple[str, str, Any]] = {
     "joint": (READER, "o", "-"),
+    "predictions": (READER, "*", (0, (3, 1))),
     "function": (ORANGE, "v", "-"),
     "records": (FLOOR, "s", "-"),
     "pointwise": (SKY, "P", (0, (5, 2))),
@@ -54,6 +55,7 @@ STYLES: dict[str, tuple[str, str, Any]] = {
 }
 LABELS = {
     "joint": "function and records",
+    "predictions": "both, for the best predictions",
     "function": "function only",
     "records": "records only",
     "pointwise": "both, each value by itself",
@@ -61,8 +63,9 @@ LABELS = {
     "cloaking": "DP cloaking, to the same floor",
 }
 
-#: The three promises are drawn wider than other ways; two that cost the same lie over each other.
-WIDTHS = {"joint": 5.0, "function": 1.8, "records": 2.6}
+#: The three promises are drawn wider than other ways, and the best predictions in the colour of their promise; two that
+#: cost the same lie over each other.
+WIDTHS = {"joint": 5.0, "predictions": 2.2, "function": 1.8, "records": 2.6}
 
 #: Levels of a trade-off that are nearer than this have no floor each above them: their labels would touch.
 APART = 0.12
@@ -180,14 +183,14 @@ def _errors_beside(ax: Axes, found: Tradeoff) -> None:
 def plot_suggestion(found: Suggestion, ax: Axes | None = None) -> Axes:
     """What each promise costs against its floor, a curve each; stars mark what is suggested, a line what is allowed.
 
-    The cost is noise or the error outside where these were asked about, else the loss of accuracy there. Lower and
-    further right is better.
+    Stars that are not filled are of the other objective, at the same level. The cost is noise or the error outside
+    where these were asked about, else the loss of accuracy there. Lower and further right is better.
     """
     ax = new_axes(ax, 7.2, 4.2)
     word, value = found.asked
     name, unit = name_and_unit(shown(found.output))
     cost = {"max_noise": "noise", "max_error": "rmse_outside"}.get(word, "loss")
-    costs, places = [], []
+    costs, places, other = [], [], []
     for option in found.options:
         if not option.curve:
             continue
@@ -204,6 +207,12 @@ def plot_suggestion(found: Suggestion, ax: Axes | None = None) -> Axes:
             at = own[floors.index(option.floor)]
             how: dict[str, Any] = {"marker": "*", "markersize": 12 + 2 * width, "markeredgecolor": "white", "zorder": 5}
             ax.plot(option.floor, at, color=colour, linestyle="none", clip_on=False, **how)
+            if option.other is not None:
+                how |= {"markerfacecolor": "white", "markeredgecolor": colour, "markersize": 9 + width}
+                other.append(ax.plot(option.floor, getattr(option.other, cost), linestyle="none", **how)[0])
+    if other:
+        serving = found.options[0].objective == "predictions"
+        other[0].set_label(f"the same with the {'least noise' if serving else 'best predictions'}")
     plain_axes(ax)
     ax.set_ylim(0.0, None)
     ax.set_xlim(0.0, None)

@@ -12,8 +12,9 @@ from ..arrays import Array, Mask, evenly
 from ..data import Column, Outputs, sample_places
 from ..design import Mechanism
 from ..errors import InputError
+from ..proof import changes_of
 from ..release import Release
-from ..text import shown
+from ..text import counted, shown
 from .view import (
     DIVERGING,
     NAME_LETTER,
@@ -102,7 +103,8 @@ def plot_noise_map(
 ) -> Axes:
     """How much each row is blurred, over two inputs: the standard deviation of its noise.
 
-    It needs no values: a mechanism can be drawn before anything is released.
+    Where combinations of rows are suppressed, of the change from the true to the published value. It needs no values:
+    a mechanism can be drawn before anything is released.
     """
     view = View.of_release(source, of) if isinstance(source, Release) else View(_design(source), of)
     _check_two_inputs(view)
@@ -121,7 +123,8 @@ def plot_noise_map(
     if window and (beside := axes_beside(ax)):
         draw(beside)
         _limit(beside, view, window, ", enlarged")
-    colour_bar(ax, drawn, label or f"std of the noise on {_name(source, of)}")
+    what = "change of" if view.design.noise.suppressed_count else "noise on"
+    colour_bar(ax, drawn, label or f"std of the {what} {_name(source, of)}")
     return _finish_map(ax, view, "0.7")
 
 
@@ -132,7 +135,7 @@ def plot_covariance(
     """Σ, the covariance of the noise, as colours: red for rows that are blurred alike, blue for opposite ways.
 
     Rows are ordered by the input column ``by``, outputs one after the other; bars at the edges mark the region. Of many
-    rows some are drawn.
+    rows some are drawn. Combinations that are suppressed carry no noise.
     """
     design = _design(source)
     outputs = design.inputs.outputs
@@ -149,7 +152,7 @@ def plot_covariance(
     order = order[evenly(len(order), MOST_ROWS)]
     rows = len(order)
     # of many rows only those that are drawn: independent noise has a source for each
-    some = rows < len(values)
+    some = rows < len(values) and not design.noise.suppressed_count
     factor = design.noise.restricted(order).factor if some else design.noise.factor[order]
     covariance = factor @ factor.T + design.noise.shift * np.eye(rows)
     inside = design.region.contains_for_any_output(values[order])
@@ -169,7 +172,9 @@ def plot_covariance(
 
     if window and (beside := axes_beside(ax)):
         draw(beside, *window, ", enlarged")
-    colour_bar(ax, draw(ax, 0, rows - 1, ""), label or f"covariance of the noise{about}")
+    suppressed = design.noise.suppressed_count
+    beside_it = f" ({counted(suppressed, 'combination')} suppressed)" if suppressed else ""
+    colour_bar(ax, draw(ax, 0, rows - 1, ""), label or f"covariance of the noise{about}{beside_it}")
     # labels of rows may take a part of the width
     words = f"region: {design.region.in_words(design.inputs.names)}"
     legend_above(ax, room=0.7, handles=[_handle(words, PUBLISHED, linewidth=4)])
@@ -223,11 +228,10 @@ def _check_two_inputs(view: View) -> None:
 def _noise_of_rows(view: View) -> tuple[Array, Array]:
     inputs, noise = view.design.inputs, view.design.noise
     if noise.compressed:
-        rows = inputs.sample
-        variance = noise.variance_at(rows.values)
+        rows, variance = inputs.sample, changes_of(view.design)
     else:
         places = sample_places(len(inputs))
-        rows, variance = inputs.select(places), noise.variance()[places]
+        rows, variance = inputs.select(places), changes_of(view.design)[places]
     own = rows.outputs.numbers(rows.values) == view.number
     if not own.any():
         raise InputError(f"of is {view.of!r}, which is not released, so it has no noise; choose one that is.")

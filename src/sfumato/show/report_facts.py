@@ -14,10 +14,20 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
+from ..evaluate import ObjectivesCompared, compare_objectives
 from ..ledger import Ledger, Remaining
 from ..models import OutputsKernel
 from ..promise import SEVERITIES, Design, Finding, asked_acceptance, check_accepted, in_order
-from ..proof import SAME_FLOOR, UNCHANGED, Certificate, averages_in_words, floor_range, free_columns, record_floors
+from ..proof import (
+    SAME_FLOOR,
+    UNCHANGED,
+    Certificate,
+    averages_in_words,
+    changes_of,
+    floor_range,
+    free_columns,
+    record_floors,
+)
 from ..regions import OutputRegion
 from ..release import Release, digest_outputs
 from ..text import counted, listed
@@ -123,9 +133,9 @@ class Floor:
 
 @dataclass(frozen=True)
 class Blur:
-    """The noise on some rows of an output: the least, the root mean square and the largest standard deviation.
+    """How far published values of some rows of an output are from the true ones: by noise, if nothing is suppressed.
 
-    ``bare`` rows of them go out unchanged.
+    The least, the root mean square and the largest standard deviation; ``bare`` rows of them go out unchanged.
     """
 
     output: str
@@ -220,6 +230,7 @@ class Facts:
     """
 
     release: Release
+    counts_others: bool = False
 
     @classmethod
     def of(cls, release: Release, account: Account | None = None) -> Facts:
@@ -228,7 +239,10 @@ class Facts:
         if account is not None:
             others = [one for one in certificate.findings if one.code != "only-release"]
             certificate = replace(certificate, findings=in_order([*account.findings, *others]))
-        return cls(replace(release, certificate=certificate))
+        # what readers of a ledger explain counts its other releases (proof/examination.py)
+        claimed = release.certificate
+        counts_others = claimed.objective == "predictions" and bool(np.isnan(claimed.explained_upper))
+        return cls(replace(release, certificate=certificate), counts_others)
 
     def for_owner(self, findings: Sequence[Finding], accept: Any) -> Facts:
         """The same with what a rehearsal or an audit found, and what the owner accepts: for the owner's page."""
@@ -473,10 +487,19 @@ class Facts:
                 f"{floor.output}{about if floor.output not in self.quantities else ''}",
                 floor.where or "one quantity, without inputs",
                 floor.words,
-                "published with noise" if floor.output in self.released else "never published",
+                self.how_published if floor.output in self.released else "never published",
             )
             for floor, about in both
         ]
+
+    @property
+    def suppressed(self) -> int:
+        """How many combinations of the rows are not published."""
+        return self.design.noise.suppressed_count
+
+    @property
+    def how_published(self) -> str:
+        return "published in part, and with noise" if self.suppressed else "published with noise"
 
     @property
     def free_columns(self) -> list[str]:
@@ -567,24 +590,12 @@ class Facts:
                 _STRUCTURES[found.structure],
                 "Correlated noise hides the same with less of it; independent noise is easier to explain.",
             ),
+            *self._noise_rows,
             (
-                "Total noise",
-                number(found.trace),
-                "The sum of the noise variances of all rows, in squared units.",
+                "Spill",
+                share(found.spill),
+                f"The share of the {'change' if self.suppressed else 'noise'} that falls on rows outside the region.",
             ),
-            (
-                "Least possible",
-                number(found.trace_lower),
-                "What any noise with this promise needs at least. It is proved, not estimated."
-                if found.trace_lower > 0
-                else "Not known here: earlier releases have a part in it.",
-            ),
-            (
-                "Gap",
-                share(self.gap) if self.gap_known else "not known",
-                "The share of the noise that could be saved at most.",
-            ),
-            ("Spill", share(found.spill), "The share of the noise that falls on rows outside the region."),
         ]
         if about_f:
             rows.append(("Designed for", f"{found.sensitive:,} inputs ({found.cover})", _COVERS[found.cover]))
@@ -602,8 +613,73 @@ class Facts:
         ]
         if found.compression > 0:
             means = "How much of the noise is there only because the design was compressed."
+            if self.design.serves is not None:
+                means = "How much readers may explain less only because the design was compressed, as a share."
             rows.append(("Compression", share(found.compression), means))
         return rows
+
+    @property
+    def _noise_rows(self) -> list[tuple[str, str, str]]:
+        """How much noise there is, or how well it serves, beside the best that is possible."""
+        found, gap = self.certificate, share(self.gap) if self.gap_known else "not known"
+        total = ("Total noise", number(found.trace), "The sum of the noise variances of all rows, in squared units.")
+        if self.design.serves is not None:
+            drawn = "; what is suppressed is none of it." if self.suppressed else "."
+            return [
+                (total[0], total[1], total[2].removesuffix(".") + drawn),
+                (
+                    "Suppressed",
+                    counted(self.suppressed, "combination"),
+                    "Weighted sums of rows that are not published.",
+                ),
+                (
+                    "Readers explain",
+                    share(found.explained),
+                    f"Of the variance of f {self.where_served}, with this model. The noise was made for that.",
+                ),
+                (
+                    "Most possible",
+                    share(found.explained_upper),
+                    "What any noise with this promise leaves readers at most. It is proved, not estimated.",
+                ),
+                ("Gap", gap, "The share by which readers could explain more at most."),
+            ]
+        return [
+            total,
+            (
+                "Least possible",
+                number(found.trace_lower),
+                "What any noise with this promise needs at least. It is proved, not estimated."
+                if found.trace_lower > 0
+                else "Not known here: earlier releases have a part in it.",
+            ),
+            ("Gap", gap, "The share of the noise that could be saved at most."),
+        ]
+
+    @cached_property
+    def worth(self) -> ObjectivesCompared | None:
+        """What readers lose where predictions are to be the best, beside other noises."""
+        return None if self.counts_others else compare_objectives(self.design, self.certificate)
+
+    @cached_property
+    def where_served(self) -> str:
+        """The inputs that are to stay useful, in words."""
+        assert self.design.serves is not None
+        where = "outside the region" if self.serves_outside else "that are to stay useful"
+        return f"at {counted(len(self.design.serves), 'input')} {where}"
+
+    @cached_property
+    def serves_outside(self) -> bool:
+        """Whether all inputs that are to stay useful lie outside the region."""
+        serves = self.design.serves
+        return serves is not None and not np.any(self.design.region.contains_for_any_output(serves.places))
+
+    @property
+    def lost(self) -> str:
+        """What readers lose at the served inputs; beside the least noise, where that is known."""
+        found = share(max(0.0, 1.0 - self.certificate.explained))
+        least = None if self.worth is None else self.worth.least
+        return found if least is None else f"{found} instead of {share(least)}"
 
     @property
     def gap_known(self) -> bool:
@@ -615,10 +691,10 @@ class Facts:
 
     @cached_property
     def blurs(self) -> tuple[Blur, ...]:
-        """The noise on the rows inside and outside the region, of each output; of many rows, a sample."""
+        """The change of the rows inside and outside the region, of each output; of many rows, a sample."""
         design = self.design
         rows, outputs = design.representatives.values, design.inputs.outputs
-        variances, inside = design.noise.variance_at(rows), design.region.contains_for_any_output(rows)
+        variances, inside = changes_of(design), design.region.contains_for_any_output(rows)
         found = []
         for name in self.released:
             own = outputs.numbers(rows) == outputs.number(name)

@@ -178,7 +178,7 @@ def check_audit(audit: Any, facts: Facts) -> Audit:
 
 
 def errors_on(facts: Facts, y: Array) -> list[tuple[str, str, str, str]]:
-    """The noise that was drawn, and how far the best reader is off, in root mean square on these data."""
+    """How far published values are from the true ones, and how far the best reader is off, in root mean square."""
     design, release = facts.design, facts.release
     rows = np.asarray(design.inputs.values)
     published, inside = np.asarray(release.outputs), design.region.contains_for_any_output(rows)

@@ -45,7 +45,11 @@ class RecordFacts:
         return [
             ("In the region", f"{found.records:,} of {counted(facts.rows, 'row')}", "Rows with inputs in the region."),
             ("Unchanged", f"{found.raw_records:,}", "Records in the region that go out as they are, without noise."),
-            ("Least noise", plus_minus(found.record_noise), f"On the record that has the least. {self._own}"),
+            (
+                "Least change" if facts.suppressed else "Least noise",
+                plus_minus(found.record_noise),
+                f"On the record that has the least. {self._own}",
+            ),
             ("Record ratio", ratio, means),
             (
                 "Best-known record",
@@ -107,7 +111,8 @@ class RecordFacts:
         """How the rows inside and outside go out."""
         found = []
         for blur in self.facts.blurs:
-            how = f"noise of {plus_minus(blur.least)} to {plus_minus(blur.largest)} on a row"
+            what = "a change" if self.facts.suppressed else "noise"
+            how = f"{what} of {plus_minus(blur.least)} to {plus_minus(blur.largest)} on a row"
             bare = f"; {blur.bare:,} of {blur.rows:,} unchanged: their true values" if blur.bare else ""
             found.append(f"{self.facts.rows_label(blur.output, blur.inside)}: {how}{bare}")
         return found

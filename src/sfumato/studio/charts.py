@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, Mask
+from ..arrays import GOLDEN, Array, Mask
 from ..data import Inputs, sample_places
 from ..errors import InputError
 from ..evaluate import Tradeoff, number, share
@@ -32,9 +32,6 @@ STEPS, SIDE = 161, 31
 _PLAIN_NUMBERS: dict[str, Any] = {"exponentformat": "power", "separatethousands": True, "minexponent": 7}
 
 _GREY, _LINES, _HATCH = "#6b6b6b", "#e0e0e0", "#8a8a8a"
-
-#: Multiples of the golden ratio fill an interval evenly: rows of one level are spread by them.
-_GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,7 +348,7 @@ def _spread(axis: Axis, positions: Array, turn: int) -> Array:
     """Rows of one level stand beside each other, not on each other."""
     if not axis.is_category:
         return positions
-    places = (np.arange(len(positions)) * _GOLDEN + 0.5 * turn) % 1.0
+    places = (np.arange(len(positions)) * GOLDEN + 0.5 * turn) % 1.0
     return np.asarray(positions + 2.0 * (REACH - 0.05) * (places - 0.5))
 
 

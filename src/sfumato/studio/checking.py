@@ -11,7 +11,7 @@ import pandas as pd
 from ..cli import rehearsed_on_few
 from ..design import Mechanism
 from ..errors import GuaranteeError, InputError
-from ..evaluate import Effect, Levels, Rehearsal, compare_promises
+from ..evaluate import Effect, Levels, Rehearsal, compare_objectives, compare_promises
 from ..ledger import Ledger
 from ..models import Prior
 from ..progress import Listener
@@ -71,7 +71,7 @@ def checked_design(problem: Problem, levels: Levels, tried: Rehearsal | None, st
     accept = [code for code in before_audit(choices) if code != PRIOR_BEATEN or code in codes]
     how: dict[str, Any] = {"accept": accept, "findings": findings}
     if choices.ledger is not None:
-        how |= {**choices.asked, "protects": choices.protects, "insiders": insiders}
+        how |= {**choices.asked, "protects": choices.protects, "insiders": insiders, "objective": choices.objective}
         how |= {"output_name": choices.output, "progress": step}
         how |= {} if choices.share is None else {"share": choices.share}
         mechanism = Ledger(folder / choices.ledger).protect(prior, X, region, **how)
@@ -84,7 +84,9 @@ def checked_design(problem: Problem, levels: Levels, tried: Rehearsal | None, st
         release = mechanism.release(y, output_name=choices.output)
     except (GuaranteeError, InputError) as error:
         refused = str(error)
-    compared = compare_promises(mechanism.design, choices.output)
+    compared: Any = compare_objectives(mechanism.design, certificate)
+    if compared is None:
+        compared = compare_promises(mechanism.design, choices.output)
     return Checked(mechanism, certificate, tried, effect, release, refused, "" if compared is None else str(compared))
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from ..cli import Fit
 from ..errors import FormatError, InputError
+from ..promise import Objective
 from ..text import plain
 from ..tree_checks import fields as checked_fields
 from ..tree_checks import items, number, text, whole
@@ -55,6 +56,7 @@ class Choices:
     insiders: str | None = None
     level: Level = "alpha"
     value: float = 0.1
+    objective: Objective = "noise"
     accept: tuple[str, ...] = ()
     ledger: str | None = None
     share: float | None = None
@@ -203,6 +205,7 @@ _READERS: dict[str, Any] = {
     "insiders": _some_text,
     "level": _one_of(*get_args(Level)),
     "value": _above_zero,
+    "objective": _one_of(*get_args(Objective)),
     "accept": _texts,
     "ledger": _ledger,
     "share": _share,

@@ -52,9 +52,12 @@ def _sensitive(session: Session) -> list[str]:
 
 def _how_much(session: Session) -> list[str]:
     value = session.choices.value
+    found = [f"Readers keep a standard deviation of at least {number_text(value)} (the floor)."]
     if session.choices.level == "alpha":
-        return [f"Readers may learn at most {100 * value:.3g} % of the prior variance (α = {number_text(value)})."]
-    return [f"Readers keep a standard deviation of at least {number_text(value)} (the floor)."]
+        found = [f"Readers may learn at most {100 * value:.3g} % of the prior variance (α = {number_text(value)})."]
+    if session.choices.objective == "predictions":
+        found.append("The noise leaves readers the best predictions outside.")
+    return found
 
 
 def _check(session: Session) -> list[str]:

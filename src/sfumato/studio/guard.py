@@ -54,7 +54,6 @@ class Guard:
         self.largest_body = largest_body
         self.answered = 0
         self.refused: Counter[Reason] = Counter()
-        self.pages = 0
         self._hosts = {f"{name}:{port}".encode() for name in ("127.0.0.1", "localhost")}
         self._framed: dict[str, bool] = {}
         self._once: dict[str, tuple[str, float]] = {}
@@ -125,7 +124,6 @@ class Guard:
             self.refused["token"] += 1
             return await _refuse(scope, send)
         self.answered += 1
-        self.pages += 1
 
         async def heard() -> Message:
             message = await receive()
@@ -135,11 +133,7 @@ class Guard:
             if token in self._framed:
                 await send(message)
 
-        try:
-            await self.app(_inside(scope, token), heard, told)
-        finally:
-            self.pages -= 1
-        return None
+        return await self.app(_inside(scope, token), heard, told)
 
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
         token = self._token_in(scope["path"], self._framed)

@@ -48,6 +48,7 @@ def as_python(choices: Choices, *, fitted_outside: bool = True) -> str:
     promise: dict[str, Any] = {
         **choices.asked,
         **({} if choices.protects == "both" else {"protects": choices.protects}),
+        **({} if choices.objective == "noise" else {"objective": choices.objective}),
     }
     if choices.insiders is not None:
         labels = _Name(f"table[{choices.insiders!r}].tolist()")
@@ -93,6 +94,7 @@ def as_command(choices: Choices) -> str | None:
     options += [("--region", text) for text in choices.regions]
     options += [(f"--{choices.level}", number_text(choices.value))]
     options += [("--protects", choices.protects)] if choices.protects != "both" else []
+    options += [("--objective", choices.objective)] if choices.objective != "noise" else []
     options += [("--insiders", choices.insiders), ("--sep", choices.sep), ("--decimal", choices.decimal)]
     options += [("--encoding", choices.encoding)]
     options += [("--drop-missing", "")] if choices.drop_missing else []

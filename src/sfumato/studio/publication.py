@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from ..data import table_stem
 from ..errors import InputError
 from ..files import where_it_leads
 from ..ledger import Ledger
@@ -65,11 +66,10 @@ written to the folder that the studio was started in. Give a plain name, such as
 def stem_of(data: str) -> str:
     """The name of the data without its ending, if files can be called so; else "release".
 
-    >>> stem_of("/home/ann/orbit.csv.gz"), stem_of("")
+    >>> stem_of("data/orbit.csv.gz"), stem_of("")
     ('orbit', 'release')
     """
-    name = PurePath(data.replace("\\", "/")).name.removesuffix(".gz")
-    stem = name.rpartition(".")[0] or name
+    stem = table_stem(PurePath(data.replace("\\", "/")))
     try:
         return plain_name(f"{stem}.sfumato", "release file").removesuffix(".sfumato")
     except InputError:

@@ -12,6 +12,7 @@ _FOR_PROGRAMS = ("--", "=", "sf.", "prior.", "fit_prior")
 
 _PROGRAM = "for that take the program (Save and repeat, Copy as Python)"
 _STRONGER = "Choose another level (step How much) or a smaller region, and check again."
+_LEAST = "The least noise (step How much, What the noise is the best for)"
 
 #: By the code of a finding.
 _HERE = {
@@ -45,6 +46,10 @@ _HERE = {
         "Ask yourself what a reader who knows the subject would predict there, and choose a prior that knows it (step "
         "Model)."
     ),
+    "free-columns": f"Bound these columns too (step What is sensitive). They can range over all values; {_PROGRAM}.",
+    "trusts-the-prior": f"Rehearse (step Model) and audit (below); when in doubt choose: {_LEAST}.",
+    "predictions-not-better": f"Choose: {_LEAST}, unless you know better than these rows.",
+    "least-noise-instead": f"Choose: {_LEAST}. What stood in the way is said above; {_PROGRAM}.",
     RAW_RECORDS: "Protect each record too, or records alone (step What is sensitive), where rows are people's.",
 }
 

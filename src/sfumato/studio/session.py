@@ -66,7 +66,7 @@ Reader = Callable[[str | None, str | None, str | None], TableAsRead]
 #: What each job's result depends on. A job that is not named here depends on all that comes before it.
 _READING = ("sep", "decimal", "encoding")
 _COLUMNS = ("data", "source", *_READING, "drop_missing", "inputs", "output", "insiders")
-_PROMISE = ("regions", "protects", "insiders")
+_PROMISE = ("regions", "protects", "insiders", "objective")
 _LEVEL = ("level", "value")
 
 
@@ -236,8 +236,9 @@ class Session:
             raise InputError(f"alpha is {choices.value:g}; it is a share between 0 and 1.")
         same = table is self.table and _of(choices, _COLUMNS) == _of(self.choices, _COLUMNS)
         chosen, trouble = (self._chosen, self.trouble) if same else _columns_of(table, choices)
-        inputs, region = self._inputs if same else None, None
-        if chosen is not None and choices.regions:
+        inputs = self._inputs if same else None
+        region = self._region if same and choices.regions == self.choices.regions else None
+        if chosen is not None and choices.regions and region is None:
             inputs = inputs or as_inputs(chosen[list(choices.inputs)])
             region = _region(choices).bind(inputs)
         with self._changing:
@@ -297,7 +298,7 @@ class Session:
             "effect": (*fit, *_PROMISE, *_LEVEL, "ledger"),
             "curve": (*fit, *_PROMISE, "level", "ledger"),
             "levels": (*fit, *_PROMISE),
-            "suggestion": (*fit, "regions"),
+            "suggestion": (*fit, "regions", "objective"),
         }
         name = job if isinstance(job, str) else job.name
         if name in names:
@@ -332,7 +333,8 @@ class Session:
             region = self._region
             if region is None:
                 raise InputError("No region is chosen yet; say first what is sensitive.")
-            made = Levels(self._prior(), self.X, region, protects=self.choices.protects, insiders=self.insiders)
+            how: dict[str, Any] = {"protects": self.choices.protects, "objective": self.choices.objective}
+            made = Levels(self._prior(), self.X, region, insiders=self.insiders, **how)
             self._levels = key, made
         return self._levels[1]
 
@@ -374,13 +376,12 @@ class Session:
     @_of_one_moment
     def start_suggestion(self, max_loss: float) -> None:
         """Look for the strongest floors that cost readers outside at most this share of their accuracy."""
-        prior, X, region, output = self._prior(), self.X, self._region, self.choices.output
+        prior, X, region, choices = self._prior(), self.X, self._region, self.choices
         if region is None:
             raise InputError("No region is chosen yet; say first what is sensitive.")
-        check_suggestion(max_loss, None, None, None, None)
-        self.suggestion.start(
-            lambda step: suggest(prior, X, region, max_loss, output=output, progress=step), self.key(self.suggestion)
-        )
+        how: dict[str, Any] = {"max_loss": max_loss, "objective": choices.objective, "output": choices.output}
+        check_suggestion(max_loss, None, None, None, None, choices.objective)
+        self.suggestion.start(lambda step: suggest(prior, X, region, **how, progress=step), self.key(self.suggestion))
 
     @property
     def certificate(self) -> Certificate | None:
@@ -493,9 +494,11 @@ def _columns_of(table: TableAsRead | None, choices: Choices) -> tuple[pd.DataFra
     labels = [] if held is None or held in ("rows", *choices.inputs) else [held]
     source = Path(choices.data or "the table")
     try:
-        chosen = select_columns(table, choices.inputs, [choices.output], source, choices.drop_missing, labels)
+        chosen = select_columns(
+            table, choices.inputs, [choices.output], source, choices.drop_missing, labels, how_to_drop="(step Data)"
+        )
     except InputError as error:
-        return None, str(error).replace("with drop_missing=True, --drop-missing", "(step Data)")
+        return None, str(error)
     if len(chosen) < 2:
         return None, f"Only {len(chosen)} of the rows can be used; two are the least."
     return chosen, ""

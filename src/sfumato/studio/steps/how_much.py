@@ -18,11 +18,12 @@ from nicegui import background_tasks, run, ui
 
 from ...arrays import Array
 from ...errors import SfumatoError
-from ...evaluate import Effect, Option, Suggestion, errors_outside, number, share
-from ...proof import Certificate
+from ...evaluate import Effect, Option, Rehearsal, Suggestion, errors_outside, number, share
+from ...proof import changes_of
 from ...text import name_and_unit, shown
 from ..charts import Chart, Places, by_width, known_chart, places_to_ask, tradeoff_chart
-from ..parts import Page, Picture, Sentence, labelled, panel, table, when_complete, words
+from ..checking import Checked
+from ..parts import VERDICTS, Page, Picture, Sentence, labelled, panel, table, when_complete, words
 from ..session import Session
 from .inputs_shown import InputsShown
 from .ready import once_ready
@@ -37,6 +38,14 @@ FLOORS, FLOOR_STEPS = (0.05, 0.995), 200
 LEVELS = {
     "floor": "A floor, in units: the error that every reader must keep",
     "alpha": "α: the share that may be learnt",
+}
+
+#: What the noise can be the best for, at the same promise, and what each means.
+OBJECTIVES = {"noise": "The least noise", "predictions": "The best predictions outside"}
+_MEANS = {
+    "noise": "All rows are published, with as little noise as the promise allows.",
+    "predictions": "Readers' errors outside are the least that the promise allows. Some combinations of rows are not "
+    "published at all; there readers fall back on the prior, so it has to be right.",
 }
 
 #: The browser says at once where its slider is, and tells the studio a little later.
@@ -74,6 +83,12 @@ class _HowMuch:
             labelled(kinds.props("inline"), "What the level is", "level")
             page.follow(kinds, lambda: session.choices.level, lambda: kinds.set_value(session.choices.level))
             page.refresh_on(lambda: session.choices.level, self._controls)
+        with panel("What the noise is the best for"):
+            aims = ui.radio(OBJECTIVES, value=session.choices.objective)
+            aims.on_value_change(lambda event: self._aim(event.value))
+            labelled(aims.props("inline"), "What the noise is the best for", "objective")
+            page.follow(aims, lambda: session.choices.objective, lambda: aims.set_value(session.choices.objective))
+            page.refresh_on(lambda: (session.choices.objective, self._rehearsed), self._aimed)
         with panel("What it does"):
             page.refresh_on(self._shown_key, self._effect)
             page.progress_of(session.effect, "Looking at this level")
@@ -184,6 +199,28 @@ class _HowMuch:
             self.session.choose(level=level, value=float(f"{value:.3g}"))
             self._look()
 
+    def _aim(self, objective: str) -> None:
+        """Another objective, at the same level."""
+        if objective != self.session.choices.objective:
+            with self.problem.catching():
+                self.session.choose(objective=objective)
+                self._look()
+
+    @property
+    def _rehearsed(self) -> Rehearsal | None:
+        """The rehearsal of this level, by itself or in the check."""
+        checked = self.session.check.value
+        return self.session.rehearsal.value if checked is None or checked.rehearsal is None else checked.rehearsal
+
+    def _aimed(self) -> None:
+        """What the objective means; the best predictions with the verdict on the prior that they rest on."""
+        objective, tried = self.session.choices.objective, self._rehearsed
+        words("p", _MEANS[objective])
+        if objective == "predictions" and tried is not None:
+            Sentence(tried.sentence(), VERDICTS[tried.verdict]).props("data-testid=objective-verdict")
+        elif objective == "predictions":
+            Sentence("The prior was not rehearsed at this level yet; the check does that.", "care")
+
     def _look(self) -> None:
         """Look at the level now, and check it when nothing moves any more."""
         session = self.session
@@ -236,7 +273,7 @@ class _HowMuch:
         elif effect is not None:
             self._evidence(LOOKED_AT, "care")
         if session.choices.ledger is not None:
-            self._with_ledger(None if checked is None else checked.certificate)
+            self._with_ledger(checked)
             return
         if effect is None:
             return
@@ -255,8 +292,7 @@ class _HowMuch:
             ("unprotected-rmse", "Error outside without protection", f"{number(effect.unprotected_rmse)}{unit}"),
             ("rmse-outside", "Error outside with protection", f"{number(effect.rmse_outside)}{unit}"),
             ("loss", "Accuracy lost there", share(effect.loss)),
-            ("noise", "Noise a row (root mean square)", f"{number(effect.noise)}{unit}"),
-            ("spill", "Of the noise, on rows outside", share(effect.spill)),
+            *self._changes(effect.noise, effect.spill),
         ]
         table("What readers with this prior know", ("", ""), [row[1:] for row in rows], marks=[row[0] for row in rows])
         words(
@@ -268,20 +304,26 @@ class _HowMuch:
         if checked is not None and checked.compared:
             words("p", checked.compared, "quiet")
 
+    def _changes(self, size: float, spill: float) -> list[tuple[str, str, str]]:
+        """How far published values are from the true ones: by noise, or by what stands in for combinations too."""
+        noise = self.session.choices.objective == "noise"
+        what = f"{'Noise' if noise else 'Change of'} a row (root mean square)"
+        where = f"Of the {'noise' if noise else 'change'}, on rows outside"
+        return [("noise", what, f"{number(size)}{self.unit}"), ("spill", where, share(spill))]
+
     def _evidence(self, text: str, kind: str) -> None:
         labelled(words("p", text, f"evidence {kind}").props("role=status"), test="evidence")
 
-    def _with_ledger(self, found: Certificate | None) -> None:
+    def _with_ledger(self, checked: Checked | None) -> None:
         """The numbers of a release that a ledger counts in, which only the check has."""
         words("p", "With a ledger the numbers come from the check, which counts all earlier releases.")
-        if found is None:
+        if checked is None:
             return
-        noise = math.sqrt(found.trace / self.session.rows)
+        found, changed = checked.certificate, changes_of(checked.mechanism.design)
         rows = [
             ("floor", "Promised floor at the worst input", f"±{number(found.worst_floor)}{self.unit}"),
             ("least-std", "Readers of all releases know it there to", f"±{number(found.worst_std)}{self.unit}"),
-            ("noise", "Noise a row (root mean square)", f"{number(noise)}{self.unit}"),
-            ("spill", "Of the noise, on rows outside", share(found.spill)),
+            *self._changes(math.sqrt(changed.mean()), found.spill),
         ]
         caption = "What readers with this prior know of all releases together"
         table(caption, ("", ""), [row[1:] for row in rows], marks=[row[0] for row in rows])

@@ -70,21 +70,25 @@ class _Form:
         self.names: dict[str, ui.input] = {}
         for what, (means, more) in _FILES.items():
             with ui.element("div").classes("file"):
-                tick = ui.checkbox(f"{what.capitalize()}: {means}", value=True, on_change=self._look)
+                tick = ui.checkbox(f"{what.capitalize()}: {means}", value=True)
                 self.ticks[what] = labelled(tick, test=f"write-{what.replace(' ', '-')}")
                 tick.set_enabled(what != "release file")  # without it there is no publication
-                name = ui.input(f"Name of the {what}", value=f"{stem}{more}{ENDINGS[what]}", on_change=self._look)
+                name = ui.input(f"Name of the {what}", value=f"{stem}{more}{ENDINGS[what]}")
                 self.names[what] = labelled(
                     name.props("outlined dense maxlength=200 spellcheck=false"), test=what.replace(" ", "-")
                 )
         if session.choices.ledger is not None:
             words("p", f"The ledger {session.choices.ledger} gets an entry first: whatever happens then counts.")
-        self.replace = ui.checkbox("Replace files that are there already", value=False, on_change=self._look)
+        self.replace = ui.checkbox("Replace files that are there already", value=False)
         labelled(self.replace, test="replace")
         self.problem = Sentence()
         labelled(self.problem, test="publish-problem")
         self.button = ui.button("Publish", on_click=self._publish).props("unelevated no-caps")
         labelled(self.button, test="publish")
+        for ticked in (*self.ticks.values(), self.replace):
+            ticked.on_value_change(self._look)
+        for named in self.names.values():
+            named.on_value_change(self._look)
         page.follow(self.button, self._key, self._look)
         self.state = Sentence()  # no Cancel: a publication that has begun is finished
         page.follow(self.state, lambda: (session.publish.state, session.publish.error), self._tell)
@@ -102,8 +106,6 @@ class _Form:
     def _look(self) -> None:
         """Say at once what is wrong with the names, or why nothing can be published."""
         session = self.session
-        if not hasattr(self, "button"):
-            return
         refusal = session.refusal
         names, replace = self._asked()
         problem = ""

@@ -1,0 +1,136 @@
+"""The noise with the best predictions at the served inputs, by the program of programs/predictions.py.
+
+In terms of the information that is let through, ``P = (A + Σ)⁻¹ = L⁻ᵀ Q L⁻¹`` with A = L Lᵀ, the program finds Q. Where
+Q has an eigenvalue q between 0 and 1, the noise has the variance 1/q − 1 in whitened coordinates; where it is 0 nothing
+is let through, and that combination of the rows is suppressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from ..arrays import Array
+from ..linalg import as_array, as_tensor, cholesky_in_place, squared_norms
+from ..noise import CorrelatedNoise, Noise
+from ..programs import LetThrough, WhiteDemand, best_predictions, most_explained
+from .closed_form import DataCovariance
+
+#: Combinations of which less than this share is let through are suppressed, as far as the accuracy allows: their noise
+#: would be ten times as large as the data.
+LEAST_SHARE = 1e-2
+
+#: As noise, what is suppressed has this many times the variance that the data have there.
+NOTHING_LEFT = 1e6
+
+#: What is not served counts as so many times the accuracy, where what is served counts 1. The first of these is taken
+#: at which the served inputs lose no more than the accuracy.
+BESIDE = (5.0, 0.5, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class BestPredictions:
+    """What solves for the best predictions on one reader's data, for many U.
+
+    ``cross`` is Cov(y, f(T)|past) at the served inputs T, ``coefficients`` say how much each of them counts, and
+    ``shift`` is an independent noise on every row that round-off needs. ``beside`` is the same as ``cross`` at rows
+    outside the region that are not served, with their coefficients in it: they count for so little that the served
+    inputs lose less than the accuracy, but what costs these nothing is let through.
+    """
+
+    data: DataCovariance
+    cross: torch.Tensor
+    coefficients: Array
+    shift: float
+    beside: torch.Tensor
+    before: float = 0.0
+
+    @cached_property
+    def lower(self) -> torch.Tensor:
+        """L, with A + shift · I = L Lᵀ."""
+        if self.data.data_root is not None and self.shift == 0.0:
+            return as_tensor(self.data.data_root, self.data.device)
+        raised = as_tensor(self.data.data_covariance, self.data.device).clone()
+        raised.diagonal().add_(self.shift)
+        return as_tensor(cholesky_in_place(raised), self.data.device)
+
+    @cached_property
+    def benefit(self) -> torch.Tensor:
+        """B = L⁻¹ K_XT diag(√c), so that readers explain Tr BᵀQB of what they could; only B Bᵀ counts."""
+        return _narrow(self._whitened(self.cross * as_tensor(np.sqrt(self.coefficients), self.data.device)))
+
+    def solved(
+        self, roots: Sequence[tuple[Array, bool]], accuracy: float, start: Sequence[Array] | None
+    ) -> tuple[CorrelatedNoise, tuple[Array, ...], float]:
+        """The noise, what proves that no other explains much more, and the share that it explains.
+
+        ``roots`` are the U of all demands, each with whether it is a joint one.
+        """
+        demands = [WhiteDemand(self._whitened(as_tensor(root, self.data.device)), joint) for root, joint in roots]
+        for count in BESIDE if self.beside.shape[1] else (0.0,):
+            found = best_predictions(self._counting(count * accuracy), demands, accuracy, start)
+            start, most = found.witness, most_explained(self.benefit, demands, found.witness)
+            if count == 0.0 or self._explained_by(found) >= (1.0 - accuracy) * most:
+                break
+        short = most - self._explained_by(found)
+        found = self._without_little(found, accuracy * (self.before + most) - short)
+        kept = found.shares > 0.0
+        factor = self._unwhitened(found.directions[:, kept] * np.sqrt(1.0 / found.shares[kept] - 1.0))
+        suppressed = self._unwhitened(found.directions[:, ~kept])
+        if suppressed.shape[1]:
+            basis = np.linalg.qr(suppressed)[0]
+            factor = factor - basis @ (basis.T @ factor)
+            seen = as_array(self.lower.T @ as_tensor(basis, self.data.device))
+            suppressed = basis * np.sqrt(NOTHING_LEFT * float(np.linalg.eigvalsh(seen.T @ seen)[-1]))
+        return CorrelatedNoise(factor, self.shift, suppressed), found.witness, self._explained_by(found)
+
+    def _counting(self, count: float) -> torch.Tensor:
+        """B where what is not served counts ``count`` times what is."""
+        if count == 0.0:
+            return self.benefit
+        return _narrow(torch.hstack([self.benefit, np.sqrt(count) * self._whitened(self.beside)]))
+
+    def _without_little(self, found: LetThrough, spare: float) -> LetThrough:
+        """What is let through without shares that are little, as far as that costs readers no more than ``spare``."""
+        order = np.argsort(found.shares)
+        costs = np.cumsum((found.shares * self._worth(found))[order])
+        little = order[(found.shares[order] < LEAST_SHARE) & (costs <= spare)]
+        shares = found.shares.copy()
+        shares[little] = 0.0
+        return replace(found, shares=shares)
+
+    def _worth(self, found: LetThrough) -> Array:
+        """How much readers explain at the served inputs by all of each direction."""
+        return squared_norms(self.benefit.T @ as_tensor(found.directions, self.data.device))
+
+    def _explained_by(self, found: LetThrough) -> float:
+        """The share that readers explain at the served inputs."""
+        return float(torch.sum(self.benefit**2)) - float((1.0 - found.shares) @ self._worth(found))
+
+    def explained(self, noise: Noise) -> float:
+        """The share that readers explain at the served inputs under any ``noise``."""
+        hidden = self._whitened(as_tensor(noise.blurring, self.data.device))
+        gram = hidden.T @ hidden
+        gram.diagonal().add_(1.0)
+        told = hidden.T @ self.benefit
+        lost = torch.linalg.solve_triangular(as_tensor(cholesky_in_place(gram)), told, upper=False)
+        return float(np.sum(squared_norms(self.benefit)) - np.sum(squared_norms(lost)))
+
+    def _whitened(self, block: torch.Tensor) -> torch.Tensor:
+        whitened: torch.Tensor = torch.linalg.solve_triangular(self.lower, block, upper=False)
+        return whitened
+
+    def _unwhitened(self, block: Array) -> Array:
+        return as_array(self.lower @ as_tensor(block, self.data.device))
+
+
+def _narrow(block: torch.Tensor) -> torch.Tensor:
+    """A block with the same ``B Bᵀ`` and no more columns than rows."""
+    if block.shape[1] <= len(block):
+        return block
+    narrow: torch.Tensor = torch.linalg.qr(block.T, mode="r")[1].T
+    return narrow

@@ -1,0 +1,166 @@
+"""Which inputs are to stay useful, as ``protect`` is asked for it (``objective``, ``serve``, ``weights``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import numpy as np
+
+from ..arrays import Array
+from ..data import Inputs, as_inputs, in_row_order
+from ..errors import InputError
+from ..promise import Finding, Insiders, Objective, Served
+from ..regions import Everywhere, Region
+from ..release import MOST_SERVED, SMALLEST_WEIGHT
+
+#: Of more rows than this evenly spaced ones are served, and of a region without rows so many inputs.
+MOST_ROWS_SERVED, SPREAD = 4096, 512
+
+#: The best predictions for insiders who hold more rows than this in all take minutes, and then hours; so do those for
+#: more than so many pairs of a row that is held and a record that is promised.
+MOST_HELD, MOST_PAIRS = 100, 4000
+
+
+def _fell_back(why: str, remedy: str) -> Finding:
+    return Finding(
+        "least-noise-instead",
+        "note",
+        f"The best predictions were asked for, but {why}. The noise is the least that keeps the promise to all, "
+        "whatever weights were given.",
+        f'For the best predictions {remedy}; else give objective="noise".',
+    )
+
+
+#: What is said where the best predictions were asked for and the least noise was taken, by what stood in the way.
+FELL_BACK = {
+    "priors": _fell_back(
+        "readers may hold several priors, and what is best for some of them need not be for others",
+        "name one prior, without a family",
+    ),
+    "insiders": _fell_back(
+        f"insiders hold more than {MOST_HELD} rows in all, or more than {MOST_PAIRS:,} divided by the number of "
+        "private records, and the best predictions for so many take too long",
+        'promise to insiders with fewer rows in all or to none, or of the function alone (protects="function")',
+    ),
+    "search": _fell_back(
+        "no noise was found that leaves them and keeps the promise: round-off is in the way where the data have next "
+        "to no errors of their own, or where next to nothing may be learnt",
+        "give the prior the variance of the errors in the data (noise) if it has none, or promise less (a larger "
+        "alpha, a smaller floor)",
+    ),
+    "releases": _fell_back(
+        "the ledger has promises to readers who see the data differently (other priors, or rows measured anew), and "
+        "what is best for some of them need not be for others",
+        "use a ledger of one prior",
+    ),
+}
+
+
+def can_serve(priors: int, insiders: Insiders | None, records: int) -> bool:
+    """Whether predictions can be the best for all readers: those with one prior, and few insiders."""
+    held = 0 if insiders is None else sum(map(len, insiders.groups))
+    return priors == 1 and held <= MOST_HELD and held * records <= MOST_PAIRS
+
+
+def check_objective(objective: Any, structure: str, serve: Any = None) -> None:
+    """Refuse an objective that is none, or that does not go with the rest."""
+    if not isinstance(objective, str) or objective not in get_args(Objective):
+        raise InputError(f"objective is {objective!r}; choose one of {', '.join(map(repr, get_args(Objective)))}.")
+    if objective == "noise" and serve is not None:
+        raise InputError(
+            'serve is given, but objective is "noise", which asks for the least noise alone; give '
+            'objective="predictions", or leave serve out.'
+        )
+    if objective == "predictions" and structure == "diagonal":
+        raise InputError(
+            'objective is "predictions", but structure is "diagonal"; the best predictions leave out combinations of '
+            'rows. Give structure="full", or objective="noise".'
+        )
+
+
+def served_inputs(
+    serve: Any,
+    weights: Any,
+    inputs: Inputs,
+    region: Region,
+    stacked: Callable[[Any], Inputs | Region] | None = None,
+) -> Served:
+    """The inputs that are to stay useful. ``stacked`` reads what was given for several outputs as one process."""
+    if isinstance(region, Everywhere):
+        raise InputError(
+            'objective is "predictions", but region is sf.Everywhere(), which leaves nothing to serve; bound the '
+            'region, or give objective="noise".'
+        )
+    if isinstance(serve, str):
+        raise InputError(
+            f"serve is {serve!r}; give inputs, or a region such as sf.Box(2, 3), or sf.parse_region('t >= 2', columns)."
+        )
+    if serve is not None and stacked is not None:
+        serve = stacked(serve)
+    if serve is None or isinstance(serve, Region):
+        return _rows_served(serve, weights, inputs, region)
+    places = np.array(as_inputs(serve, "serve", like=inputs).values)
+    if not len(places):
+        raise InputError("serve has no rows; give the inputs that are to stay useful, or leave it out.")
+    if len(places) > MOST_SERVED:
+        raise InputError(
+            f"serve has {len(places):,} rows; at most {MOST_SERVED:,} inputs are served, give fewer of them."
+        )
+    return Served(places, positive_numbers(weights, len(places), "served input"))
+
+
+def _rows_served(serve: Region | None, weights: Any, inputs: Inputs, region: Region) -> Served:
+    """The rows in ``serve``, or those outside ``region``; a spread where there are none in ``serve``."""
+    rows = inputs.sample.values
+    if serve is not None:
+        serve = bound_served(serve, inputs)
+    own = ~region.contains(rows) if serve is None else serve.contains(rows)
+    if weights is not None and len(rows) < len(inputs):
+        raise InputError("weights is given, but X has too many rows to serve each; give serve inputs with weights.")
+    if weights is not None:
+        weights = in_row_order(weights, inputs.index, "weights")
+    numbers = positive_numbers(weights, len(rows), "row")
+    if not np.any(own) and serve is not None:
+        if weights is not None:
+            raise InputError(
+                "weights is given, but serve is a region that has no row, so that there is nothing to weigh; give "
+                "serve inputs with weights, or leave weights out."
+            )
+        places = serve.probes(SPREAD, inputs.sample)
+        return Served(places, np.ones(len(places)))
+    if not np.any(own):
+        raise InputError(
+            "region leaves no rows outside it, so that nothing is left to serve; give serve inputs, or "
+            'objective="noise".'
+        )
+    kept = np.flatnonzero(own)
+    kept = kept[:: -(-len(kept) // MOST_ROWS_SERVED)]
+    return Served(np.array(rows[kept]), numbers[kept])
+
+
+def bound_served(serve: Region, inputs: Inputs) -> Region:
+    """A region that is to stay useful, for the data ``inputs``; refused in words about ``serve`` if it is none."""
+    try:
+        return serve.bind(inputs)
+    except InputError as error:
+        raise InputError(f"serve is a region that does not fit: {error} Or give serve inputs.") from None
+
+
+def positive_numbers(weights: Any, count: int, what: str) -> Array:
+    """``weights`` as one positive number for each ``what``; all the same where they are left out."""
+    if weights is None:
+        return np.ones(count)
+    try:
+        values = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"weights is {str(weights)[:60]!r}; give one positive number a {what}.") from None
+    if values.shape != (count,):
+        raise InputError(f"weights has shape {values.shape}; give {count} positive numbers, one a {what}.")
+    wrong = values[~((values >= SMALLEST_WEIGHT) & (values <= 1 / SMALLEST_WEIGHT))]
+    if wrong.size:
+        raise InputError(
+            f"weights has the value {wrong[0]}; give one positive number a {what}, between {SMALLEST_WEIGHT:g} and "
+            f"{1 / SMALLEST_WEIGHT:g}."
+        )
+    return values

@@ -1,0 +1,228 @@
+"""The best predictions for every kind of reader: where they are found, and where the least noise is taken instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato as sf
+from kernels import matern, rbf
+from oracles import most_explained_by_sdp
+
+pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
+
+X = np.linspace(0.0, 3.0, 18)
+V, ALPHA = 0.05, 0.4
+PRIOR, REGION = sf.Prior(matern(0.5, nu=2.5), noise=V), sf.Points([[1.3], [1.6]])
+
+
+def codes(certificate: sf.Certificate) -> set[str]:
+    return {finding.code for finding in certificate.findings}
+
+
+def test_where_readers_differ_the_least_noise_is_taken_and_said() -> None:
+    how = {"alpha": ALPHA, "objective": "predictions", "progress": False}
+    several = sf.protect(PRIOR, X, sf.Points([[1.5]]), priors=[sf.Prior(matern(0.7, nu=2.5), noise=V)], **how)
+    many = sf.protect(PRIOR, np.linspace(0.0, 3.0, 101), sf.Points([[1.5]]), insiders="rows", **how)
+    for made, why in ((several, "several priors"), (many, "more than 100 rows")):
+        assert made.design.serves is None
+        assert made.noise.suppressed.shape[1] == 0
+        assert made.certificate.objective == "noise"
+        (said,) = (one for one in made.certificate.findings if one.code == "least-noise-instead")
+        assert why in said.text
+
+
+def kept(made: sf.Mechanism) -> np.ndarray:
+    """The combinations of rows that are published, in columns."""
+    return np.linalg.svd(made.noise.suppressed)[0][:, made.noise.suppressed.shape[1] :]
+
+
+def test_two_releases_of_a_ledger_keep_the_promise_together_as_dense_formulas_say(tmp_path: Path) -> None:
+    ledger, y = sf.Ledger(tmp_path / "ledger.jsonl"), np.sin(2 * X)
+    made = []
+    for _ in range(2):
+        one = ledger.protect(
+            PRIOR, X, REGION, alpha=ALPHA, protects="function", objective="predictions", progress=False
+        )
+        one.release(y)
+        made.append(one)
+    certificate, S = made[1].certificate, made[1].sensitive
+    assert (certificate.holds, certificate.objective) == (True, "predictions")
+    assert "least-noise-instead" not in codes(certificate)
+    assert made[0].noise.suppressed.shape[1] > 0
+    # all that is published: combinations of the same records, each release with noise of its own
+    A = PRIOR.covariance(X) + V * np.eye(len(X))
+    both = np.hstack([kept(one) for one in made])
+    noise = [
+        kept(one).T @ (one.noise.factor @ one.noise.factor.T + one.noise.shift * np.eye(len(X))) @ kept(one)
+        for one in made
+    ]
+    total = both.T @ A @ both
+    start = len(noise[0])
+    total[:start, :start] += noise[0]
+    total[start:, start:] += noise[1]
+    shown = np.linalg.pinv(total, rcond=1e-13, hermitian=True)
+    served = made[1].design.serves.places
+    cross, about = both.T @ PRIOR.covariance(X, S), both.T @ PRIOR.covariance(X, served)
+    lower = np.linalg.cholesky(ALPHA * PRIOR.covariance(S))
+    half = np.linalg.solve(lower, cross.T @ shown @ cross)
+    ratio = np.linalg.eigvalsh(np.linalg.solve(lower, half.T))[-1]
+    assert certificate.joint_ratio == pytest.approx(ratio, rel=1e-4)
+    assert certificate.joint_ratio >= ratio * (1 - 1e-6)
+    assert certificate.explained == pytest.approx(np.mean(np.diag(about.T @ shown @ about)), rel=1e-4)
+
+
+def test_a_ledger_of_readers_who_see_the_data_differently_takes_the_least_noise(tmp_path: Path) -> None:
+    ledger, far = sf.Ledger(tmp_path / "ledger.jsonl"), sf.Points([[2.6]])
+    ledger.protect(PRIOR, X[:9], sf.Points([[0.6]]), alpha=ALPHA, share=0.1, progress=False).release(np.sin(X[:9]))
+    other = sf.Prior(matern(0.3, nu=2.5), noise=V)
+    made = ledger.protect(other, X[6:], far, alpha=ALPHA, objective="predictions", progress=False)
+    assert made.certificate.holds
+    assert made.design.serves is None
+    assert "least-noise-instead" in codes(made.certificate)
+
+
+def test_outputs_in_very_different_units_are_served_alike() -> None:
+    """Other units of the time change those of a derivative, and nothing else."""
+    explained, spill = [], []
+    for unit in (1.0, 1e-6):
+        relations = {"r": sf.Value(), "v": sf.Derivative("t")}
+        joint = sf.JointPrior.of(sf.Prior(rbf(0.5 * unit), noise=0.01), relations, noise={"v": 0.02 / unit**2})
+        rows, region = pd.DataFrame({"t": unit * X[::2]}), sf.Points([[1.5 * unit]])
+        how = {"alpha": 0.3, "objective": "predictions", "serve": {"r": rows[:3], "v": rows[:2]}, "progress": False}
+        made = sf.protect(joint, rows, {"r": region}, **how)
+        assert made.certificate.holds
+        assert made.certificate.gap < 1e-4
+        explained.append(made.certificate.explained)
+        spill.append(made.certificate.spill)
+    assert explained[1] == pytest.approx(explained[0], rel=1e-3)
+    assert spill[1] == pytest.approx(spill[0], rel=0.05)
+
+
+def test_insiders_who_hold_rows_so_far_away_that_their_noise_is_next_to_nothing() -> None:
+    prior, rows = sf.Prior(rbf(0.02, 3.0), noise=3.0), np.array([0.27, 0.94, 1.45, 1.85])
+    made = sf.protect(
+        prior,
+        rows,
+        sf.Points([[0.27], [0.94]]),
+        alpha=0.5,
+        guarantee="pointwise",
+        objective="predictions",
+        insiders="rows",
+        progress=False,
+    )
+    assert made.certificate.holds
+    assert made.certificate.insider_ratio <= 1.0
+
+
+def test_where_the_search_gives_up_the_least_noise_is_taken_and_the_reason_is_not_made_up() -> None:
+    prior, rows = sf.Prior(matern(2.0, nu=2.5), noise=0.1), np.linspace(0.0, 3.0, 30)
+    how = {"guarantee": "pointwise", "protects": "function", "objective": "predictions", "progress": False}
+    made = sf.protect(prior, rows, sf.Box(1.0, 1.6), alpha=1e-7, **how)
+    assert made.certificate.holds
+    assert made.design.serves is None
+    (told,) = (one for one in made.certificate.findings if one.code == "least-noise-instead")
+    assert "no noise was found" in told.text
+    assert "next to nothing may be learnt" in told.text
+
+
+def test_what_would_need_noise_far_larger_than_the_data_is_suppressed(tmp_path: Path) -> None:
+    """Here little is left to be told."""
+    ledger, prior = sf.Ledger(tmp_path / "ledger.jsonl"), sf.Prior(rbf(0.3), noise=1e-3)
+    for share in (0.5, 1.0):
+        made = ledger.protect(
+            prior, X, sf.Box(1.0, 2.0), alpha=0.1, share=share, objective="predictions", progress=False
+        )
+        made.release(np.sin(X))
+    assert made.certificate.holds
+    assert made.certificate.suppressed == made.noise.suppressed_count > 0
+    assert np.max(np.sqrt(made.noise.variance() / 1.001)) < 10.0
+
+
+def test_weights_of_served_inputs_that_are_no_rows_are_refused() -> None:
+    how = {"alpha": ALPHA, "objective": "predictions", "progress": False}
+    with pytest.raises(sf.InputError, match="weights is given, but serve is a region that has no row"):
+        sf.protect(PRIOR, X, sf.Box(1.0, 2.0), serve=sf.Box(2.51, 2.52), weights=np.ones(len(X)), **how)
+
+
+def test_so_little_that_round_off_is_more_may_be_learnt() -> None:
+    prior, rows = sf.Prior(matern(0.1, 3.0, nu=0.5), noise=0.003), np.array([0.27, 0.66, 0.8, 0.86, 1.52, 1.78])
+    made = sf.protect(
+        prior,
+        rows,
+        sf.Box(0.8, 1.2),
+        alpha=1e-7,
+        guarantee="pointwise",
+        protects="function",
+        objective="predictions",
+        serve=np.array([1.5, 1.9]),
+        insiders="rows",
+        progress=False,
+    )
+    assert made.certificate.holds
+    assert made.certificate.floor_ratio >= 1.0
+
+
+def test_insiders_of_data_without_errors_are_promised_as_much() -> None:
+    """Round-off leaves no way to some designs there; whatever is made keeps the promise, or nothing is."""
+    rows, region = np.linspace(0.0, 3.0, 12), sf.Points([[1.3], [1.6]])
+    for noise in (0.0, 1e-10):
+        prior = sf.Prior(rbf(0.3), noise=noise)
+        how = {"alpha": 0.3, "insiders": "rows", "objective": "predictions", "progress": False}
+        found = sf.protect(prior, rows, region, protects="function", **how).certificate
+        assert found.holds
+        assert found.insider_ratio <= 1.0 + 1e-9
+        assert found.explained <= found.explained_upper
+
+
+def test_where_nothing_is_gained_the_least_noise_is_taken() -> None:
+    """Inside, all that may be learnt is learnt under both."""
+    how = {"alpha": 0.3, "protects": "function", "progress": False}
+    least = sf.protect(PRIOR, X, sf.Points([[1.5]]), **how)
+    best = sf.protect(PRIOR, X, sf.Points([[1.5]]), objective="predictions", serve=[[1.5]], **how)
+    assert best.certificate.explained == pytest.approx(ALPHA * 0.75, rel=1e-4)
+    np.testing.assert_array_equal(best.noise.covariance(), least.noise.covariance())
+
+
+def test_what_cannot_be_served_is_refused() -> None:
+    how = {"alpha": ALPHA, "objective": "predictions", "progress": False}
+    with pytest.raises(sf.InputError, match="serve has no input of which rows tell anything"):
+        sf.protect(PRIOR, X, REGION, serve=[[1e9]], **how)
+    with pytest.raises(sf.InputError, match='dp is given, but objective is "predictions"'):
+        sf.protect(PRIOR, X, REGION, dp=(1.0, 2.0), **how)
+
+
+def test_bounds_for_single_values_of_insiders_are_true() -> None:
+    """Each value by itself is less than they are designed for, so that more can be explained than designs do."""
+    rows, places, alpha = np.linspace(0.0, 1.0, 11), np.array([[0.4], [0.45], [0.6]]), 0.1
+    prior = sf.Prior(matern(0.5, nu=1.5), noise=0.25)
+    how = {"alpha": alpha, "protects": "function", "guarantee": "pointwise", "insiders": "rows", "progress": False}
+    made = sf.protect(prior, rows, sf.Points(places), objective="predictions", **how)
+    f = prior.covariance
+    A = f(rows) + 0.25 * np.eye(len(rows))
+    lower = np.linalg.cholesky(A)
+    cross, served = f(rows, places), made.design.serves.places
+    demands = [(np.linalg.solve(lower, cross / np.sqrt(alpha)), False)]
+    for row in range(len(rows)):
+        own = A[:, [row]] / np.sqrt(A[row, row])
+        seen = cross[row] / np.sqrt(A[row, row])
+        for told, known in zip(cross.T, seen, strict=True):
+            left = (told[:, None] - own * known) / np.sqrt(alpha * (1.0 - known**2))
+            demands.append((np.linalg.solve(lower, np.hstack([own, left])), True))
+    B = np.linalg.solve(lower, f(rows, served)) / np.sqrt(len(served))
+    most = most_explained_by_sdp(B, demands)
+    found = made.certificate
+    assert found.holds
+    assert found.explained < 0.95 * most
+    assert most <= found.explained_upper
+
+
+@pytest.mark.parametrize("alpha", [0.003, 0.05])
+def test_suppressing_costs_no_more_than_the_accuracy(alpha: float) -> None:
+    """Much is told by shares of less than a hundredth here: to suppress all of them would cost 0.5 % and more."""
+    rows, places = np.linspace(0.0, 1.0, 16), sf.Points([[0.45], [0.5], [0.55]])
+    how = {"alpha": alpha, "protects": "function", "objective": "predictions", "progress": False}
+    assert sf.protect(sf.Prior(rbf(1.0), noise=0.1), rows, places, **how).certificate.gap <= 1e-4
