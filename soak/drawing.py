@@ -28,6 +28,7 @@ PROGRAMS = {
     "ledger": 6,
     "outputs": 8,
     "compressed": 9,
+    "predictions": 12,
 }
 
 
@@ -324,7 +325,10 @@ def drawn_problem(random: Random) -> Drawn:
         random, X, variance, simple=program in ("family", "everywhere", "outputs") or chance(random, 0.3)
     )
     area = drawn_area(
-        random, X, everywhere, mostly_points=program in ("pointwise", "insiders", "family") and columns > 1
+        random,
+        X,
+        everywhere,
+        mostly_points=program in ("pointwise", "insiders", "family", "predictions") and columns > 1,
     )
     noise = _noise(random, len(X), variance, program)
     protects = pick(random, {"both": 3, "function": 3, "records": 2})
@@ -352,6 +356,16 @@ def drawn_problem(random: Random) -> Drawn:
         )
         if chance(random, 0.2):
             options["guarantee"] = "pointwise"
+    if program == "predictions":
+        options["objective"] = "predictions"
+        kind = pick(random, {"joint": 5, "pointwise": 2, "insiders": 1, "compressed": 2})
+        halves = [[*range(side, len(X), 2)] for side in (0, 1)]
+        more: dict[str, dict[str, Any]] = {"pointwise": {"guarantee": kind}, "insiders": {"insiders": halves}}
+        options |= more.get(kind, {}) if len(X) > 1 else {}
+        if kind == "compressed":
+            options["method"] = kind
+        if chance(random, 0.3):
+            options["serve"] = X[random.integers(len(X), size=2)] + 0.05 * spread_of(X)
     if program == "family":
         options["family"] = {"lengthscale": [float(random.uniform(0.6, 1)), float(random.uniform(1, 1.6))]}
         if chance(random, 0.5):
@@ -362,7 +376,7 @@ def drawn_problem(random: Random) -> Drawn:
         options["method"] = "compressed"
     elif program == "joint" and chance(random, 0.3):
         options["method"] = str(random.choice(["eigh", "subspace", "sign"]))
-    if program not in ("ledger", "family", "compressed") and chance(random, 0.06):
+    if program not in ("ledger", "family", "compressed", "predictions") and chance(random, 0.06):
         options["weights"] = np.array([around(random, 1) for _ in X])
     if not area.is_finite and not everywhere:
         if chance(random, 0.2):

@@ -11,11 +11,21 @@ CERTIFIED_SINCE_7 = {
     "insider_ratio", "insider_group",
 }  # fmt: skip
 
+#: What version 9 added to the certificate.
+CERTIFIED_SINCE_9 = {"objective", "explained", "explained_upper", "suppressed"}
+
+
+def as_version_8(manifest: dict[str, Any]) -> dict[str, Any]:
+    """``manifest`` before anything but the least noise could be asked for."""
+    certificate = {key: value for key, value in manifest["certificate"].items() if key not in CERTIFIED_SINCE_9}
+    return manifest | {"certificate": certificate}
+
 
 def as_version_6(manifest: dict[str, Any]) -> dict[str, Any]:
     """``manifest`` before anything was said about records and insiders."""
-    certificate = {key: value for key, value in manifest["certificate"].items() if key not in CERTIFIED_SINCE_7}
-    return {key: value for key, value in manifest.items() if key not in SINCE_7} | {"certificate": certificate}
+    older = as_version_8(manifest)
+    certificate = {key: value for key, value in older["certificate"].items() if key not in CERTIFIED_SINCE_7}
+    return {key: value for key, value in older.items() if key not in SINCE_7} | {"certificate": certificate}
 
 
 def as_version_5(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import sfumato as sf
 from sfumato.models import build_kernel
 from sfumato.release.container import FORMAT, VERSION, container, digest_of, read_container
 
-from .older_files import as_version_5, as_version_6
+from .older_files import as_version_5, as_version_6, as_version_8
 
 #: Files that earlier versions wrote.
 FIXTURES = Path(__file__).resolve().parents[1] / "tests" / "fixtures" / "version_4"
@@ -128,8 +128,10 @@ def older(kind: str) -> list[tuple[str, dict[str, Any]]]:
     """The version and the manifest of a release, and of the same in the versions before where they could say it."""
     version, manifest, _ = parts_of(kind)
     found = [(version, manifest)]
+    if version == VERSION:
+        found.append(("8", as_version_8(manifest)))
     if version == VERSION and "encoding" not in manifest and "families" not in manifest:
-        found.append(("7", manifest))
+        found.append(("7", as_version_8(manifest)))
         if manifest["protects"] == "function" and manifest["insiders"] is None:
             found += [("6", as_version_6(manifest)), ("5", as_version_5(manifest))]
     return found
