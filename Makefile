@@ -50,6 +50,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.families
 	$(BIN)/python -m benchmarks.diagonal
 	$(BIN)/python -m benchmarks.pointwise
+	$(BIN)/python -m benchmarks.predictions
 	$(BIN)/python -m benchmarks.cloaking
 	$(BIN)/python -m benchmarks.subspace
 	$(BIN)/python -m benchmarks.compressed --region

@@ -90,6 +90,37 @@ def rehearsal_of_months() -> Figure:
     return figure
 
 
+def two_objectives() -> Figure:
+    """One promise, kept by the least noise and by the noise with the best predictions outside (docs/choosing.md)."""
+    t = np.linspace(0, 3, 61)
+    y = 20 + 5 * np.sin(2 * t) + np.random.default_rng(0).normal(0, 0.2, t.size)
+    region, fine = sf.Box(1, 2), np.linspace(0, 3, 301)
+    prior = sf.fit_prior(t, y, kernel="matern52", lengthscale=0.3, noise=0.04, exclude=region)
+    figure = Figure(figsize=(7.6, 5.6), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
+    for objective, words, colour in (
+        ("noise", "least noise", "#d95f02"),
+        ("predictions", "best predictions", "#1f6fb2"),
+    ):
+        release = sf.protect(prior, t, region, alpha=0.1, objective=objective).release(y, unsafe_seed=1)
+        above.plot(fine, release.predict(fine).std, color=colour, label=words)
+        below.plot(t, release.outputs, "o", markersize=3.6, color=colour, label=f"published: {words}")
+    floor = np.sqrt(0.9 * prior.variance(fine))
+    hidden = (fine >= 1) & (fine <= 2)
+    above.plot(
+        fine[hidden], floor[hidden], color="#1b9e77", linewidth=2.2, linestyle=(0, (2, 1)), label="promised floor"
+    )
+    below.plot(t, y, color="black", linewidth=1.0, linestyle="--", label="truth")
+    for panel, name in ((above, "reader's std of f"), (below, "y")):
+        panel.axvspan(1, 2, color="0.92", zorder=0)
+        panel.set_ylabel(name)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.legend(frameon=False, fontsize=9, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    above.set_ylim(bottom=0.0)
+    below.set_xlabel("t")
+    return figure
+
+
 def main() -> None:
     pictures = {
         "tradeoff": tradeoff_of_incomes,
@@ -97,6 +128,7 @@ def main() -> None:
         "maps": maps_of_incomes,
         "cells": cells_of_regions,
         "rehearsal": rehearsal_of_months,
+        "objectives": two_objectives,
     }
     for name in sys.argv[1:] or pictures:
         figure = pictures[name]()
