@@ -158,6 +158,36 @@ def test_the_prior_is_fitted_with_progress_and_can_be_cancelled(open_page, studi
     page.get_by_test_id("rehearse").wait_for()
 
 
+@pytest.mark.processes
+@in_a_browser
+def test_what_is_being_written_or_chosen_is_not_lost_when_something_else_is_decided(open_page, studio):
+    session = studio.session
+    session.open_arrays(*wave())
+    page = open_page(f"{studio.url}?step=model")
+    line = page.get_by_test_id("lengthscale")
+    line.fill("0.4")
+    session.choose(mean="linear")
+    page.get_by_role("radiogroup", name="Who knows the trend").wait_for()
+    assert line.input_value() == "0.4"
+    assert session.choices.lengthscale is None
+    line.press("Tab")
+    until(lambda: session.choices.lengthscale == 0.4)
+
+    page.get_by_role("combobox", name="Mean").press("Enter")
+    option = page.get_by_role("option", name="zero", exact=True)
+    option.wait_for()
+    session.choose(noise="0.01")
+    page.get_by_role("textbox", name="Noise variance").wait_for()
+    option.click()
+    until(lambda: session.choices.mean == "zero")
+
+    # a line is taken before what was pressed after it, in a browser as quick as can be
+    line.fill("0.3")
+    page.get_by_test_id("fit").evaluate("button => { button.focus(); button.click(); }")
+    page.get_by_test_id("fitted").wait_for()
+    assert (session.choices.lengthscale, session.choices.noise) == (0.3, "0.01")
+
+
 @pytest.mark.slow
 @pytest.mark.processes
 @in_a_browser

@@ -83,10 +83,15 @@ def labelled(element: Any, label: str = "", test: str = "") -> Any:
     return element
 
 
-def entry(label: str, value: str, take: Callable[[str], None], test: str, hint: str = "") -> None:
-    """A line to write in; ``take`` gets the text when it is complete, if it has changed."""
-    line = labelled(ui.input(label, value=value).props("outlined dense"), test=test)
-    taken = value
+def entry(
+    page: Page, label: str, now: Callable[[], str], take: Callable[[str], None], test: str, hint: str = ""
+) -> None:
+    """A line to write in, which shows what is chosen ``now``; ``take`` gets the text when it is complete, if it is new.
+
+    It stays where it is when something is chosen: nobody loses what they are writing.
+    """
+    taken = now()
+    line = labelled(ui.input(label, value=taken).props("outlined dense"), test=test)
 
     def taking() -> None:
         nonlocal taken
@@ -95,15 +100,31 @@ def entry(label: str, value: str, take: Callable[[str], None], test: str, hint: 
             taken = text
             take(text)
 
+    def show() -> None:
+        nonlocal taken
+        if now() != taken:
+            taken = now()
+            line.set_value(taken)
+
+    page.follow(line, now, show)
     when_complete(line, taking)
     if hint:
         line.props["hint"] = shown(hint)
 
 
 def when_complete(field: Element, take: Callable[[], None]) -> None:
-    """Call ``take`` with Enter, and when ``field`` is left, not while somebody writes in it."""
-    field.on("blur", take, args=[])
-    field.on("keydown.enter", take, args=[])
+    """Call ``take`` with Enter, and when ``field`` is left, not while somebody writes in it.
+
+    A browser says that a line has changed before it says what was pressed next; Quasar's "blur" may come after that.
+    """
+
+    def complete() -> None:
+        if isinstance(field, ui.number):
+            field.sanitize()
+        take()
+
+    field.on("change", complete, args=[])
+    field.on("keydown.enter", complete, args=[])
 
 
 def drop_area(text: str, button: str, largest: int, take: Callable[[str, bytes], Awaitable[None]], test: str) -> None:

@@ -61,9 +61,9 @@ def _build(session: Session, page: Page) -> None:
         )
         page.refresh_on(lambda: (session.region, session.choices.fit_outside, session.rows), lambda: _rows(session))
     with panel("The prior"):
-        # The fields are built anew only where something else than they changed the choices.
+        # The fields stay: what is built anew under a hand loses what is being written or chosen there.
         fields = _Fields(session, page)
-        page.refresh_on(fields.key, fields.build)
+        page.refresh_on(lambda: session.choices.inputs, fields.build)
         with ui.element("div").classes("controls"):
             fit = ui.button("Fit the prior", on_click=fields.fit).props("unelevated no-caps")
             labelled(fit, test="fit")
@@ -99,71 +99,100 @@ class _Fields:
         self.session, self.page = session, page
         self.own: set[str] = set()  # what is being written, and not chosen from a list
 
-    def key(self) -> tuple[object, ...]:
-        now = self.session.choices
-        return (
-            tuple(sorted(self.own)),
-            now.kernel,
-            now.lengthscale,
-            now.mean,
-            now.coefficients,
-            now.noise,
-            now.fit_outside,
-            now.fit_rows,
-            now.inputs,
-        )
-
     def build(self) -> None:
-        """Build them from the choices of now."""
-        now = self.session.choices
+        """Build them; they follow the choices."""
+        session, page = self.session, self.page
         self.told = Sentence()
+        by = {f"learn by {name}": f"learnt for each value of {shown(name)}" for name in session.choices.inputs}
+        noises = {"learn": "learnt: one variance", **by, "": "a number: the variance"}
         with ui.element("div").classes("fields"):
-            own = self._select("kernel", "Kernel", KERNELS, now.kernel)
-            if own:
-                hint = 'for example "rbf + periodic(period=1) * rbf"'
-                entry("Kernel as text", now.kernel, lambda text: self._choose(kernel=text), "kernel-text", hint)
-            else:
-                scale = "" if now.lengthscale is None else number_text(now.lengthscale)
-                entry("Lengthscale", scale, self._lengthscale, "lengthscale", "empty: learnt")
-            if self._select("mean", "Mean", MEANS, now.mean):
-                known = "" if now.mean in MEANS else now.mean
-                entry("Mean as a number", known, lambda text: self._choose(mean=text), "mean-number")
-            by = {f"learn by {name}": f"learnt for each value of {shown(name)}" for name in now.inputs}
-            noises = {"learn": "learnt: one variance", **by, "": "a number: the variance"}
-            if self._select("noise", "Errors in the data", noises, now.noise):
-                known = "" if now.noise in noises else now.noise
-                entry("Noise variance", known, lambda text: self._choose(noise=text), "noise-number")
-            rows = "" if now.fit_rows is None else str(now.fit_rows)
-            entry("Rows to fit to", rows, self._fit_rows, "fit-rows", "empty: all; else so many, spread evenly")
-        if now.mean in TRENDS:
-            way = ui.radio(COEFFICIENTS, value=now.coefficients)
-            way.on_value_change(lambda event: self._choose(coefficients=event.value))
-            labelled(way, "Who knows the trend", "coefficients")
-        outside = ui.checkbox("Fit to the rows outside the region only", value=now.fit_outside)
+            self._select("kernel", "Kernel", KERNELS)
+            page.refresh_on(lambda: self._is_own("kernel", KERNELS), self._scale)
+            self._select("mean", "Mean", MEANS)
+            self._written("mean", "Mean as a number", MEANS)
+            self._select("noise", "Errors in the data", noises)
+            self._written("noise", "Noise variance", noises)
+            hint = "empty: all; else so many, spread evenly"
+            entry(page, "Rows to fit to", self._rows, self._fit_rows, "fit-rows", hint)
+        page.refresh_on(lambda: session.choices.mean in TRENDS, self._trend)
+        outside = ui.checkbox("Fit to the rows outside the region only", value=session.choices.fit_outside)
         outside.on_value_change(lambda event: self._choose(fit_outside=bool(event.value)))
         labelled(outside, test="fit-outside")
+        page.follow(
+            outside, lambda: session.choices.fit_outside, lambda: outside.set_value(session.choices.fit_outside)
+        )
 
     def fit(self) -> None:
         """Fit the prior; what is wrong with the kernel or the mean is said before."""
         with self.told.catching():
             self.session.start_fit()
 
-    def _select(self, name: str, label: str, options: dict[str, str], value: str) -> bool:
-        """A list to choose from; whether something that is not on it is to be written instead."""
-        own = name in self.own or value not in options
+    def _is_own(self, name: str, options: dict[str, str]) -> bool:
+        """Whether something that is not on the list is to be written."""
+        return name in self.own or getattr(self.session.choices, name) not in options
+
+    def _select(self, name: str, label: str, options: dict[str, str]) -> None:
+        """A list to choose from."""
+
+        def now() -> str:
+            return "" if self._is_own(name, options) else str(getattr(self.session.choices, name))
 
         def take(chosen: str) -> None:
+            if chosen == now():
+                return
             self.own.discard(name)
             if chosen:
                 self._choose(**{name: chosen})
             else:
                 self.own.add(name)
+            one.set_value(now())  # what cannot be was not taken
             self.page.look()
 
-        one = ui.select(options, label=label, value="" if own else value).props("outlined dense")
+        one = ui.select(options, label=label, value=now()).props("outlined dense")
         one.on_value_change(lambda event: take(event.value))
         labelled(one, test=name)
-        return own
+        self.page.follow(one, now, lambda: one.set_value(now()))
+
+    def _written(self, name: str, label: str, options: dict[str, str]) -> None:
+        """A line for what is not on the list, while that is asked for."""
+
+        def now() -> str:
+            value = str(getattr(self.session.choices, name))
+            return "" if value in options else value
+
+        def line() -> None:
+            if self._is_own(name, options):
+                entry(self.page, label, now, lambda text: self._choose(**{name: text}), f"{name}-number")
+
+        self.page.refresh_on(lambda: self._is_own(name, options), line)
+
+    def _scale(self) -> None:
+        """The kernel as a text, or the lengthscale of one on the list."""
+        session = self.session
+
+        def length() -> str:
+            return "" if session.choices.lengthscale is None else number_text(session.choices.lengthscale)
+
+        if self._is_own("kernel", KERNELS):
+            hint = 'for example "rbf + periodic(period=1) * rbf"'
+            text = lambda: session.choices.kernel  # noqa: E731
+            entry(self.page, "Kernel as text", text, lambda said: self._choose(kernel=said), "kernel-text", hint)
+        else:
+            entry(self.page, "Lengthscale", length, self._lengthscale, "lengthscale", "empty: learnt")
+
+    def _trend(self) -> None:
+        """Who knows a trend, where there is one."""
+        if self.session.choices.mean in TRENDS:
+            way = ui.radio(COEFFICIENTS, value=self.session.choices.coefficients)
+            way.on_value_change(lambda event: self._choose(coefficients=event.value))
+            labelled(way, "Who knows the trend", "coefficients")
+            self.page.follow(
+                way, lambda: self.session.choices.coefficients, lambda: way.set_value(self.session.choices.coefficients)
+            )
+
+    def _rows(self) -> str:
+        rows = self.session.choices.fit_rows
+        return "" if rows is None else str(rows)
 
     def _lengthscale(self, text: str) -> None:
         self._choose(lengthscale=None if not text else _number("Lengthscale", text))
