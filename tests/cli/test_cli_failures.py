@@ -18,6 +18,7 @@ from sfumato.__main__ import main
 
 PROGRAM = """
 import os, signal, sys, typer
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as on a terminal: tests may run where it is ignored
 from sfumato.cli.command import add_command, exit_by
 from sfumato.files import replacing
 
