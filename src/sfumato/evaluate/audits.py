@@ -214,15 +214,15 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
             "prior-beaten",
             "high",
             "The prior does not fit: readers with models of their own come closer to the truth than half the floor, "
-            f"and that is no chance: {_names(far)}. {_at_best(far)}",
+            f"{_hardly_chance(far)}: {_names(far)}. {_at_best(far)}",
             f"{_NO_FIT[0].upper()}{_NO_FIT[1:]}.",
         )
     elif closer:
         yield Finding(
             "prior-doubtful",
             "medium",
-            "The prior may not fit: readers with models of their own come closer to the truth than the floor, and that "
-            f"is hardly chance: {_names(closer)}. {_at_best(closer)}",
+            "The prior may not fit: readers with models of their own come closer to the truth than the floor, "
+            f"{_hardly_chance(closer)}: {_names(closer)}. {_at_best(closer)}",
             f"{_NO_FIT[0].upper()}{_NO_FIT[1:]}.",
         )
     # of records that are not promised the certificate says what goes out
@@ -260,6 +260,12 @@ def findings_on(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
             f"Could anybody have this? These would get below the floor: {_names(supposed)}.",
             "The audit says what to do against each of them.",
         )
+
+
+def _hardly_chance(outcomes: Sequence[Outcome]) -> str:
+    """How often any of all these readers is as close as the least surprising of ``outcomes``, if the prior is right."""
+    most = max(one.chance for one in outcomes)
+    return f"which chance explains in at most {100.0 * most:.2g} % of cases if it is right"
 
 
 def _names(outcomes: Sequence[Outcome]) -> str:
