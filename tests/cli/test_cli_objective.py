@@ -76,7 +76,7 @@ def test_a_prior_in_doubt_and_what_is_not_published_are_said(data: Path) -> None
     assert suppressed > 0
     told = " ".join(result.stdout.split())
     assert f"Not published: {suppressed} combinations of the 31 rows." in told
-    assert "What readers lose at the inputs that stay useful:" in told
+    assert "What readers cannot explain at the inputs that stay useful:" in told
     assert "the prior was not rehearsed" in result.stderr
 
 

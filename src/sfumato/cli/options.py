@@ -388,12 +388,19 @@ def served_table(serve: str | None) -> Path | None:
     return path if path is not None and (path.suffix.lower() in endings or os.path.isfile(path)) else None
 
 
-def served_region(serve: str, columns: Sequence[str], outputs: Sequence[str]) -> Region:
-    """The region that ``--serve`` names, where it names no table."""
+def served_by(
+    serve: str | None, columns: Sequence[str], outputs: Sequence[str], reading: Reading, weights: str | None = None
+) -> tuple[Any, list[float] | None]:
+    """What ``--serve`` names, inputs or a region, and the column ``weights`` of these inputs; None where nothing is."""
     from ..regions import parse_region
 
+    if serve is None:
+        return None, None
+    if (path := served_table(serve)) is not None:
+        table = reading.table(path, columns, [] if weights is None or weights in columns else [weights])
+        return table[list(columns)], None if weights is None else table[weights].tolist()
     try:
-        return parse_region(serve, columns, outputs=outputs)
+        return parse_region(serve, columns, outputs=outputs), None
     except InputError as error:
         first, *marks = error.args
         raise InputError(f"--serve {serve!r} is no table, and as a region: {first}", *marks) from error
@@ -469,11 +476,6 @@ class NoiseOptions:
         )
         if self.resolution is not None:
             check_resolution(self.resolution)
-
-    @property
-    def served_table(self) -> Path | None:
-        """The table that ``--serve`` names; None where it is the text of a region, or was not given."""
-        return served_table(self.serve)
 
     def weights_beside(self, inputs: Sequence[str]) -> list[str]:
         """The column of ``--weights``, if there is one and it is none of the ``inputs``."""

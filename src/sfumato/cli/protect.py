@@ -33,7 +33,8 @@ from .options import (
     Written,
     check_new,
     check_written,
-    served_region,
+    served_by,
+    served_table,
 )
 from .outputs import Regions, check_use, fitted_prior, read_regions
 from .printing import (
@@ -169,9 +170,9 @@ def _protect_table(
         check_page(files.report, source, argument="--report")
     written = [Written("--out", target), Written("--csv", files.csv, TABLES)]
     written += [Written("--ledger", account.ledger, grows=True), Written("--report", files.report)]
-    check_written(*written, read=[source, noise.served_table], replace=files.replace)
+    check_written(*written, read=[source, served_table(noise.serve)], replace=files.replace)
     replaced, book, outputs = target.exists(), account.book, asked.outputs
-    served, counts = _served(asked, noise, reading)
+    served, counts = served_by(noise.serve, asked.columns, asked.output, reading, noise.weights)
     numbers = [*outputs.columns, *(noise.weights_beside(asked.columns) if counts is None else [])]
     known = ("rows", *asked.columns, *numbers)
     labels = [name for name in [asked.insiders] if name is not None and name not in known]
@@ -203,10 +204,9 @@ def _protect_table(
     # what only the owner may know is shown here, and is not in the file
     own = mechanism.findings_on(y)
     certificate = release.certificate.with_findings(*own)
-    compared: Any = compare_objectives(mechanism.design, certificate)
-    worth = mechanism.worth(y)
-    if book is None and compared is None:
-        compared = compare_promises(mechanism.design, outputs.released[0])
+    design, worth = mechanism.design, mechanism.worth(y)
+    promises = None if book is not None else compare_promises(design, outputs.released[0])
+    compared = compare_objectives(design, certificate) or promises
     if files.json:
         made: dict[str, Any] = {
             "release": files.out,
@@ -333,16 +333,6 @@ def _design(
     return mechanism
 
 
-def _served(asked: Asked, noise: NoiseOptions, reading: Reading) -> tuple[Any, list[float] | None]:
-    """What ``--serve`` names, inputs or a region, and the weights of these inputs; None where nothing was said."""
-    if (path := noise.served_table) is not None:
-        table = reading.table(path, asked.columns, noise.weights_beside(asked.columns))
-        return table[asked.columns], None if noise.weights is None else table[noise.weights].tolist()
-    if noise.serve is None:
-        return None, None
-    return served_region(noise.serve, asked.columns, asked.output), None
-
-
 def _insiders(table: pd.DataFrame, asked: str, copies: int) -> Any:
     """Who holds which rows; whoever holds a row of the table holds all of its outputs."""
     if asked == "rows" and copies == 1:
@@ -407,7 +397,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
 
     out, output = Path(files.out), asked.output[0]
     where = parse_region(asked.region[0], asked.columns, outputs=asked.output)
-    served, _ = _served(asked, noise, Reading())
+    served, _ = served_by(noise.serve, asked.columns, asked.output, Reading())
     check_folder(out)
     _check_places(data, parquet_files(data), out)
     began = time.monotonic()
@@ -416,7 +406,7 @@ def protect_stream(data: list[Path], asked: Asked, fit: Fit, noise: NoiseOptions
     tried: dict[str, Rehearsal] = {}
 
     def task() -> dict[str, Any]:
-        read = [*parquet_files(data), *([] if noise.served_table is None else [noise.served_table])]
+        read = [*parquet_files(data), *filter(None, [served_table(noise.serve)])]
         return {"sfumato": __version__, "options": options, "data": fingerprint(read)}
 
     begun = task()

@@ -20,7 +20,7 @@ from .options import (
     check_written,
     option,
     save_figure,
-    served_region,
+    served_by,
     served_table,
 )
 from .printing import as_json, say, say_lines, say_written
@@ -73,11 +73,7 @@ def suggest(
 
     asked = {"max_loss": max_loss, "max_error": max_error, "max_noise": max_noise, "alpha": alpha, "floor": floor}
     check_suggestion(**asked, objective=objective)
-    served: Any = None
-    if (path := served_table(serve)) is not None:
-        served = reading.table(path, sensitive.columns)
-    elif serve is not None:
-        served = served_region(serve, sensitive.columns, [sensitive.output])
+    served, _ = served_by(serve, sensitive.columns, [sensitive.output], reading)
     X, _, where, prior, fitted = fitted_table(data, sensitive, fit, reading, progress=not json)
     aim: Any = objective
     found = look(prior, X, where, **asked, objective=aim, serve=served, output=sensitive.output, progress=not json)

@@ -21,8 +21,8 @@ from ..programs import LetThrough, WhiteDemand, best_predictions, most_explained
 from .closed_form import DataCovariance
 
 #: Combinations of which less than this share is let through are suppressed, as far as the accuracy allows: their noise
-#: would be ten times as large as the data.
-LEAST_SHARE = 1e-2
+#: would be ten times as large as the data. (Below 1e-4 the program suppresses them anyway.)
+LITTLE = 1e-2
 
 #: As noise, what is suppressed has this many times the variance that the data have there.
 NOTHING_LEFT = 1e6
@@ -39,7 +39,8 @@ class BestPredictions:
     ``cross`` is Cov(y, f(T)|past) at the served inputs T, ``coefficients`` say how much each of them counts, and
     ``shift`` is an independent noise on every row that round-off needs. ``beside`` is the same as ``cross`` at rows
     outside the region that are not served, with their coefficients in it: they count for so little that the served
-    inputs lose less than the accuracy, but what costs these nothing is let through.
+    inputs lose less than the accuracy, but what costs these nothing is let through. ``before`` is what earlier
+    releases explain there.
     """
 
     data: DataCovariance
@@ -98,7 +99,7 @@ class BestPredictions:
         """What is let through without shares that are little, as far as that costs readers no more than ``spare``."""
         order = np.argsort(found.shares)
         costs = np.cumsum((found.shares * self._worth(found))[order])
-        little = order[(found.shares[order] < LEAST_SHARE) & (costs <= spare)]
+        little = order[(found.shares[order] < LITTLE) & (costs <= spare)]
         shares = found.shares.copy()
         shares[little] = 0.0
         return replace(found, shares=shares)

@@ -160,9 +160,9 @@ class CompressedRows:
         cls,
         whole: Problem,
         summary: Summary,
-        records: RecordNoise | None = None,
-        promised: RecordSums | None = None,
-        gap: float = PREDICTIONS_ACCURACY,
+        records: RecordNoise | None,
+        promised: RecordSums | None,
+        gap: float,
     ) -> CompressedRows:
         """``records`` is the noise that records carry by themselves, and ``promised`` how they are promised jointly.
 

@@ -314,7 +314,7 @@ def protect(
     ============= =====================================================================================
 
     ``serve`` are inputs, or a region: the rows in it (or a spread, where it has none); left out, the rows outside the
-    region. ``weights`` then has one positive number for each of them (or for each row). The best predictions leave out
+    region. ``weights`` then has one positive number for each of them (or for each row). The best predictions suppress
     combinations of rows: those are not published, and the column shows what the rest predicts for them. They are the
     best to a share of ``accuracy`` (1e-4), but for what a proof over the region takes (``certificate.gap`` has both).
     Where readers may hold several priors, or insiders many rows, the least noise is taken instead, and a finding says
@@ -424,8 +424,8 @@ def protect(
                 f"of them, or a rougher tolerance kernel: {error}."
             ) from error
     if objective == "predictions" and design.serves is None:
-        several = "priors" if design.others or design.families else "insiders"
-        certificate = certificate.with_findings(FELL_BACK[several if problem.serves is None else "search"])
+        why = "priors" if design.others or design.families else "insiders"
+        certificate = certificate.with_findings(FELL_BACK[why if problem.serves is None else "search"])
     warn_of(acceptance.in_full(certificate))
     certificate = acceptance.joins(certificate, design)
     return Mechanism(design, certificate, SecretKey.fresh(), plan, _engine=work, _acceptance=acceptance)

@@ -17,7 +17,7 @@ from ..release import MOST_SERVED, SMALLEST_WEIGHT
 #: Of more rows than this evenly spaced ones are served, and of a region without rows so many inputs.
 MOST_ROWS_SERVED, SPREAD = 4096, 512
 
-#: The best predictions for insiders who hold more rows than this in all take minutes, and then hours; so do those for
+#: The best predictions for insiders who hold so many rows in all take minutes, for more of them hours; so do those for
 #: more than so many pairs of a row that is held and a record that is promised.
 MOST_HELD, MOST_PAIRS = 100, 4000
 
@@ -74,7 +74,7 @@ def check_objective(objective: Any, structure: str, serve: Any = None) -> None:
         )
     if objective == "predictions" and structure == "diagonal":
         raise InputError(
-            'objective is "predictions", but structure is "diagonal"; the best predictions leave out combinations of '
+            'objective is "predictions", but structure is "diagonal"; the best predictions suppress combinations of '
             'rows. Give structure="full", or objective="noise".'
         )
 

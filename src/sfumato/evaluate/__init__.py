@@ -11,7 +11,7 @@ from .predictors import Rival, rivals
 from .promises_compared import compare_promises
 from .rehearsal import REHEARSAL_HEADER, Rehearsal, Stage, rehearse
 from .rivals import Budget, PrivatePredictions, cloak, dropout, solve_positive, standard_dp, stationary, unsafe_normals
-from .suggestions import Option, Suggestion, check_suggestion, suggest
+from .suggestions import OBJECTIVES, Option, Suggestion, check_suggestion, other_objective, suggest
 from .target import Outcome
 from .tradeoffs import (
     TRADEOFF_HEADER,

@@ -173,16 +173,16 @@ def possible_noise(w: float, tried: Array, bits: int) -> Mask:
 
 
 def reads_suppressed(target: Target) -> Estimate:
-    """Reads combinations that the release says it leaves out, if its values show them. Covered: releases fill them in.
+    """Reads combinations that the release says it suppresses, if its values show them. Covered: releases fill them in.
 
     What stands in their place is what the other combinations predict, and tells nothing. Values in which it is anything
     else are taken for the true ones with noise, all of them.
     """
     if not target.release.shown_of_suppressed:
-        return bayes(target, "What stands in place of combinations that are left out is what the others predict")
+        return bayes(target, "What stands in place of suppressed combinations is what the others predict")
     blur = target.design.noise.drawn_covariance() + np.diag(target.own_noise)
     shown = target.released(target.published, blur)
-    return Estimate.by(target, shown, target.prior, "The values show combinations that the release says it leaves out")
+    return Estimate.by(target, shown, target.prior, "The values show combinations that the release says it suppresses")
 
 
 def guesses_seed(target: Target, guesses: int = GUESSES) -> Estimate:

@@ -1,4 +1,4 @@
-"""What readers lose where predictions are to be the best: with a design, with the least noise, and without protection.
+"""What readers cannot explain where predictions are to be the best: with a design, with the least noise, with none.
 
 The least noise is the closed form at the sensitive inputs of the design itself. A proof over the region adds to it, so
 that as a rule it is shown as a little better than it is.
@@ -15,6 +15,7 @@ from ..design import MOST_ROWS_COMPARED, has_closed_form, least_noise
 from ..linalg import Whitening
 from ..promise import Design
 from ..proof import Certificate
+from .tradeoffs import share
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,10 @@ class ObjectivesCompared:
     nothing: float
 
     def __str__(self) -> str:
-        instead = (
-            "" if self.least is None else f" instead of {_share(self.least)} with the least noise for that promise"
-        )
+        instead = "" if self.least is None else f" instead of {share(self.least)} with the least noise for that promise"
         return (
-            f"What readers lose at the inputs that stay useful: {_share(self.here)} of the variance{instead}; "
-            f"{_share(self.nothing)} without protection."
+            f"What readers cannot explain at the inputs that stay useful: {share(self.here)} of the variance{instead}; "
+            f"{share(self.nothing)} without protection."
         )
 
 
@@ -55,15 +54,11 @@ def compare_objectives(design: Design, certificate: Certificate) -> ObjectivesCo
     counts = np.sqrt(serves.coefficients(prior, design.inputs.outputs))
     cross = prior.covariance(design.inputs, serves.places) * counts
 
-    def lost(noise: Array) -> float:
+    def unexplained(noise: Array) -> float:
         shift = design.noise.shift * np.eye(rows)
         return max(0.0, 1.0 - float(np.sum(Whitening.of(data + noise + shift).apply(cross) ** 2)))
 
     least = None
     if has_closed_form(design):
-        least = lost(least_noise(design, design.tolerance, design.protects, data))
-    return ObjectivesCompared(max(0.0, 1.0 - certificate.explained), least, lost(np.zeros_like(data)))
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.3g} %"
+        least = unexplained(least_noise(design, design.tolerance, design.protects, data))
+    return ObjectivesCompared(max(0.0, 1.0 - certificate.explained), least, unexplained(np.zeros_like(data)))

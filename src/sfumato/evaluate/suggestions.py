@@ -278,10 +278,10 @@ def _other(option: Option) -> str:
     """What the other objective loses at the same level, in words."""
     if option.other is None:
         return ""
-    return f", {share(option.other.loss)} with the {OBJECTIVES[_not(option.objective)]}"
+    return f", {share(option.other.loss)} with the {OBJECTIVES[other_objective(option.objective)]}"
 
 
-def _not(objective: Objective) -> Objective:
+def other_objective(objective: Objective) -> Objective:
     """The other objective."""
     return "noise" if objective == "predictions" else "predictions"
 
@@ -459,7 +459,7 @@ class _Search:
 
     def _other(self, level: Level) -> Line | None:
         """A look at the other objective."""
-        return self.comparison.line(WAYS[self.protects], level, self.step, objective=_not(self.objective))
+        return self.comparison.line(WAYS[self.protects], level, self.step, objective=other_objective(self.objective))
 
     def _cost(self, line: Line) -> float:
         return float(getattr(line, COSTS[self.asked[0]]))

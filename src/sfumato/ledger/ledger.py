@@ -208,8 +208,8 @@ class Ledger:
             )
         certificate = certificate.with_findings(*one_by_one(asked.prior, asked.inputs, output_name, revealed))
         if how.get("objective") == "predictions" and design.serves is None:
-            several = "priors" if asked.others else "releases"
-            certificate = certificate.with_findings(FELL_BACK[several if asked.serves is None else "search"])
+            why = "priors" if asked.others else "releases"
+            certificate = certificate.with_findings(FELL_BACK[why if asked.serves is None else "search"])
         warn_of(acceptance.in_full(certificate))
         certificate = acceptance.joins(certificate, design)
         following = Revealed(design, output_name, bool(remeasured))

@@ -161,7 +161,7 @@ class Noise(ErrorCovariance):
             return self
         if self.suppressed_count:
             raise InputError(
-                "this release leaves out combinations of its rows, and what is shown in their place depends on all of "
+                "this release suppresses combinations of its rows, and what is shown in their place depends on all of "
                 "them: some of its rows alone cannot be taken from it. Give all of its outputs, or make releases of "
                 'which some rows are to be taken with objective="noise".'
             )

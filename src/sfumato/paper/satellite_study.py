@@ -244,7 +244,7 @@ def satellite_study(
     truth = simulate(TIMES)
     outputs = {state: truth[state].to_numpy() for state in STATES}
     made = {state: models(settings, y, mean) for state, y in outputs.items()}
-    stages = len(ALPHAS) * (len(covers) + 3) + 2
+    stages = len(ALPHAS) * (len(covers) + 2 + (settings == "paper")) + 2
     study = _Study(settings, seeds, outputs, made, progress or Progress(), stages)
     for alpha in ALPHAS:
         for cover in covers:

@@ -106,14 +106,15 @@ def most_explained(benefit: Matrix, demands: Sequence[WhiteDemand], witness: Seq
     if not np.isfinite(size + price):  # a witness that is none, or far too large, proves nothing
         return float("inf")
     roundoff: float = 4.0 * float(max(rows, columns)) ** 1.5 * UNIT * size + 64.0 * UNIT * price
+    nobody = float(torch.sum(B * B)) + roundoff  # what is explained without any demand
     if not demands:
-        return size + roundoff
+        return nobody
     if 2 * columns < rows:
         # the same positive part, in the range of all
         together = torch.linalg.qr(together, mode="r")[1]
     gain, loss = together[:, : B.shape[1]], together[:, B.shape[1] :]
     values = torch.linalg.eigvalsh(gain @ gain.mT - loss @ loss.mT) if len(together) else together.new_zeros(0)
-    return price + float(values.clamp(min=0.0).sum()) + roundoff
+    return min(nobody, price + float(values.clamp(min=0.0).sum()) + roundoff)
 
 
 def best_predictions(

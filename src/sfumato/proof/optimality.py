@@ -129,8 +129,7 @@ def _most_explained(design: Design, known: ExactKnowledge, cross: torch.Tensor) 
         roots += [(_insider_root(design, known, one), True) for one in _bounding(design)]
     witness = design.witness[: len(roots)] if design.witness is not None else ()
     demands = [WhiteDemand(whitened(as_tensor(root, known.device)), joint) for root, joint in roots]
-    benefit = whitened(cross)
-    return min(most_explained(benefit, demands, witness), most_explained(benefit, [], ()))
+    return most_explained(whitened(cross), demands, witness)
 
 
 def _bounding(design: Design) -> tuple[Insider, ...]:

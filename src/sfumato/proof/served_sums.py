@@ -101,13 +101,11 @@ def _most_told(design: Design, summary: Summary, values: Array) -> float:
     data[np.diag_indices_from(data)] *= 1.0 - FACTORED_SUMS * UNIT
     lower = scipy.linalg.cholesky(data, lower=True, check_finite=False)
     benefit = solve_lower(lower, virtual.cross(0, values))
-    found = most_explained(benefit, [], [])
     sensitive, witness = design.sensitive, design.witness
     if witness is None or not len(sensitive) or not np.all(design.region.contains(sensitive)):
-        return found
+        return most_explained(benefit, [], [])
     root = _relaxed_root(design, summary, virtual)
-    joint = design.guarantee == "joint"
-    return min(found, most_explained(benefit, [WhiteDemand(solve_lower(lower, root), joint)], witness))
+    return most_explained(benefit, [WhiteDemand(solve_lower(lower, root), design.guarantee == "joint")], witness)
 
 
 def _relaxed_root(design: Design, summary: Summary, virtual: VirtualRows) -> Array:

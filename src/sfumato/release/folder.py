@@ -282,7 +282,7 @@ class FolderWriter:
     def _summed(self, design: Design, noise: Unchanged) -> Summary:
         """The sums over all values with noise that say what stands in place of what is suppressed."""
         with show_progress(self.progress) as step:
-            step.stage("predicting what is left out")
+            step.stage("predicting what is suppressed")
             found = sums_over(design, self.y, self.engine, self.device, noise)
         if not np.all(np.isfinite(found.projection)):
             self._start_again()

@@ -6,7 +6,7 @@ The noise is ``Z = Φ c ω`` and ``Φ s`` are the suppressed functions at the ro
 1. ``e = (sᵀΠs)⁻¹sᵀp`` is how much of them W shows. ``W − Φ s e`` and ``p − Π s e`` are the same for W and for
    ``W + Φ s η`` with any η: functions of what is kept.
 2. With ``M = Π⁻¹ + D + c cᵀ`` the covariance of u as the rows show it, what is kept predicts ``−(sᵀM⁻¹s)⁻¹ sᵀM⁻¹Π⁻¹``
-   times the second of these for η. So much is put in place.
+   times the second of these for η. So much is put in place, or less where that is far from all that the prior expects.
 
 So a release is a function of ``y + Z + Φ s η``, with η ~ N(0, τ²) and any τ: whatever a certificate proves for values
 with that noise is true of it, and no published number shows a suppressed one.
@@ -30,7 +30,7 @@ from .rounding import typical_std
 from .suppression import FURTHEST, HALF_A_STEP, Shown
 
 #: Where less than this share of a standard deviation is shown of suppressed functions, it is round-off.
-NOTHING_SHOWN = 1e-5
+NO_FUNCTION_SHOWN = 1e-5
 
 
 def filled(design: Design, outputs: Array, device: str) -> Array:
@@ -95,7 +95,7 @@ def shown_by(design: Design, outputs: Any, step: float, engine: Engine, device: 
     rounding = HALF_A_STEP * step * float(np.sqrt(len(design.inputs) / float(np.min(design.prior.noise))))
     if share < 1.0:  # the share depends on all rows
         rounding *= 1.0 + float(np.sqrt(len(design.inputs)))
-    return Shown(found if not found <= rounding + NOTHING_SHOWN else 0.0, rounding)
+    return Shown(found if not found <= rounding + NO_FUNCTION_SHOWN else 0.0, rounding)
 
 
 def put_in_place(design: Design, summary: Summary) -> InPlace:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentFormatter
 
-from ..evaluate import Audit, Outcome, number, share, short
+from ..evaluate import OBJECTIVES, Audit, Outcome, number, other_objective, share, short
 from ..files import OWNER_ONLY
 from ..text import name_and_unit, shown
 from .view import (
@@ -211,8 +211,7 @@ def plot_suggestion(found: Suggestion, ax: Axes | None = None) -> Axes:
                 how |= {"markerfacecolor": "white", "markeredgecolor": colour, "markersize": 9 + width}
                 other.append(ax.plot(option.floor, getattr(option.other, cost), linestyle="none", **how)[0])
     if other:
-        serving = found.options[0].objective == "predictions"
-        other[0].set_label(f"the same with the {'least noise' if serving else 'best predictions'}")
+        other[0].set_label(f"the same with the {OBJECTIVES[other_objective(found.options[0].objective)]}")
     plain_axes(ax)
     ax.set_ylim(0.0, None)
     ax.set_xlim(0.0, None)

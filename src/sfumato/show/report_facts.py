@@ -590,7 +590,7 @@ class Facts:
                 _STRUCTURES[found.structure],
                 "Correlated noise hides the same with less of it; independent noise is easier to explain.",
             ),
-            *self._noise_rows,
+            *self._optimality_rows,
             (
                 "Spill",
                 share(found.spill),
@@ -619,14 +619,15 @@ class Facts:
         return rows
 
     @property
-    def _noise_rows(self) -> list[tuple[str, str, str]]:
+    def _optimality_rows(self) -> list[tuple[str, str, str]]:
         """How much noise there is, or how well it serves, beside the best that is possible."""
         found, gap = self.certificate, share(self.gap) if self.gap_known else "not known"
-        total = ("Total noise", number(found.trace), "The sum of the noise variances of all rows, in squared units.")
+        drawn = "; what is suppressed is none of it" if self.suppressed else ""
+        means = f"The sum of the noise variances of all rows, in squared units{drawn}."
+        total = ("Total noise", number(found.trace), means)
         if self.design.serves is not None:
-            drawn = "; what is suppressed is none of it." if self.suppressed else "."
             return [
-                (total[0], total[1], total[2].removesuffix(".") + drawn),
+                total,
                 (
                     "Suppressed",
                     counted(self.suppressed, "combination"),
@@ -657,8 +658,8 @@ class Facts:
         ]
 
     @cached_property
-    def worth(self) -> ObjectivesCompared | None:
-        """What readers lose where predictions are to be the best, beside other noises."""
+    def compared(self) -> ObjectivesCompared | None:
+        """What readers cannot explain where predictions are to be the best, beside other noises."""
         return None if self.counts_others else compare_objectives(self.design, self.certificate)
 
     @cached_property
@@ -675,10 +676,10 @@ class Facts:
         return serves is not None and not np.any(self.design.region.contains_for_any_output(serves.places))
 
     @property
-    def lost(self) -> str:
-        """What readers lose at the served inputs; beside the least noise, where that is known."""
+    def unexplained(self) -> str:
+        """What readers cannot explain at the served inputs; beside the least noise, where that is known."""
         found = share(max(0.0, 1.0 - self.certificate.explained))
-        least = None if self.worth is None else self.worth.least
+        least = None if self.compared is None else self.compared.least
         return found if least is None else f"{found} instead of {share(least)}"
 
     @property

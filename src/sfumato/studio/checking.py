@@ -84,9 +84,8 @@ def checked_design(problem: Problem, levels: Levels, tried: Rehearsal | None, st
         release = mechanism.release(y, output_name=choices.output)
     except (GuaranteeError, InputError) as error:
         refused = str(error)
-    compared: Any = compare_objectives(mechanism.design, certificate)
-    if compared is None:
-        compared = compare_promises(mechanism.design, choices.output)
+    design = mechanism.design
+    compared = compare_objectives(design, certificate) or compare_promises(design, choices.output)
     return Checked(mechanism, certificate, tried, effect, release, refused, "" if compared is None else str(compared))
 
 

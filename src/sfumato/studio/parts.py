@@ -244,6 +244,10 @@ class Page:
         self._parts.append(part)
         self._bring_up(part, key())
 
+    def shows(self, field: Any, now: Callable[[], Any]) -> None:
+        """``field`` shows what is chosen ``now``, whoever chose it."""
+        self.follow(field, now, lambda: field.set_value(now()))
+
     def progress_of(self, job: Job[Any], what: str) -> Element:
         """A line while ``job`` runs: ``what``, its stage, how much is done, Cancel; then what went wrong, if it did."""
         with ui.element("div").classes("progress") as box:

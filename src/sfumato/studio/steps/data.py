@@ -139,7 +139,7 @@ class _Columns:
                 labelled(use.classes("use"), test="use")
                 use.props["data-column"] = shown(one.name)
             use.on_value_change(lambda event, name=one.name: self._choose(name, event.value))
-            self.page.follow(use, lambda: self._use(one.name), lambda: use.set_value(self._use(one.name)))
+            self.page.shows(use, lambda: self._use(one.name))
             words("td", one.kind)
             words("td", one.unit or "–")
             words("td", f"{one.missing:,}" if one.missing else "none", "number")

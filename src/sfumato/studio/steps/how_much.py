@@ -81,13 +81,13 @@ class _HowMuch:
             self.problem = Sentence()
             kinds = ui.radio(LEVELS, value=session.choices.level, on_change=lambda event: self._kind(event.value))
             labelled(kinds.props("inline"), "What the level is", "level")
-            page.follow(kinds, lambda: session.choices.level, lambda: kinds.set_value(session.choices.level))
+            page.shows(kinds, lambda: session.choices.level)
             page.refresh_on(lambda: session.choices.level, self._controls)
         with panel("What the noise is the best for"):
             aims = ui.radio(OBJECTIVES, value=session.choices.objective)
             aims.on_value_change(lambda event: self._aim(event.value))
             labelled(aims.props("inline"), "What the noise is the best for", "objective")
-            page.follow(aims, lambda: session.choices.objective, lambda: aims.set_value(session.choices.objective))
+            page.shows(aims, lambda: session.choices.objective)
             page.refresh_on(lambda: (session.choices.objective, self._rehearsed), self._aimed)
         with panel("What it does"):
             page.refresh_on(self._shown_key, self._effect)

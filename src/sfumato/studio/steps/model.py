@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nicegui import background_tasks, ui
@@ -118,9 +119,7 @@ class _Fields:
         outside = ui.checkbox("Fit to the rows outside the region only", value=session.choices.fit_outside)
         outside.on_value_change(lambda event: self._choose(fit_outside=bool(event.value)))
         labelled(outside, test="fit-outside")
-        page.follow(
-            outside, lambda: session.choices.fit_outside, lambda: outside.set_value(session.choices.fit_outside)
-        )
+        page.shows(outside, lambda: session.choices.fit_outside)
 
     def fit(self) -> None:
         """Fit the prior; what is wrong with the kernel or the mean is said before."""
@@ -151,7 +150,7 @@ class _Fields:
         one = ui.select(options, label=label, value=now()).props("outlined dense")
         one.on_value_change(lambda event: take(event.value))
         labelled(one, test=name)
-        self.page.follow(one, now, lambda: one.set_value(now()))
+        self.page.shows(one, now)
 
     def _written(self, name: str, label: str, options: dict[str, str]) -> None:
         """A line for what is not on the list, while that is asked for."""
@@ -162,7 +161,7 @@ class _Fields:
 
         def line() -> None:
             if self._is_own(name, options):
-                entry(self.page, label, now, lambda text: self._choose(**{name: text}), f"{name}-number")
+                entry(self.page, label, now, partial(self._take, name), f"{name}-number")
 
         self.page.refresh_on(lambda: self._is_own(name, options), line)
 
@@ -175,8 +174,8 @@ class _Fields:
 
         if self._is_own("kernel", KERNELS):
             hint = 'for example "rbf + periodic(period=1) * rbf"'
-            text = lambda: session.choices.kernel  # noqa: E731
-            entry(self.page, "Kernel as text", text, lambda said: self._choose(kernel=said), "kernel-text", hint)
+            take = partial(self._take, "kernel")
+            entry(self.page, "Kernel as text", lambda: session.choices.kernel, take, "kernel-text", hint)
         else:
             entry(self.page, "Lengthscale", length, self._lengthscale, "lengthscale", "empty: learnt")
 
@@ -186,9 +185,7 @@ class _Fields:
             way = ui.radio(COEFFICIENTS, value=self.session.choices.coefficients)
             way.on_value_change(lambda event: self._choose(coefficients=event.value))
             labelled(way, "Who knows the trend", "coefficients")
-            self.page.follow(
-                way, lambda: self.session.choices.coefficients, lambda: way.set_value(self.session.choices.coefficients)
-            )
+            self.page.shows(way, lambda: self.session.choices.coefficients)
 
     def _rows(self) -> str:
         rows = self.session.choices.fit_rows
@@ -200,6 +197,9 @@ class _Fields:
     def _fit_rows(self, text: str) -> None:
         count = None if not text else _number("Rows to fit to", text)
         self._choose(fit_rows=None if count is None else int(count))
+
+    def _take(self, name: str, text: str) -> None:
+        self._choose(**{name: text})
 
     def _choose(self, **changes: object) -> None:
         with self.told.catching():
