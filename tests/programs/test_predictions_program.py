@@ -66,10 +66,7 @@ def test_as_much_is_explained_as_an_sdp_solver_finds(seed, joints):
     found = best_predictions(B, demands, accuracy=2e-6)
     best = most_explained_by_sdp(B, [(one.root, one.joint) for one in demands])
     assert found.upper >= best * (1.0 - 1e-7)
-    # shares below 1e-4 are suppressed, whatever that costs
-    suppressed = found.directions[:, found.shares == 0.0]
-    assert best - found.explained <= 1e-5 * best + 1e-4 * float(np.sum((B.T @ suppressed) ** 2))
-    assert found.explained <= best * (1.0 + 1e-7)
+    assert best * (1.0 - 1e-5) <= found.explained <= best * (1.0 + 1e-7)
     assert found.upper == pytest.approx(best, rel=1e-5)
     Q = matrix_of(found, len(B))
     assert all(learnt(demand, Q) <= 1.0 for demand in demands)
@@ -88,7 +85,7 @@ def test_however_its_steps_are_solved_the_optimum_is_the_same(limits, joints, mo
     B, demands = random_problem(24, joints)
     found = best_predictions(B, demands, accuracy=2e-6)
     assert found.upper == pytest.approx(most_explained_by_sdp(B, [(one.root, one.joint) for one in demands]), rel=1e-5)
-    assert found.gap < 1e-4
+    assert found.gap < 2e-6
     assert found.decompositions < 60
 
 
@@ -101,11 +98,19 @@ def test_smooth_problems_are_solved_to_the_accuracy_that_is_asked_for(kernel, al
         check(best_predictions(B, [demand]), B, [demand], 1e-4)
 
 
-def test_an_accuracy_of_a_millionth_is_reached():
-    B, demand = smooth_problem(80, 10)
+@pytest.mark.parametrize(("kernel", "alpha"), [(rbf, 0.03), (matern32, 0.3)])
+def test_an_accuracy_of_a_millionth_is_reached(kernel, alpha):
+    B, demand = smooth_problem(80, 10, alpha, kernel)
     found = best_predictions(B, [demand], accuracy=1e-6)
     check(found, B, [demand], 1e-6)
     assert found.explained == pytest.approx(best_predictions(B, [demand]).explained, rel=1e-4)
+
+
+def test_an_accuracy_beyond_round_off_ends_soon():
+    B, demand = smooth_problem(60, 8)
+    found = best_predictions(B, [demand], accuracy=1e-12)
+    assert found.gap < 1e-6
+    assert found.decompositions < 300
 
 
 @given(st.integers(0, 10**6), st.floats(-3.0, 3.0))

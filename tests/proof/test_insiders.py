@@ -88,20 +88,37 @@ def test_the_best_predictions_keep_the_promise_to_every_group_in_50_digits(prote
     assert made.certificate.insider_ratio == pytest.approx(told.max(), abs=2e-4)
 
 
+HERE_ONLY, FADES = np.where(X > 0.8, 1.0, 0.0), np.exp(-0.5 * ((X - 1.5) / 0.22) ** 2)
+
+
 @pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
 @pytest.mark.parametrize(
-    ("guarantee", "sources", "shift"), [("joint", 0, 0.0), ("joint", 3, 0.01), ("pointwise", 3, 0.0)]
+    ("guarantee", "sources", "shift", "suppressed_at", "noise_at"),
+    [
+        ("joint", 0, 0.0, HERE_ONLY, 1.0),
+        ("joint", 3, 0.01, HERE_ONLY, 1.0),
+        ("pointwise", 3, 0.0, HERE_ONLY, 1.0),
+        # rows far away, of which next to nothing is hidden
+        ("joint", 1, 0.0, FADES, FADES),
+        ("pointwise", 2, 0.0, FADES, FADES),
+    ],
 )
-def test_what_is_suppressed_hides_from_insiders_what_50_digits_say(guarantee: str, sources: int, shift: float) -> None:
+def test_what_is_suppressed_hides_from_insiders_what_50_digits_say(
+    guarantee: str, sources: int, shift: float, suppressed_at: np.ndarray, noise_at: Any
+) -> None:
     """Where nothing is noisy, whoever holds more rows than there are suppressed combinations knows all rows."""
     made, one, rng = protected("both", guarantee=guarantee, insiders=GROUPS), secret("both"), np.random.default_rng(0)
-    suppressed = np.linalg.qr(rng.normal(size=(len(X), 2)) * (X > 0.8)[:, None])[0]
-    factor = 0.3 * rng.normal(size=(len(X), sources))
-    noise = CorrelatedNoise(factor - suppressed @ (suppressed.T @ factor), shift, 1e3 * suppressed)
+    suppressed = rng.normal(size=(len(X), 2)) * suppressed_at[:, None]
+    suppressed = suppressed @ np.linalg.inv(np.linalg.cholesky(suppressed.T @ suppressed)).T
+    factor = 0.3 * rng.normal(size=(len(X), sources)) * np.reshape(noise_at, (-1, 1))
+    factor = factor - suppressed @ (suppressed.T @ factor)
+    noise = CorrelatedNoise(factor, shift, 1e3 * suppressed)
     told = groups_told(replace(made.design, noise=noise, witness=None, designed_for=()))[0]
     with mpmath.workdps(oracles.DIGITS):
         spanned, ten = oracles.exact(suppressed), mpmath.mpf(10)
-        sigma = ten**12 * spanned * spanned.T + (mpmath.mpf(shift) + ten**-20) * mpmath.eye(len(X))
+        # where nothing is noisy more would be too much for 50 digits
+        endless, nothing = (ten**30, ten**-40) if sources else (ten**12, ten**-20)
+        sigma = endless * spanned * spanned.T + (mpmath.mpf(shift) + nothing) * mpmath.eye(len(X))
         if sources:
             drawn = oracles.exact(noise.factor)
             sigma = sigma + drawn * drawn.T

@@ -62,8 +62,8 @@ class LetThrough:
         return 1.0 - self.explained / self.upper if self.upper > 0.0 else 0.0
 
 
-#: Shares below the first are suppressed. Those below the second are too, as long as that costs no more of what is
-#: explained than the accuracy leaves to spare, or than a fifth of the accuracy.
+#: Shares below the first, or below a finer accuracy, are suppressed. Those below the second are too, as long as that
+#: costs no more of what is explained than the accuracy leaves to spare, or than a fifth of the accuracy.
 SURELY_SUPPRESSED, RATHER_SUPPRESSED = 1e-4, 5e-2
 
 #: The program is solved at most this many times: again where its space or its accuracy did not do.
@@ -206,7 +206,8 @@ def _let_through(
     # as noise, small shares would fill a column with numbers far from the data
     spare = max(0.2 * accuracy * upper, 0.9 * (explained - (1.0 - accuracy) * upper))
     affordable = np.cumsum((shares * worth)[order]) <= spare
-    small = (shares[order] < SURELY_SUPPRESSED) | ((shares[order] < RATHER_SUPPRESSED) & affordable)
+    surely = shares[order] < min(SURELY_SUPPRESSED, accuracy)
+    small = surely | ((shares[order] < RATHER_SUPPRESSED) & affordable)
     shares[order[small]] = 0.0
     explained = max(0.0, float(torch.sum(B * B)) - float((1.0 - shares) @ worth))
     return LetThrough(as_array(directions), shares, witness, explained, upper, made)

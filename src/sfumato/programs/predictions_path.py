@@ -23,8 +23,8 @@ NEARLY_ONE = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 #: What is neglected of C may be this share of the gap that is aimed at.
 MOST_NEGLECTED = 0.3
 
-#: More steps than any problem has needed.
-MOST_STEPS = 100
+#: More steps than any problem has needed; after so many that gain nothing round-off is in the way.
+MOST_STEPS, IN_VAIN = 100, 5
 
 #: How far S may be from the slack of Q, in units of μ Λ⁻¹, if Q is taken as a diagonal matrix in V.
 ASTRAY = 10.0
@@ -61,9 +61,12 @@ class Path:
                 one.begin(largest / 2.0)
             self._look()
             self._begin(largest / 2.0)
+        least, in_vain = np.inf, 0
         for _ in range(MOST_STEPS):
             self._keep()
-            if not self.active or self.gap <= accuracy:
+            in_vain = 0 if self.gap < least else in_vain + 1
+            least = min(least, self.gap)
+            if not self.active or self.gap <= accuracy or in_vain == IN_VAIN:
                 break
             if self.space.neglected > MOST_NEGLECTED * accuracy * self.upper:
                 break

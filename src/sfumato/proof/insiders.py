@@ -7,7 +7,7 @@ release they were left with ``Q = Cov(z) − Cov(z, y_H) A_HH⁻¹ Cov(y_H, z)``
 No matrix but L has more than γ or |H| rows on either side, and nothing cancels where the noise on held rows is small.
 
 Combinations N of the rows that are not published are projected out of L⁻¹ (knowledge.py). With ``Ñ = N(NᵀM⁻¹N)^{-1/2}``
-and ``T = M⁻¹Ñ`` they add ``UᵀTÑᵀ`` to v and ``ATTᵀA − ΣTTᵀΣ`` to D.
+and ``T = M⁻¹Ñ`` they add ``UᵀTÑᵀ`` to v and ``ATTᵀA − ΣTTᵀΣ`` to D, where ``AT = Ñ − ΣT``.
 
 Where the noise on some held rows tells that on others of them (rows with equal inputs, more rows than Σ has
 directions), D is singular. There groups are conditioned on from scratch: ``Z_H`` is projected out of the factor of Σ,
@@ -111,17 +111,16 @@ class InsidersOfReader:
 
     @cached_property
     def _suppressed(self) -> tuple[Array, Array]:
-        """A T and ΣT: what is suppressed is left of y, and what the noise would tell of it."""
-        noise, (_, solved) = self.design.noise, self.known.suppressed
-        factor, data = as_tensor(noise.factor, self.known.device), self.known.reader
-        told = factor @ (factor.T @ solved) + noise.shift * solved
-        return as_array(data.data_times(self.design.inputs, solved)), as_array(told)
+        """Ñ, and ΣT with ``T = M⁻¹Ñ``: what is suppressed is left of y, and what the noise would tell of it."""
+        noise, (spanning, solved) = self.design.noise, self.known.suppressed
+        factor = as_tensor(noise.factor, self.known.device)
+        return as_array(spanning), as_array(factor @ (factor.T @ solved) + noise.shift * solved)
 
     @cached_property
     def _hidden(self) -> Array:
         """The variance of the noise and of what is suppressed on each row; 0 where W shows the record as it is."""
         noise, spread = self.design.noise.variance(), np.diag(self._data)
-        suppressed = np.sum(as_array(self.known.suppressed[0]) ** 2, axis=1)
+        suppressed = np.sum(self._suppressed[0] ** 2, axis=1)
         return np.asarray(noise + np.where(suppressed > finest_resolution(0.5, 0.0) ** 2 * spread, suppressed, 0.0))
 
     def told(self, rows: Index, unless: float = 0.0) -> Told:
@@ -178,8 +177,9 @@ class InsidersOfReader:
             return nothing, 4.0 * self.error
         factor, white = noise.factor[noisy], self._noise[0][:, noisy]
         seen, gram = self._noise[1][:, noisy], white.T @ white
-        total, (kept_back, told) = self._hidden[noisy], (one[noisy] for one in self._suppressed)
-        left = factor @ factor.T + noise.shift * np.eye(len(noisy)) - gram + kept_back @ kept_back.T - told @ told.T
+        total, (spanning, told) = self._hidden[noisy], (one[noisy] for one in self._suppressed)
+        suppressed = spanning @ spanning.T - spanning @ told.T - told @ spanning.T
+        left = factor @ factor.T + noise.shift * np.eye(len(noisy)) - gram + suppressed
         # never more than there is: what round-off may have added is taken off
         left = (left + left.T) / 2.0 - 4.0 * self.error * np.diag(total)
         spread = np.sqrt(total)[:, None]  # of rows far away it can be so small that its square is 0

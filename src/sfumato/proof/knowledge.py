@@ -190,9 +190,12 @@ class ExactKnowledge(Knowledge):
         scale = as_tensor(self.scale, self.device)[:, None]
         if self._suppressed is None or self.lower is None:
             return 2 * (scale[:, :0],)
-        lower = as_tensor(self.lower, self.device)
+        lower, columns = as_tensor(self.lower, self.device), as_tensor(self.error.suppressed, self.device)
         solved: torch.Tensor = torch.linalg.solve_triangular(lower.T, self._suppressed, upper=True)
-        return scale * (lower @ self._suppressed), solved / scale
+        # not L times the basis: rows of which next to nothing is suppressed keep all of their digits
+        turned = torch.linalg.solve_triangular(lower, columns / scale, upper=False)
+        spanning: torch.Tensor = torch.linalg.solve(self._suppressed.T @ turned, columns, left=False)
+        return spanning, solved / scale
 
     @property
     def solved(self) -> float:

@@ -39,8 +39,8 @@ from .roundoff import FACTORED
 from .served_sums import served_from_sums
 from .sums import Summary, VirtualRows, noise_coefficients
 
-#: A gap below −1e-6 (a share) is no round-off: the noise is less than is possible, and the promise is not kept.
-LESS_THAN_POSSIBLE = 1e-6
+#: A gap below −1e-6 (a share) is no round-off: more than the best is not possible, and the promise is not kept.
+BEYOND_BEST = 1e-6
 
 #: Directions of the noise below this share of the largest are left out of a bound, which is then a little lower.
 SMALLEST_DIRECTION = 1e-12
@@ -85,9 +85,7 @@ def _of_predictions(design: Design, knowledge: Sequence[ExactKnowledge]) -> Opti
     explained, upper = served_share(known), 1.0
     with contextlib.suppress(np.linalg.LinAlgError):
         upper = min(upper, _most_explained(design, known, _served(known)))
-    gap = 1.0 - explained / upper if upper > 0.0 else 0.0
-    # NaN, where nothing can be said, stays NaN
-    return Optimality(trace, lower, float(np.clip(gap, 0.0, 1.0)), explained, upper)
+    return Optimality(trace, lower, gap_between(explained, upper), explained, upper)
 
 
 def served_share(known: ExactKnowledge) -> float:
@@ -140,10 +138,10 @@ def _bounding(design: Design) -> tuple[Insider, ...]:
     return design.designed_for if design.guarantee == "joint" else ()
 
 
-def gap_between(lower: float, objective: float) -> float:
-    """How far at most ``objective`` is above its least value, as a share, given a lower bound."""
-    gap = 1.0 - lower / objective
-    return float("nan") if gap < -LESS_THAN_POSSIBLE else min(1.0, max(0.0, gap))
+def gap_between(low: float, high: float) -> float:
+    """How far ``low`` is below ``high``, as a share of it, where one is a bound for the other; NaN where it is not."""
+    gap = 1.0 - low / high if high > 0.0 else 0.0
+    return float("nan") if np.isnan(gap) or gap < -BEYOND_BEST else min(1.0, max(0.0, gap))
 
 
 def objective(noise: Noise, weights: Array | None) -> float:
@@ -273,7 +271,7 @@ def _of_compressed_predictions(
     lower = _Bound(replace(design, witness=None), summary, hidden).at(1.0) if hidden.size else 0.0
     trace = _total(summary.gram, coefficients) + records.variance
     served = served_from_sums(design, summary, published)
-    gap = min(1.0, max(0.0, 1.0 - served.explained / served.upper))
+    gap = gap_between(served.explained, served.upper)
     least = max(lower, records.needed_variance)
     return Optimality(trace, least, gap, served.explained, served.upper), served.cost
 
