@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from gpytorch.kernels import LinearKernel, ScaleKernel
 
 import sfumato as sf
 from kernels import matern, rbf
 from oracles import most_explained_by_sdp
+from sfumato.data import Outputs, as_inputs
+from sfumato.design.serving import MOST_ROWS_SERVED, served_inputs
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.FindingWarning")
 
@@ -193,6 +196,23 @@ def test_what_cannot_be_served_is_refused() -> None:
         sf.protect(PRIOR, X, REGION, serve=[[1e9]], **how)
     with pytest.raises(sf.InputError, match='dp is given, but objective is "predictions"'):
         sf.protect(PRIOR, X, REGION, dp=(1.0, 2.0), **how)
+    line = sf.Prior(ScaleKernel(LinearKernel()), noise=V)  # f(0) = 0
+    with pytest.raises(sf.InputError, match=r"serve has the input \[0.0\], where the prior knows f already"):
+        sf.protect(line, X[1:], REGION, serve=[[0.5], [0.0]], **how)
+
+
+def test_outputs_count_as_much_as_their_weights_and_rows_of_every_output_are_served() -> None:
+    # rows of the two alternate, and there are too many to serve each
+    X = as_inputs(np.column_stack([np.linspace(0.0, 3.0, 9000), np.arange(9000) % 2]))
+    outputs, region = Outputs.several(["r", "v"]), sf.Box([1.0, 0.0], [1.1, 1.0]).bind(X)
+    some = served_inputs(None, None, X, region)
+    weights = np.where(outputs.numbers(X.values) == 0, 3.0, 1.0)
+    each = served_inputs(None, weights, X, region)
+    assert len(some) == MOST_ROWS_SERVED < len(each) == np.sum(~region.contains(X.values))
+    for served, share in ((some, 0.5), (each, 0.75)):
+        counts = served.coefficients(PRIOR, outputs) * PRIOR.variance(served.places)
+        assert np.sum(counts) == pytest.approx(1.0)
+        assert np.sum(counts[outputs.numbers(served.places) == 0]) == pytest.approx(share, abs=0.01)
 
 
 def test_bounds_for_single_values_of_insiders_are_true() -> None:

@@ -61,6 +61,10 @@ def test_a_seed_is_found_behind_what_is_filled_in_and_takes_the_noise_off_alone(
     target = target_for(mechanism.release(values(), unsafe_seed=7), values())
     assert find_seed(target, 50) == 7
     assert find_seed(target_for(mechanism.release(values()), values()), 50) is None
+    # nothing is drawn where all that is protected is left out
+    silent = replace(mechanism.noise, factor=np.zeros((len(X), 0)))
+    release = replace(target.release, design=replace(mechanism.design, noise=silent))
+    assert find_seed(target_for(release, values()), 50) is None
     estimate = guesses_seed(target, 50)
     assert "which is taken off" in estimate.did
     noise = mechanism.noise

@@ -38,7 +38,7 @@ from .insiders import check_insiders
 from .plan import Asked, Method
 from .problem import Problem, no_rows_inside
 from .sensitive import AskedCover
-from .serving import can_serve, check_objective, positive_numbers, served_inputs
+from .serving import can_serve, check_objective, check_unknown, positive_numbers, served_inputs
 
 #: At how many inputs of a region it is looked how much may be learnt.
 LOOKS = 512
@@ -247,6 +247,7 @@ def asked_problem(
     else:
         stacked = None if joint is None else partial(_stacked_serve, joint, inputs)
         serves = served_inputs(serve, weights, inputs, bound, stacked)
+        check_unknown(serves, prior)
     if protects == "records":
         chosen = _record_tolerance(chosen)
     if families and isinstance(inputs, StoredInputs):

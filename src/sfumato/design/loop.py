@@ -327,7 +327,7 @@ class _Loop:
         if least.solution.noise.trace == 0.0:
             return least
         told = float(torch.sum(self.solver.best_predictions(least.solution.noise.shift).benefit ** 2))
-        if told < NOTHING_TOLD:
+        if not told >= NOTHING_TOLD:
             raise InputError(
                 f"serve has no input of which rows tell anything under the prior: {told:.1g} of the variance there, "
                 'without any noise. Give inputs nearer to the rows, or objective="noise".'
@@ -348,10 +348,9 @@ class _Loop:
             better = here * (1.0 - self.problem.plan.gap) > there if same else here >= there
             if not least.seen.holds or better:
                 return best
-        # a tighter promise may cost more than the better objective brings
-        if not same:
-            return least
-        return self._examined(least, replace(least.design, witness=best.design.witness))
+        # a tighter promise may cost more than the better objective brings; a witness is for its own sensitive inputs
+        witness = best.design.witness if same else None
+        return self._examined(least, replace(least.design, witness=witness))
 
     def _examined(self, attempt: Attempt, design: Design) -> Attempt:
         """An attempt with another ``design``."""

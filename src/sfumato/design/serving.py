@@ -8,13 +8,14 @@ from typing import Any, get_args
 import numpy as np
 
 from ..arrays import Array
-from ..data import Inputs, as_inputs, in_row_order
+from ..data import Inputs, as_inputs, in_row_order, sample_places
 from ..errors import InputError
+from ..models import Prior
 from ..promise import Finding, Insiders, Objective, Served
 from ..regions import Everywhere, Region
 from ..release import MOST_SERVED, SMALLEST_WEIGHT
 
-#: Of more rows than this evenly spaced ones are served, and of a region without rows so many inputs.
+#: Of more rows without weights than this evenly spread ones are served, and of a region without rows so many inputs.
 MOST_ROWS_SERVED, SPREAD = 4096, 512
 
 #: The best predictions for insiders who hold so many rows in all take minutes, for more of them hours; so do those for
@@ -135,8 +136,19 @@ def _rows_served(serve: Region | None, weights: Any, inputs: Inputs, region: Reg
             'objective="noise".'
         )
     kept = np.flatnonzero(own)
-    kept = kept[:: -(-len(kept) // MOST_ROWS_SERVED)]
+    if weights is None:
+        kept = kept[sample_places(len(kept), MOST_ROWS_SERVED)]
     return Served(np.array(rows[kept]), numbers[kept])
+
+
+def check_unknown(served: Served, prior: Prior) -> None:
+    """Refuse inputs at which there is nothing to predict."""
+    known = ~(prior.variance(served.places) > 0.0)
+    if np.any(known):
+        raise InputError(
+            f"serve has the input {served.places[known][0].tolist()}, where the prior knows f already (its variance "
+            "is 0) and nothing is left to predict; leave it out."
+        )
 
 
 def bound_served(serve: Region, inputs: Inputs) -> Region:

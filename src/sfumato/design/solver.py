@@ -15,7 +15,7 @@ import scipy.linalg
 import torch
 
 from ..arrays import UNIT, Array
-from ..data import among
+from ..data import among, sample_places
 from ..linalg import as_array, as_tensor
 from ..noise import CorrelatedNoise, IndependentNoise, Noise
 from ..programs import Demand, correlated_noise, diagonal_noise, needed_everywhere
@@ -32,7 +32,7 @@ ACCURACY = {"full": 2e-5, "diagonal": 1e-7}
 #: A joint promise about more values than this is met first, and others on top of it, to this share of the least.
 MOST_TOGETHER, LAYERED = 40, 1e-3
 
-#: Of more rows outside the region than this evenly spaced ones stand for what is not served.
+#: Of more rows outside the region than this evenly spread ones stand for what is not served.
 MOST_BESIDE = 512
 
 #: Directions in which data without noise tell less than this share of the most need no noise.
@@ -77,7 +77,7 @@ class Solver:
             counts = served.coefficients(exposure.reader.prior, outputs)
             rows = problem.inputs.sample.values
             rows = rows[~problem.region.contains(rows) & ~among(rows, served.places)]
-            rows = rows[:: max(1, -(-len(rows) // MOST_BESIDE))]
+            rows = rows[sample_places(len(rows), MOST_BESIDE)]
             beside = cross[:, :0]
             if len(rows):
                 others = Served(rows, np.ones(len(rows))).coefficients(exposure.reader.prior, outputs)
@@ -223,7 +223,7 @@ class Program:
     def _serving(
         self, tightening: float, shift: float, start: Solution | None, accuracy: float, also: Sequence[Array]
     ) -> Solution:
-        """The noise with the best predictions; a witness is that of Δ itself."""
+        """The noise with the best predictions; a witness is that of Δ itself (nearly, for rows that insiders hold)."""
         exposures = self.solver.exposures
         roots = [(root / np.sqrt(tightening), one.joint) for root, one in zip(self.roots, exposures, strict=True)]
         roots += [(root, True) for root in also]

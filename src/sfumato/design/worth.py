@@ -63,10 +63,13 @@ class ErrorsOutside:
     variance: Array
 
     @classmethod
-    def under(cls, noise: Array, function: Array, data: Array, inside: Mask) -> ErrorsOutside:
-        """That of ``noise`` on rows with the covariance ``data``; ``function`` is that of f."""
+    def under(cls, noise: Array, suppressed: Array, function: Array, data: Array, inside: Mask) -> ErrorsOutside:
+        """That of the ``noise`` that is drawn and of what is ``suppressed`` on rows with the covariance ``data``.
+
+        ``function`` is the covariance of f there.
+        """
         outside = np.flatnonzero(~inside)
-        half = Whitening.of(data + noise).apply(np.eye(len(data)))
+        half = Whitening.of(data + noise).without(suppressed).apply(np.eye(len(data)))
         P = half.T @ half
         cross, columns = function[:, outside], P[:, outside]
         own = np.diag(P)[outside]
@@ -114,9 +117,10 @@ class ObjectivesOutside:
             return None
         function = design.prior.covariance(design.inputs)
         data = function + np.diag(design.prior.noise_variance(rows))
-        noises = design.noise.covariance(), least_noise(design, design.tolerance, design.protects, data)
-        here, least = (ErrorsOutside.under(noise, function, data, inside) for noise in noises)
-        return cls(design, ~inside, counts, here, least)
+        noise, nothing = design.noise, np.zeros((rows, 0))
+        here = ErrorsOutside.under(noise.drawn_covariance(), noise.suppressed, function, data, inside)
+        instead = least_noise(design, design.tolerance, design.protects, data)
+        return cls(design, ~inside, counts, here, ErrorsOutside.under(instead, nothing, function, data, inside))
 
     def worth(self, y: Array) -> Worth | None:
         """What the rows of ``y`` outside the region tell; None where readers of the least noise make no error."""

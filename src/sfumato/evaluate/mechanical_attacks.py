@@ -213,6 +213,8 @@ def guesses_seed(target: Target, guesses: int = GUESSES) -> Estimate:
 def find_seed(target: Target, guesses: int = GUESSES) -> int | None:
     """The seed that the noise came from, if it is below ``guesses`` and there is noise to tell by."""
     noise = target.design.noise
+    if not noise.normals_needed:
+        return None
     if noise.suppressed_count:
         # the combinations of rows with the most noise that are published as they are
         basis = np.linalg.qr(noise.suppressed)[0]

@@ -208,7 +208,8 @@ def record_variances(design: Design, rows: Index) -> Array:
     prior, inputs = design.prior, design.inputs
     covariance = prior.covariance(inputs)
     covariance[np.diag_indices_from(covariance)] += prior.noise_variance(len(inputs))
-    explained = Whitening.of(covariance + design.noise.covariance()).apply(covariance[:, rows])
+    whitening = Whitening.of(covariance + design.noise.drawn_covariance()).without(design.noise.suppressed)
+    explained = whitening.apply(covariance[:, rows])
     return np.asarray(np.maximum(np.diag(covariance)[rows] - np.sum(explained**2, axis=0), 0.0))
 
 

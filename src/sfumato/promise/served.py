@@ -28,13 +28,13 @@ class Served:
     def coefficients(self, prior: Prior, outputs: Outputs) -> Array:
         """c with ``Σ c_t Var f(t) = 1``, so that ``Σ c_t (explained variance)`` is the share that readers explain.
 
-        Several outputs count alike, whatever their units are.
+        Several outputs count as much as their weights on average, whatever their units are.
         """
         variance = prior.variance(self.places)
         numbers = outputs.numbers(self.places)
-        present = np.unique(numbers)
         result = np.zeros(len(self.places))
-        for number in present:
+        for number in np.unique(numbers):
             own = numbers == number
-            result[own] = self.weights[own] / float(self.weights[own] @ variance[own]) / len(present)
-        return result
+            average = float(self.weights[own] @ variance[own]) / float(np.mean(self.weights[own]))
+            result[own] = self.weights[own] / average
+        return result / float(result @ variance)
