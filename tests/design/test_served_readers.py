@@ -203,7 +203,7 @@ def test_what_cannot_be_served_is_refused() -> None:
 
 def test_outputs_count_as_much_as_their_weights_and_rows_of_every_output_are_served() -> None:
     # rows of the two alternate, and there are too many to serve each
-    X = as_inputs(np.column_stack([np.linspace(0.0, 3.0, 9000), np.arange(9000) % 2]))
+    X = as_inputs(np.column_stack([np.linspace(0.0, 3.0, 8000), np.arange(8000) % 2]))
     outputs, region = Outputs.several(["r", "v"]), sf.Box([1.0, 0.0], [1.1, 1.0]).bind(X)
     some = served_inputs(None, None, X, region)
     weights = np.where(outputs.numbers(X.values) == 0, 3.0, 1.0)
