@@ -19,13 +19,16 @@ from ..linalg import as_array, as_tensor, cholesky_in_place, squared_norms
 from ..noise import CorrelatedNoise, Noise
 from ..programs import LetThrough, WhiteDemand, best_predictions, most_explained
 from .closed_form import DataCovariance
+from .problem import Solution
 
 #: Combinations of which less than this share is let through are suppressed, as far as the accuracy allows: their noise
 #: would be ten times as large as the data. (Below 1e-4 the program suppresses them anyway.)
 LITTLE = 1e-2
 
-#: As noise, what is suppressed has this many times the variance that the data have there.
-NOTHING_LEFT = 1e6
+#: As noise, what is suppressed has this many times the variance that the data have there: with much more, solving with
+#: A + Σ in double precision loses more than this leaves. The promise is kept by that noise as well, as far as what it
+#: leaves is less than half of the accuracy.
+NOTHING_LEFT = 2.0**24
 
 #: What is not served counts as so many times the accuracy, where what is served counts 1. The first of these is taken
 #: at which the served inputs lose no more than the accuracy.
@@ -64,14 +67,9 @@ class BestPredictions:
         """B = L⁻¹ K_XT diag(√c), so that readers explain Tr BᵀQB of what they could; only B Bᵀ counts."""
         return _narrow(self._whitened(self.cross * as_tensor(np.sqrt(self.coefficients), self.data.device)))
 
-    def solved(
-        self, roots: Sequence[tuple[Array, bool]], accuracy: float, start: Sequence[Array] | None
-    ) -> tuple[CorrelatedNoise, tuple[Array, ...], float]:
-        """The noise, what proves that no other explains much more, and the share that it explains.
-
-        ``roots`` are the U of all demands, each with whether it is a joint one.
-        """
-        demands = [WhiteDemand(self._whitened(as_tensor(root, self.data.device)), joint) for root, joint in roots]
+    def solved(self, roots: Sequence[tuple[Array, bool]], accuracy: float, start: Sequence[Array] | None) -> Solution:
+        """The noise that explains nearly the most; ``roots`` has the U of all demands, and whether each is joint."""
+        demands = [WhiteDemand(self._with_room(root, joint, accuracy / 2), joint) for root, joint in roots]
         for count in BESIDE if self.beside.shape[1] else (0.0,):
             found = best_predictions(self._counting(count * accuracy), demands, accuracy, start)
             start, most = found.witness, most_explained(self.benefit, demands, found.witness)
@@ -87,7 +85,8 @@ class BestPredictions:
             factor = factor - basis @ (basis.T @ factor)
             seen = as_array(self.lower.T @ as_tensor(basis, self.data.device))
             suppressed = basis * np.sqrt(NOTHING_LEFT * float(np.linalg.eigvalsh(seen.T @ seen)[-1]))
-        return CorrelatedNoise(factor, self.shift, suppressed), found.witness, self._explained_by(found)
+        noise = CorrelatedNoise(factor, self.shift, suppressed)
+        return Solution(noise, found.witness, self._explained_by(found), most)
 
     def _counting(self, count: float) -> torch.Tensor:
         """B where what is not served counts ``count`` times what is."""
@@ -120,6 +119,14 @@ class BestPredictions:
         told = hidden.T @ self.benefit
         lost = torch.linalg.solve_triangular(as_tensor(cholesky_in_place(gram)), told, upper=False)
         return float(np.sum(squared_norms(self.benefit)) - np.sum(squared_norms(lost)))
+
+    def _with_room(self, root: Array, joint: bool, most: float) -> torch.Tensor:
+        """Ũ of a demand for what is left of the tolerance when readers are told what noise leaves of N, or ``most``."""
+        white = self._whitened(as_tensor(root, self.data.device))
+        if not white.shape[1]:
+            return white
+        sizes = torch.linalg.eigvalsh(white.mT @ white)[-1:] if joint else torch.sum(white * white, dim=0)
+        return white / torch.sqrt(1.0 - torch.clamp(sizes / NOTHING_LEFT, max=most))
 
     def _whitened(self, block: torch.Tensor) -> torch.Tensor:
         whitened: torch.Tensor = torch.linalg.solve_triangular(self.lower, block, upper=False)

@@ -158,7 +158,7 @@ def certified_design(
         design, seen = settled(made, attempt.tightening, lambda one: examine(one, None, False))
         return design, seen.certificate()
     certificate = attempt.seen.certificate()
-    if back_end.problem.joint or back_end.problem.serves is not None:
+    if back_end.problem.joint or attempt.solution.explained is not None:
         return attempt.design, certificate
     return _no_more_than_joint(back_end, cover, examine, say, margins, attempt.design, certificate)
 
@@ -342,15 +342,18 @@ class _Loop:
             # the same problem was solved for the least noise, which keeps the same promise
             return self._examined(least, replace(least.design, serves=None))
         same = np.array_equal(best.sensitive, least.sensitive)
-        if best.seen.holds or not least.seen.holds:
+        ours, theirs = ((one.seen.holds, one.passes) for one in (best, least))
+        if ours == theirs:
             here, there = (spread.solver.explained(one.solution.noise) for one in (best, least))
-            # where neither is better, the least noise counts on the prior less
-            better = here * (1.0 - self.problem.plan.gap) > there if same else here >= there
-            if not least.seen.holds or better:
+            # where the least noise is as good as it was asked to be, it counts on the prior less; and a tighter promise
+            # may cost more than the better objective brings
+            nearly_best = same and there >= (1.0 - self.problem.plan.gap) * best.solution.most
+            if there <= here and not nearly_best:
                 return best
-        # a tighter promise may cost more than the better objective brings; a witness is for its own sensitive inputs
-        witness = best.design.witness if same else None
-        return self._examined(least, replace(least.design, witness=witness))
+        elif ours > theirs:
+            return best
+        # a witness is for its own sensitive inputs
+        return self._examined(least, replace(least.design, witness=best.design.witness if same else None))
 
     def _examined(self, attempt: Attempt, design: Design) -> Attempt:
         """An attempt with another ``design``."""

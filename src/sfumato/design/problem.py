@@ -52,12 +52,13 @@ class Solution:
     """A noise, and what proves that it could hardly be less (programs/demand.py); a closed form needs no proof.
 
     Where it is the noise with the best predictions, ``explained`` is the share that readers explain at the served
-    inputs, and the witness proves that hardly more is possible (programs/predictions.py).
+    inputs, and the witness proves that no noise explains more than ``most`` (programs/predictions.py).
     """
 
     noise: Noise
     witness: tuple[Array, ...] | None = None
     explained: float | None = None
+    most: float = float("inf")
 
     def pulls(self, count: int) -> Array | None:
         """How much each of the first ``count`` sensitive values asks for; None where nothing says it."""

@@ -7,7 +7,7 @@ how much readers then learn elsewhere, as a share of what they may.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -231,8 +231,9 @@ class Program:
         if start is not None and start.explained is not None and start.witness is not None:
             before = [scale * part for part in start.witness]
         solver = self.solver.best_predictions(shift)
-        noise, witness, explained = solver.solved(roots, max(accuracy, self.solver.problem.plan.gap), before)
-        return Solution(noise, tuple(part / scale for part in witness), explained)
+        found = solver.solved(roots, max(accuracy, self.solver.problem.plan.gap), before)
+        assert found.witness is not None
+        return replace(found, witness=tuple(part / scale for part in found.witness))
 
     @property
     def _is_layered(self) -> bool:
