@@ -75,7 +75,6 @@ def explained_variances50(M: mpmath.matrix, K_XP: mpmath.matrix) -> np.ndarray:
 
 def least_trace(B: np.ndarray, weights: np.ndarray | None = None) -> float:
     """min Tr CΣ subject to Σ ⪰ B, Σ ⪰ 0, by CVXPY and Clarabel."""
-    import warnings
 
     import cvxpy
 
@@ -83,17 +82,11 @@ def least_trace(B: np.ndarray, weights: np.ndarray | None = None) -> float:
     scale = float(np.abs(B).max())
     sigma = cvxpy.Variable((n, n), PSD=True)
     C = np.eye(n) if weights is None else (np.diag(weights) if weights.ndim == 1 else weights)
-    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(C @ sigma)), [sigma - B / scale >> 0])
-    with warnings.catch_warnings():
-        # "may be inaccurate" means short of 1e-9, which is more than the tests ask for
-        warnings.simplefilter("ignore")
-        problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
-    return float(problem.value) * scale
+    return _solved(cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(C @ sigma)), [sigma - B / scale >> 0])) * scale
 
 
 def least_noise(demands, weights: np.ndarray | None = None, diagonal: bool = False) -> float:
     """min Tr CΣ by CVXPY and Clarabel, where ``demands`` lists (A, matrices B′): Σ ⪰ B′ − A for every B′."""
-    import warnings
 
     import cvxpy
 
@@ -103,11 +96,7 @@ def least_noise(demands, weights: np.ndarray | None = None, diagonal: bool = Fal
     d = cvxpy.Variable(n, nonneg=True)
     sigma = cvxpy.diag(d) if diagonal else cvxpy.Variable((n, n), PSD=True)
     limits = [sigma - (needed - A) / scale >> 0 for A, several in demands for needed in several]
-    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(C @ sigma)), limits)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
-    return float(problem.value) * scale
+    return _solved(cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(C @ sigma)), limits)) * scale
 
 
 def rbf(a, b, lengthscale, variance=1.0):
@@ -133,9 +122,29 @@ def most_explained_by_sdp(B, demands):
             constraints.append(np.eye(U.shape[1]) - U.T @ Q @ U >> 0)
         else:
             constraints += [cvxpy.sum(cvxpy.multiply(np.outer(u, u), Q)) <= 1.0 for u in U.T]
-    problem = cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(B @ B.T, Q))), constraints)
+    return _solved(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(B @ B.T, Q))), constraints))
+
+
+def _solved(problem):
     with warnings.catch_warnings():
-        # "may be inaccurate" means short of 1e-9
+        # "may be inaccurate" means short of 1e-9, which is more than the tests ask for
         warnings.simplefilter("ignore")
         problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
     return float(problem.value)
+
+
+def most_let_through_by_sdp(Q, suppressed, demands):
+    """max Tr R with R ⪰ 0, none of it on the ``suppressed`` columns, where Q + R is at most I and meets all demands."""
+    import cvxpy
+
+    kept = np.linalg.svd(suppressed)[0][:, suppressed.shape[1] :]
+    R = cvxpy.Variable((kept.shape[1], kept.shape[1]), PSD=True)
+    constraints = [kept.T @ (np.eye(len(Q)) - Q) @ kept - R >> 0]
+    for U, joint in demands:
+        left, seen = np.eye(U.shape[1]) - U.T @ Q @ U, kept.T @ U
+        if joint:
+            constraints.append(left - seen.T @ R @ seen >> 0)
+        else:
+            more = [cvxpy.sum(cvxpy.multiply(np.outer(u, u), R)) for u in seen.T]
+            constraints += [told <= max(room, 0.0) for told, room in zip(more, np.diag(left))]
+    return _solved(cvxpy.Problem(cvxpy.Maximize(cvxpy.trace(R)), constraints))

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import matern32, most_explained_by_sdp, rbf
+from oracles import matern32, most_explained_by_sdp, most_let_through_by_sdp, rbf
 from sfumato.programs import predictions_steps
-from sfumato.programs.predictions import LetThrough, WhiteDemand, best_predictions, most_explained
+from sfumato.programs.predictions import LetThrough, WhiteDemand, best_predictions, most_explained, raised
 
 
 def matrix_of(found: LetThrough, rows: int) -> np.ndarray:
@@ -146,6 +146,37 @@ def test_every_witness_proves_a_bound(seed, size):
 )
 def test_odd_problems_have_their_answers(name, B, demands):
     check(best_predictions(B, demands), B, demands, 1e-4)
+
+
+@pytest.mark.parametrize("joints", [(True,), (False,), (True, True, True), (False, True)])
+@pytest.mark.parametrize("seed", range(3))
+def test_all_besides_that_the_demands_allow_is_let_through(seed, joints):
+    """What is suppressed stays so. An SDP solver finds nothing more for one demand, and next to nothing for several."""
+    B, demands = random_problem(10 * seed + len(joints), joints)
+    found = best_predictions(B, demands, accuracy=1e-3)
+    more = raised(found, B, demands)
+    before, after = matrix_of(found, len(B)), matrix_of(more, len(B))
+    np.testing.assert_allclose(more.directions.T @ more.directions, np.eye(len(more.shares)), atol=1e-12)
+    assert np.linalg.eigvalsh(after - before)[0] > -1e-12
+    assert np.linalg.eigvalsh(np.eye(len(B)) - after)[0] > -1e-12
+    assert all(learnt(demand, after) <= 1.0 for demand in demands)
+    assert more.explained == pytest.approx(float(np.trace(B.T @ after @ B)), rel=1e-9, abs=1e-12)
+    assert more.explained >= found.explained - 1e-12
+    none = found.directions[:, found.shares == 0.0]
+    np.testing.assert_allclose(after @ none, 0.0, atol=1e-12)
+    left = most_let_through_by_sdp(after, none, [(one.root, one.joint) for one in demands])
+    assert left < (1e-5 if len(joints) == 1 else 1e-3)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_combinations_that_nothing_is_gained_by_go_out_too(joint):
+    """The path leaves them half way; then little or nothing is left to draw."""
+    B, demand = smooth_problem(30, 6, noise=0.1, joint=joint)
+    found = best_predictions(B, [demand])
+    assert np.sum((found.shares > 0.4) & (found.shares < 0.6)) >= 8
+    more = raised(found, B, [demand])
+    assert len(more.shares) <= 6
+    check(more, B, [demand], 1e-4)
 
 
 def test_numbers_that_overflow_are_refused():

@@ -57,7 +57,7 @@ def explained50(made: sf.Mechanism, served: np.ndarray) -> float:
 
 
 def test_a_region_keeps_its_promise_in_50_digits_with_suppressed_combinations_and_noise() -> None:
-    X, alpha = np.linspace(0.0, 3.0, 24), 0.3
+    X, alpha = np.linspace(0.0, 3.0, 24), 0.5
     prior, region = sf.Prior(rbf(0.4, 2.0), noise=0.03), sf.Box(1.1, 1.9)
     made = sf.protect(prior, X, region, alpha=alpha, protects="function", objective="predictions", progress=False)
     found, (lengthscale, variance) = made.certificate, parameters(made)

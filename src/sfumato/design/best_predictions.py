@@ -17,7 +17,7 @@ import torch
 from ..arrays import Array
 from ..linalg import as_array, as_tensor, cholesky_in_place, squared_norms
 from ..noise import CorrelatedNoise, Noise
-from ..programs import LetThrough, WhiteDemand, best_predictions, most_explained
+from ..programs import LetThrough, WhiteDemand, best_predictions, most_explained, raised
 from .closed_form import DataCovariance
 from .problem import Solution
 
@@ -77,6 +77,17 @@ class BestPredictions:
                 break
         short = most - self._explained_by(found)
         found = self._without_little(found, accuracy * (self.before + most) - short)
+        noise, explained = self._noise(found), self._explained_by(found)
+
+        def more() -> tuple[Noise, float]:
+            other = raised(found, self.benefit, demands)
+            return self._noise(other), self._explained_by(other)
+
+        beside = more if np.any(found.shares > 0.0) else None
+        return Solution(noise, found.witness, explained, most, beside)
+
+    def _noise(self, found: LetThrough) -> CorrelatedNoise:
+        """The noise that lets so much through."""
         kept = found.shares > 0.0
         factor = self._unwhitened(found.directions[:, kept] * np.sqrt(1.0 / found.shares[kept] - 1.0))
         suppressed = self._unwhitened(found.directions[:, ~kept])
@@ -85,8 +96,7 @@ class BestPredictions:
             factor = factor - basis @ (basis.T @ factor)
             seen = as_array(self.lower.T @ as_tensor(basis, self.data.device))
             suppressed = basis * np.sqrt(NOTHING_LEFT * float(np.linalg.eigvalsh(seen.T @ seen)[-1]))
-        noise = CorrelatedNoise(factor, self.shift, suppressed)
-        return Solution(noise, found.witness, self._explained_by(found), most)
+        return CorrelatedNoise(factor, self.shift, suppressed)
 
     def _counting(self, count: float) -> torch.Tensor:
         """B where what is not served counts ``count`` times what is."""

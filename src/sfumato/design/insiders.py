@@ -89,9 +89,23 @@ class ForInsiders:
     _before: dict[int, InsiderNoise] = field(default_factory=dict)
     _binding: list[Insider] = field(default_factory=list)
 
-    def design(self, tightening: float) -> Design:
-        """The design with Δ tightened so much."""
-        solution, binding = self._solution(tightening)
+    def solved(self, tightening: float) -> tuple[Solution, tuple[Insider, ...]]:
+        """The noise with Δ tightened so much, and for whom it was made."""
+        problem = self.solver.problem
+        if problem.structure == "diagonal" or self.solver.serving or len(problem.inputs) <= ROWS_FOR_THE_LEAST:
+            return self._least(tightening)
+        t, factors, shift = (1.0 - SPARE) * tightening, [], 0.0
+        for number, exposure in enumerate(self.solver.exposures):
+            A = np.array(as_array(exposure.data_covariance))
+            # as in Program.solve: round-off must not decide
+            own = exposure.shift(len(A) * UNIT * exposure.largest / t)
+            A[np.diag_indices_from(A)] += own
+            factors.append(self._near_least(number, A, t))
+            shift = max(shift, own)
+        return Solution(CorrelatedNoise(np.hstack(factors), shift)), ()
+
+    def design(self, solution: Solution, binding: tuple[Insider, ...]) -> Design:
+        """The design with this noise."""
         made = self.back_end.published(self.cover, self.sensitive, solution)
         serves = made.serves if self.serving else None
         return replace(made, insiders=self.insiders, designed_for=binding, serves=serves)
@@ -108,20 +122,6 @@ class ForInsiders:
     @cached_property
     def solver(self) -> Solver:
         return Solver(self.back_end, serving=self.serving and self.back_end.problem.serves is not None)
-
-    def _solution(self, t: float) -> tuple[Solution, tuple[Insider, ...]]:
-        problem = self.solver.problem
-        if problem.structure == "diagonal" or self.solver.serving or len(problem.inputs) <= ROWS_FOR_THE_LEAST:
-            return self._least(t)
-        t, factors, shift = (1.0 - SPARE) * t, [], 0.0
-        for number, exposure in enumerate(self.solver.exposures):
-            A = np.array(as_array(exposure.data_covariance))
-            # as in Program.solve: round-off must not decide
-            own = exposure.shift(len(A) * UNIT * exposure.largest / t)
-            A[np.diag_indices_from(A)] += own
-            factors.append(self._near_least(number, A, t))
-            shift = max(shift, own)
-        return Solution(CorrelatedNoise(np.hstack(factors), shift)), ()
 
     # ---------------------------------------------------------------- few rows
 
@@ -255,7 +255,8 @@ def settled(
     """
     first = tightening
     for _ in range(MOST_DESIGNS):
-        design = made.design(tightening)
+        solution, binding = made.solved(tightening)
+        design = made.design(solution, binding)
         seen = examine(design)
         if seen.holds:
             break
@@ -271,4 +272,9 @@ def settled(
             made = grown
         else:
             tightening *= (1.0 - MORE) / max(over, 1.0)
+    if seen.holds and solution.more is not None:
+        more = made.design(solution.raised(), binding)
+        besides = examine(more)
+        if besides.holds and len(besides.short) <= len(seen.short):
+            return more, besides
     return design, seen

@@ -166,7 +166,7 @@ def _look(spread: Spread, design: Design, needed: Sequence[Pieces] | None, quick
     else:
         learnt = told.at(view) / view.budget
         # without noise only the floor is asked about: what falls short needs noise anyhow
-        bare = noise.rank == 0 and bool(np.any(learnt > 1.0))
+        bare = not noise.blurring.shape[1] and bool(np.any(learnt > 1.0))
         joint = np.inf if bare else told.most_of(solver.program(design.sensitive).roots[0])
     short = learnt > 1.0
     return Examination(

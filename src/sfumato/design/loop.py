@@ -46,6 +46,9 @@ LOOSER, LEAST_GROWTH = 0.02, 0.02
 #: Served inputs of which data without noise tell less than this share of the variance are out of reach.
 NOTHING_TOLD = 1e-6
 
+#: What is let through besides is tried at so many tightenings.
+MOST_RAISES = 3
+
 #: How much tighter the tolerance may be held for the sake of a proof, as a share; beyond, the region is searched.
 PRICE_OF_PROOF = 0.1
 
@@ -337,7 +340,7 @@ class _Loop:
         loop = _Loop(self.back_end, self.cover, self._examine, self.say, self.margins, self.insist, least, spread)
         loop.needed, loop.quick = self.needed, self.quick
         try:
-            best = loop.run()
+            best = loop.raised(loop.run())
         except (InputError, GuaranteeError, np.linalg.LinAlgError):
             # the same problem was solved for the least noise, which keeps the same promise
             return self._examined(least, replace(least.design, serves=None))
@@ -354,6 +357,27 @@ class _Loop:
             return best
         # a witness is for its own sensitive inputs
         return self._examined(least, replace(least.design, witness=best.design.witness if same else None))
+
+    def raised(self, attempt: Attempt) -> Attempt:
+        """All let through besides, where that keeps the promise between the sensitive inputs too.
+
+        It may have to be held a little tighter for that; readers explain no less all the same.
+        """
+        solution, t, explained = attempt.solution, attempt.tightening, attempt.solution.explained
+        program = self.solver.program(attempt.sensitive)
+        for _ in range(MOST_RAISES):
+            more = solution.raised()
+            if more is solution or more.explained is None or explained is None or more.explained < explained:
+                break
+            tried = self._attempt(attempt.cover, attempt.sensitive, more, t)
+            before, now = ((one.seen.holds, one.passes) for one in (attempt, tried))
+            if now >= before:
+                return tried
+            if not np.isfinite(tried.seen.worst):
+                break
+            t *= (1.0 - self.unit * MORE_THAN_SEEN) / max(tried.seen.worst, 1.0)
+            solution = program.solve(t, solution)
+        return attempt
 
     def _examined(self, attempt: Attempt, design: Design) -> Attempt:
         """An attempt with another ``design``."""

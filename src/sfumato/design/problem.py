@@ -7,6 +7,7 @@ and U = Cov(y, sensitive|past) Δ^{-1/2}. solver.py puts them together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -52,13 +53,22 @@ class Solution:
     """A noise, and what proves that it could hardly be less (programs/demand.py); a closed form needs no proof.
 
     Where it is the noise with the best predictions, ``explained`` is the share that readers explain at the served
-    inputs, and the witness proves that no noise explains more than ``most`` (programs/predictions.py).
+    inputs, and the witness proves that no noise explains more than ``most`` (programs/predictions.py). ``more`` makes
+    a noise that lets all through besides that the sensitive values allow, and says what that explains.
     """
 
     noise: Noise
     witness: tuple[Array, ...] | None = None
     explained: float | None = None
     most: float = float("inf")
+    more: Callable[[], tuple[Noise, float]] | None = None
+
+    def raised(self) -> Solution:
+        """The one that lets ``more`` through."""
+        if self.more is None:
+            return self
+        noise, explained = self.more()
+        return replace(self, noise=noise, explained=explained, more=None)
 
     def pulls(self, count: int) -> Array | None:
         """How much each of the first ``count`` sensitive values asks for; None where nothing says it."""

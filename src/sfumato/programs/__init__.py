@@ -12,5 +12,5 @@ from .demand import Demand, lower_bound
 from .diagonal import diagonal_noise
 from .insiders import HeldRows, InsiderNoise, noise_for_insiders
 from .joint import explaining_root, insider_root, joint_noise_factor, promised_root
-from .predictions import LetThrough, WhiteDemand, best_predictions, most_explained
+from .predictions import LetThrough, WhiteDemand, best_predictions, most_explained, raised
 from .uniform import needed_everywhere

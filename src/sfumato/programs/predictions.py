@@ -20,7 +20,7 @@ many. Every Q is shrunk until it meets all demands.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from ..arrays import UNIT, Array
 from ..linalg import Matrix, as_array, as_tensor
 from .predictions_demand import DemandOnPath
 from .predictions_path import MOST_NEGLECTED, Path
+from .predictions_raised import still_held
 from .predictions_space import Space, space_for
 
 
@@ -184,6 +185,29 @@ def best_predictions(
             # what suppressing small shares costs falls with the gap, as far as they are the barrier's
             aim /= 4.0
     return found
+
+
+def raised(found: LetThrough, benefit: Matrix, demands: Sequence[WhiteDemand]) -> LetThrough:
+    """The same with all let through besides that the demands allow, but for what is suppressed.
+
+    Guarantee: the new Q is above the old one, and meets the demands as well: more is explained, anywhere.
+
+    >>> import numpy as np
+    >>> demand = WhiteDemand(np.array([[2.0], [0.0]]), joint=True)
+    >>> half = LetThrough(np.eye(2), np.array([0.25, 0.5]), (), 0.75, 1.25, 0)
+    >>> more = raised(half, np.eye(2), [demand])
+    >>> more.shares.round(4).tolist(), round(more.explained, 4)
+    ([0.25], 1.25)
+    """
+    B = as_tensor(benefit)
+    directions, held = as_tensor(found.directions, B.device), as_tensor(1.0 - found.shares, B.device)
+    none = as_tensor(found.shares, B.device) == 0.0
+    roots = [(as_tensor(one.root, B.device), one.joint) for one in demands]
+    more, left = still_held(directions[:, ~none], held[~none], directions[:, none], roots)
+    directions, held = torch.hstack([directions[:, none], more]), torch.cat([held[none], left])
+    lost = float(torch.sum((B.mT @ directions) ** 2, dim=0) @ held)
+    explained = max(0.0, float(torch.sum(B * B)) - lost)
+    return replace(found, directions=as_array(directions), shares=1.0 - as_array(held), explained=explained)
 
 
 def _let_through(
