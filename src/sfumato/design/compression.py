@@ -399,7 +399,7 @@ class Compression:
         return sums
 
     def _for_records(self) -> tuple[Design, Certificate]:
-        """Noise on each record by itself: readers may know f, so there is nothing to compress."""
+        """Noise on each record by itself: readers may know f, so nothing is compressed, whatever is to stay useful."""
         whole = self.whole
         place = whole.inputs.sample.values[:1] + 0.0
         summary = self._summary([Features.around(prior, place) for prior in whole.priors])
@@ -407,7 +407,7 @@ class Compression:
         noise = FunctionalNoise(
             whole.priors, (place,) * count, np.zeros((count, 0)), whole.inputs, records=self.record_noise
         )
-        design = whole.published("rows", place[:0], Solution(noise))
+        design = replace(whole.published("rows", place[:0], Solution(noise)), serves=None)
         self.step.stage("proving the promise")
         certificate = examine_sums(design, summary, engine=self.engine, device=self.asked.device).certificate()
         return _with_trace(design, certificate), certificate

@@ -210,7 +210,7 @@ class Mechanism(WithDesign):
 
     @property
     def _title(self) -> str:
-        kind = f"correlated noise of rank {self.noise.rank}"
+        kind = f"correlated noise of rank {self.noise.rank}" if self.noise.rank else "no noise"
         if self.design.structure == "diagonal":
             kind = f"independent noise on {self.noise.rank} of them"
         if suppressed := self.noise.suppressed_count:
@@ -424,8 +424,14 @@ def protect(
                 f"of them, or a rougher tolerance kernel: {error}."
             ) from error
     if objective == "predictions" and design.serves is None:
-        why = "priors" if design.others or design.families else "insiders"
-        certificate = certificate.with_findings(FELL_BACK[why if problem.serves is None else "search"])
+        certificate = certificate.with_findings(FELL_BACK[_why_least(problem, design)])
     warn_of(acceptance.in_full(certificate))
     certificate = acceptance.joins(certificate, design)
     return Mechanism(design, certificate, SecretKey.fresh(), plan, _engine=work, _acceptance=acceptance)
+
+
+def _why_least(problem: Problem, design: Design) -> str:
+    """Why the least noise was taken where the best predictions were asked for."""
+    if problem.serves is not None:
+        return "records" if design.protects == "records" and design.noise.compressed else "search"
+    return "priors" if design.others or design.families else "insiders"

@@ -44,6 +44,11 @@ FELL_BACK = {
         "private records, and the best predictions for so many take too long",
         'promise to insiders with fewer rows in all or to none, or of the function alone (protects="function")',
     ),
+    "records": _fell_back(
+        'method is "compressed" and protects is "records", where each record carries noise of its own, as much as it '
+        "needs, and there is nothing to choose",
+        'give fewer rows, which can be protected exactly (method="eigh"), if f outside is to be told even better',
+    ),
     "search": _fell_back(
         "no noise was found that leaves them and keeps the promise: round-off is in the way where the data have next "
         "to no errors of their own, or where next to nothing may be learnt",
@@ -86,8 +91,12 @@ def served_inputs(
     inputs: Inputs,
     region: Region,
     stacked: Callable[[Any], Inputs | Region] | None = None,
+    secret: bool = True,
 ) -> Served:
-    """The inputs that are to stay useful. ``stacked`` reads what was given for several outputs as one process."""
+    """The inputs that are to stay useful: outside the region, where f is ``secret`` there.
+
+    ``stacked`` reads what was given for several outputs as one process.
+    """
     if isinstance(region, Everywhere):
         raise InputError(
             'objective is "predictions", but region is sf.Everywhere(), which leaves nothing to serve; bound the '
@@ -100,7 +109,7 @@ def served_inputs(
     if serve is not None and stacked is not None:
         serve = stacked(serve)
     if serve is None or isinstance(serve, Region):
-        return _rows_served(serve, weights, inputs, region)
+        return _rows_served(serve, weights, inputs, region, secret)
     places = np.array(as_inputs(serve, "serve", like=inputs).values)
     if not len(places):
         raise InputError("serve has no rows; give the inputs that are to stay useful, or leave it out.")
@@ -108,15 +117,22 @@ def served_inputs(
         raise InputError(
             f"serve has {len(places):,} rows; at most {MOST_SERVED:,} inputs are served, give fewer of them."
         )
+    inside = region.contains(places)
+    if secret and np.any(inside):
+        raise InputError(
+            f"serve has inputs in the region ({int(np.sum(inside))} of {len(places)}, such as "
+            f"{places[inside][0].tolist()}), where readers are to know little; leave them out."
+        )
     return Served(places, positive_numbers(weights, len(places), "served input"))
 
 
-def _rows_served(serve: Region | None, weights: Any, inputs: Inputs, region: Region) -> Served:
-    """The rows in ``serve``, or those outside ``region``; a spread where there are none in ``serve``."""
+def _rows_served(serve: Region | None, weights: Any, inputs: Inputs, region: Region, secret: bool) -> Served:
+    """The rows in ``serve`` and outside ``region``; where there are none in ``serve``, inputs that are spread there."""
     rows = inputs.sample.values
     if serve is not None:
         serve = bound_served(serve, inputs)
-    own = ~region.contains(rows) if serve is None else serve.contains(rows)
+    outside = ~region.contains(rows) | (serve is not None and not secret)
+    own = outside if serve is None else serve.contains(rows)
     if weights is not None and len(rows) < len(inputs):
         raise InputError("weights is given, but X has too many rows to serve each; give serve inputs with weights.")
     if weights is not None:
@@ -129,16 +145,27 @@ def _rows_served(serve: Region | None, weights: Any, inputs: Inputs, region: Reg
                 "serve inputs with weights, or leave weights out."
             )
         places = serve.probes(SPREAD, inputs.sample)
+        places = places[~region.contains(places)] if secret else places
+        if not len(places):
+            raise _all_inside()
         return Served(places, np.ones(len(places)))
+    if serve is not None and not np.any(own & outside):
+        raise _all_inside()
     if not np.any(own):
         raise InputError(
             "region leaves no rows outside it, so that nothing is left to serve; give serve inputs, or "
             'objective="noise".'
         )
-    kept = np.flatnonzero(own)
+    kept = np.flatnonzero(own & outside)
     if weights is None:
         kept = kept[sample_places(len(kept), MOST_ROWS_SERVED)]
     return Served(np.array(rows[kept]), numbers[kept])
+
+
+def _all_inside() -> InputError:
+    return InputError(
+        "serve lies in the region, where readers are to know little; give inputs or a region outside, or leave it out."
+    )
 
 
 def check_unknown(served: Served, prior: Prior) -> None:

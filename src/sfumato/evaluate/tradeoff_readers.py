@@ -153,8 +153,7 @@ def places_to_serve(inputs: Inputs, region: Region, serve: Any) -> Places:
     places = places_to_look(inputs, region)
     if serve is None or region.is_everywhere:
         return places
-    given = served_inputs(serve, None, inputs, region).places
-    return Places(given[~region.contains(given)], places.inside)
+    return Places(served_inputs(serve, None, inputs, region).places, places.inside)
 
 
 def _rows_and_between(rows: Array) -> Array:

@@ -37,6 +37,9 @@ class ErrorCovariance(ABC):
 
     suppressed: Array
 
+    #: What round-off could hide of it on each row, which is taken off.
+    uncertain: Array | float = 0.0
+
     @property
     @abstractmethod
     def least(self) -> float:

@@ -145,13 +145,17 @@ class ComposedError(ErrorCovariance):
         """What each release leaves out, of its own rows."""
         return np.asarray(scipy.linalg.block_diag(*(part.noise.suppressed for part in self.parts)), dtype=np.float64)
 
+    @cached_property
+    def uncertain(self) -> Array:  # type: ignore[override]
+        return np.concatenate([np.broadcast_to(part.uncertain, part.noise.rows) for part in self.parts])
+
     def covariance(self) -> Array:
         """All that stands between f and the published values, but for what is suppressed.
 
         What round-off could hide of it is taken off.
         """
-        blocks = [part.noise.drawn_covariance() - np.eye(part.noise.rows) * part.uncertain for part in self.parts]
-        total = np.asarray(scipy.linalg.block_diag(*blocks), dtype=np.float64)
+        blocks = [part.noise.drawn_covariance() for part in self.parts]
+        total = np.asarray(scipy.linalg.block_diag(*blocks), dtype=np.float64) - np.diag(self.uncertain)
         return total + same_measurement(self.measurements, self.measurements) * self.levels[self.measurements]
 
     def add_to(self, matrix: torch.Tensor) -> torch.Tensor:

@@ -132,6 +132,13 @@ class Design:
         return self.promised == len(self.sensitive)
 
     @property
+    def promises_at_sensitive(self) -> bool:
+        """Whether the promise speaks of all sensitive inputs: others are no reason for noise."""
+        if not np.all(self.region.contains(self.sensitive)):
+            return False
+        return self.cover != "rows" or bool(np.all(among(self.sensitive, self.rows_inside())))
+
+    @property
     def priors(self) -> tuple[Prior, ...]:
         """All priors that the noise was designed for."""
         return (self.prior, *self.others, *(self.members[number] for number in self.binding))

@@ -228,7 +228,7 @@ class Certificate:
             ("floor ratio over the region", floor),
             ("worst input", self.worst_place),
             ("reader's std there", f"{self.worst_std:.6g}, floor {self.worst_floor:.6g}"),
-            ("trace of the noise", f"{self.trace:.6g}"),
+            ("trace of the noise", f"{self.trace:.6g}" + ", apart from what is not published" * (self.suppressed > 0)),
             *self._best_as_rows(),
             ("spill outside the region", f"{100 * self.spill:.1f} %"),
             *self._records_as_rows(),

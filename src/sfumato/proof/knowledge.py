@@ -305,13 +305,14 @@ class ExactKnowledge(Knowledge):
     def surely_told(self, block: torch.Tensor) -> float:
         """Tr ``block``ᵀ P ``block`` from below, where readers explain kᵀPk: round-off that favours them is taken off.
 
-        What was subtracted from M, and what round-off may hide in it, is at most twice the slack s; with P for the M of
-        here they explain at least ``kᵀPk − 2s|Pk|²``.
+        What was subtracted from M, and what round-off may hide in it, is E: at most twice the slack and what the error
+        is ``uncertain`` of. With P for the M of here they explain at least ``kᵀPk − kᵀPEPk``.
         """
         assert self.lower is not None
         told = self.whiten(block)
         back = torch.linalg.solve_triangular(as_tensor(self.lower, self.device).T, told, upper=True)
-        return max(0.0, float(told.square().sum() - 2.0 * self._slack * back.square().sum()))
+        hidden = 2.0 * (self._slack + as_tensor(self.error.uncertain / self.scale**2, self.device))
+        return max(0.0, float(told.square().sum() - (hidden @ back.square()).sum()))
 
     def _whiten(self, lower: Matrix, block: torch.Tensor) -> torch.Tensor:
         """L⁻¹ ``block``, where M = L Lᵀ."""

@@ -122,7 +122,7 @@ def _most_explained(design: Design, known: ExactKnowledge, cross: torch.Tensor) 
         return solved
 
     roots: list[tuple[Array, bool]] = []
-    if design.witness is not None and np.all(design.region.contains(design.sensitive)):
+    if design.witness is not None and design.promises_at_sensitive:
         roots = [(_explaining_root(design, known), _is_joint(design, known))]
         roots += [(_insider_root(design, known, one), True) for one in _bounding(design)]
     witness = design.witness[: len(roots)] if design.witness is not None else ()
@@ -155,9 +155,8 @@ def objective(noise: Noise, weights: Array | None) -> float:
 
 def _bound(design: Design, knowledge: Sequence[ExactKnowledge], weights: Array | None) -> float:
     """A lower bound for Tr CΣ; 0 where none is known."""
-    sensitive = design.sensitive
-    nothing = len(sensitive) + len(design.records) == 0
-    if design.cover != "everywhere" and (nothing or not np.all(design.region.contains(sensitive))):
+    nothing = len(design.sensitive) + len(design.records) == 0
+    if design.cover != "everywhere" and (nothing or not design.promises_at_sensitive):
         return 0.0
     try:
         if design.witness is not None:
@@ -327,7 +326,7 @@ class _Bound:
         if len(self.summary.features) > len(self.design.priors):
             # the noise is made of functions that no reader's prior has
             return 0.0
-        if len(sensitive) == 0 or not np.all(self.design.region.contains(sensitive)):
+        if len(sensitive) == 0 or not self.design.promises_at_sensitive:
             return 0.0
         try:
             demands = [Demand(d.covariance, d.root / np.sqrt(tightening), d.joint) for d in self.demands]

@@ -102,7 +102,7 @@ def _most_told(design: Design, summary: Summary, values: Array) -> float:
     lower = scipy.linalg.cholesky(data, lower=True, check_finite=False)
     benefit = solve_lower(lower, virtual.cross(0, values))
     sensitive, witness = design.sensitive, design.witness
-    if witness is None or not len(sensitive) or not np.all(design.region.contains(sensitive)):
+    if witness is None or not len(sensitive) or not design.promises_at_sensitive:
         return most_explained(benefit, [], [])
     root = _relaxed_root(design, summary, virtual)
     return most_explained(benefit, [WhiteDemand(solve_lower(lower, root), design.guarantee == "joint")], witness)
