@@ -182,10 +182,10 @@ def test_insiders_of_data_without_errors_are_promised_as_much() -> None:
 
 
 def test_where_nothing_is_gained_the_least_noise_is_taken() -> None:
-    """Inside, all that may be learnt is learnt under both."""
+    """Beside what is private, all that may be learnt is learnt under both."""
     how = {"alpha": 0.3, "protects": "function", "progress": False}
     least = sf.protect(PRIOR, X, sf.Points([[1.5]]), **how)
-    best = sf.protect(PRIOR, X, sf.Points([[1.5]]), objective="predictions", serve=[[1.5]], **how)
+    best = sf.protect(PRIOR, X, sf.Points([[1.5]]), objective="predictions", serve=[[1.5 + 1e-9]], **how)
     assert best.certificate.explained == pytest.approx(ALPHA * 0.75, rel=1e-4)
     np.testing.assert_array_equal(best.noise.covariance(), least.noise.covariance())
 
@@ -194,11 +194,48 @@ def test_what_cannot_be_served_is_refused() -> None:
     how = {"alpha": ALPHA, "objective": "predictions", "progress": False}
     with pytest.raises(sf.InputError, match="serve has no input of which rows tell anything"):
         sf.protect(PRIOR, X, REGION, serve=[[1e9]], **how)
+    box = {"region": sf.Box(1.0, 2.0), **how}
+    for given in ([[1.5], [2.5]], X):
+        with pytest.raises(sf.InputError, match="serve has inputs in the region"):
+            sf.protect(PRIOR, X, serve=given, **box)
+        with pytest.raises(sf.InputError, match="serve has inputs in the region"):
+            sf.suggest(PRIOR, X, sf.Box(1.0, 2.0), serve=given, progress=False)
+    for given in (sf.Box(1.2, 1.5), sf.Box(1.51, 1.52)):
+        with pytest.raises(sf.InputError, match="serve lies in the region"):
+            sf.protect(PRIOR, X, serve=given, **box)
+        assert sf.protect(PRIOR, X, serve=given, protects="records", **box).certificate.holds  # f is no secret then
     with pytest.raises(sf.InputError, match='dp is given, but objective is "predictions"'):
         sf.protect(PRIOR, X, REGION, dp=(1.0, 2.0), **how)
     line = sf.Prior(ScaleKernel(LinearKernel()), noise=V)  # f(0) = 0
     with pytest.raises(sf.InputError, match=r"serve has the input \[0.0\], where the prior knows f already"):
         sf.protect(line, X[1:], REGION, serve=[[0.5], [0.0]], **how)
+
+
+def test_rows_of_a_region_that_are_private_are_not_served() -> None:
+    rows = np.linspace(0.0, 3.0, 31)
+    how = {"alpha": ALPHA, "objective": "predictions", "progress": False}
+    made = sf.protect(PRIOR, rows, sf.Box(1.0, 2.0), serve=sf.Box(2.0, 3.0), **how)
+    np.testing.assert_array_equal(made.design.serves.places[:, 0], rows[rows > 2.0])
+
+
+def test_rows_far_from_what_is_private_carry_next_to_no_noise() -> None:
+    """Nothing that readers learn there tells of it."""
+    prior, rows = sf.Prior(matern(0.5, nu=2.5), noise=V), np.linspace(0.0, 3.0, 60)
+    how = {"alpha": 0.3, "objective": "predictions", "progress": False}
+    far = (rows < 0.7) | (rows > 2.3)
+    for protects, most in (("function", 1e-12), ("both", 0.02)):
+        made = sf.protect(prior, rows, sf.Box(1.2, 1.8), protects=protects, **how)
+        assert np.sqrt(made.noise.variance()[far].max()) < most
+        assert (made.certificate.evidence, made.noise.suppressed_count > 0) == ("proved", True)
+
+
+def test_of_records_alone_nothing_is_chosen_where_each_carries_noise_of_its_own() -> None:
+    rows = np.random.default_rng(0).uniform(0.0, 3.0, 1200)
+    how = {"alpha": 0.2, "protects": "records", "method": "compressed", "progress": False}
+    made = sf.protect(sf.Prior(matern(0.4, nu=1.5), noise=0.4), rows, sf.Box(1.0, 1.5), objective="predictions", **how)
+    assert (made.certificate.holds, made.certificate.objective) == (True, "noise")
+    (told,) = (one for one in made.certificate.findings if one.code == "least-noise-instead")
+    assert "each record carries noise of its own" in told.text
 
 
 def test_outputs_count_as_much_as_their_weights_and_rows_of_every_output_are_served() -> None:

@@ -125,7 +125,7 @@ def test_readers_know_what_a_posterior_says() -> None:
 
 
 def test_the_curve_goes_through_the_levels() -> None:
-    levels = sf.Levels(matern(), rows(80), REGION, serve=np.linspace(2.0, 3.0, 20))
+    levels = sf.Levels(matern(), rows(80), REGION, serve=np.linspace(2.05, 3.0, 20))
     curve = levels.curve([0.2, 0.6])
     assert curve.ways == ("joint",)
     for line in curve.rows:

@@ -216,7 +216,7 @@ def test_picture_has_a_curve_for_each_way(found: sf.Tradeoff) -> None:
     texts = [" ".join(text.get_text().split()) for text in ax.get_legend().get_texts()]
     assert {
         "function and records",
-        "both, for the best predictions",
+        "function and records, best predictions",
         "function only",
         "records only",
         "DP cloaking, to the same floor",

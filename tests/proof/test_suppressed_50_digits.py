@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import mpmath
 import numpy as np
 import pytest
@@ -54,3 +56,44 @@ def test_bounds_from_sums_hold_in_50_digits(lengthscale, noise):
     assert np.all(known.deviations(POINTS) ** 2 <= left * (1 + 1e-15))
     assert left.min() >= 0.7 * (1 - 1e-9)
     assert certificate.floor_ratio <= np.sqrt(left.min() / 0.7) * (1 + 1e-9)
+
+
+def test_what_two_releases_together_explain_is_at_least_what_is_said(tmp_path: Path) -> None:
+    """The noise of both together is known up to round-off, which counts against what readers are told."""
+    rows, places, errors, lengthscale = np.linspace(0.0, 3.0, 9)[:, None], [[1.5], [0.4]], 3e-4, 0.4
+    ledger, made = sf.Ledger(tmp_path / "two.ledger"), []
+    for share, serve in ((0.3, None), (1.0, places)):
+        one = ledger.protect(
+            sf.Prior(rbf(lengthscale), noise=errors),
+            rows,
+            sf.Box(1.0, 2.0),
+            alpha=0.3,
+            share=share,
+            protects="records",
+            objective="predictions",
+            serve=serve,
+            progress=False,
+        )
+        one.release(np.sin(3.0 * rows[:, 0]))
+        made.append(one)
+    with mpmath.workdps(DIGITS):
+        own = float(made[0].prior.kernel.base_kernel.lengthscale)
+        K = rbf50(np.vstack([rows, rows]), np.vstack([rows, rows]), own)
+        for first in range(len(K)):
+            for second in range(len(K)):
+                K[first, second] += mpmath.mpf(errors) * (first % len(rows) == second % len(rows))
+        for number, one in enumerate(made):
+            hidden = exact(one.noise.factor) if one.noise.rank else mpmath.zeros(len(rows), 1)
+            parts = [hidden * hidden.T]
+            if one.noise.suppressed_count:
+                suppressed = exact(one.noise.suppressed)
+                parts.append(WITHOUT_END * (suppressed * suppressed.T))
+            for i in range(len(rows)):
+                for j in range(len(rows)):
+                    place = number * len(rows)
+                    K[place + i, place + j] += sum(part[i, j] for part in parts)
+                K[number * len(rows) + i, number * len(rows) + i] += mpmath.mpf(one.noise.shift)
+        told = explained_variances50(K, rbf50(np.vstack([rows, rows]), np.array(places), own))
+        most = float(sum(told) / len(places))
+    assert sum(one.noise.suppressed_count for one in made) > 0
+    assert most - 1e-4 <= made[1].certificate.explained <= most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,33 @@ def test_what_is_edited_is_certified_as_it_deserves(
         assert found.holds
         assert found.explained == pytest.approx(told.explained, abs=1e-9)
     assert found.explained <= found.explained_upper + 1e-9 or not found.holds
+
+
+@pytest.mark.parametrize("objective", ["predictions", "noise"])
+def test_inputs_of_which_nothing_is_promised_prove_no_bound(tmp_path: Path, objective: str) -> None:
+    """A file that names inputs between the rows, and has the noise for them, promises the rows alone."""
+    prior, rows = sf.Prior(matern(0.4, nu=2.5), noise=0.01), np.linspace(0.0, 2.9, 10)
+    how: dict[str, Any] = {"alpha": 0.2, "protects": "function", "guarantee": "pointwise", "progress": False}
+    how["objective"] = objective
+    honest = sf.protect(prior, rows, sf.Box(1.0, 2.0), cover="rows", **how)
+    named = np.vstack([honest.design.sensitive, np.linspace(1.05, 1.95, 12)[:, None]])
+    serve = {} if honest.design.serves is None else {"serve": honest.design.serves.places}
+    stricter = sf.protect(prior, rows, sf.Points(named), **how, **serve)
+    taken = {name: getattr(stricter.design, name) for name in ("noise", "sensitive", "witness")}
+    release = stricter.release(np.sin(rows), unsafe_seed=1)
+    forged = replace(
+        release,
+        design=replace(honest.design, **taken),
+        certificate=replace(stricter.certificate, cover="rows"),
+        unsafe=False,
+    )
+    forged.save(tmp_path / "forged")
+    found = sf.load(tmp_path / "forged").certify(progress=False)
+    assert found.holds
+    if objective == "predictions":
+        assert found.explained < 0.99 * honest.certificate.explained <= found.explained_upper
+    else:
+        assert found.trace_lower <= honest.certificate.trace < 0.99 * found.trace
 
 
 def test_a_pointwise_witness_is_one_column(tmp_path: Path) -> None:

@@ -24,10 +24,14 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"\bsf\.(rehearse|audit|suggest|tradeoff|report)\b", r"sfumato \1"),
     (r"\bfit_prior\(…, rows=(\d+)\)|\brows=(\d+)", r"--fit-rows \1\2"),
     (rf"(?<![\w.(])(?<!, )\b({_NAME})=\"([^\"]*)\"", r"--\1 \2"),
-    (rf"(?<![\w.(])(?<!, )\b({_NAME})=([\d.]+[\d])", r"--\1 \2"),
+    (r"\bprior\.family\(\w+=\([^()]*\)\) or (?=--)", ""),
+    # not a range of factors, as --family has
+    (rf"(?<![\w.(])(?<!, )\b({_NAME})=([\d.]*\d)(?![\d.]*:)", r"--\1 \2"),
     # the argument that a message begins with
     (rf"\A({_NAME})(?= (?:is|has|are|names|needs|says)\b)", r"--\1"),
     (r"\Arows(?= is )", "--fit-rows"),
+    (rf"(?<=, but )({_NAME})(?= is )", r"--\1"),
+    (rf"(?<=leave )({_NAME})(?= out\b)", r"--\1"),
     (r"\b(or give|Give) lengthscale\b", r"\1 --lengthscale"),
     (r"\bname it in ways\b", "name it in --ways"),
     (r"\bsf\.protect proves\b", "sfumato protect proves"),
@@ -42,6 +46,10 @@ def in_options(text: str) -> str:
     'promise it to whoever holds rows (--insiders)'
     >>> in_options('blur every row by itself: structure="diagonal", --structure diagonal.')
     'blur every row by itself: --structure diagonal.'
+    >>> in_options("promise it: prior.family(noise=(0.1, 1)) or --family noise=0.1:1, with the factors you fear")
+    'promise it: --family noise=0.1:1, with the factors you fear'
+    >>> in_options('serve is given, but objective is "noise"; give objective="predictions", or leave serve out.')
+    '--serve is given, but --objective is "noise"; give --objective predictions, or leave --serve out.'
     """
     for pattern, instead in _RULES:
         text = re.sub(pattern, instead, text)

@@ -404,7 +404,9 @@ def _is_zoned(values: pd.Series[Any]) -> bool:
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return getattr(there.dt, "tz", None) is not None
     first = there.iloc[0] if len(there) else None
-    return not _ISO.fullmatch(first.strip()) if isinstance(first, str) else getattr(first, "tzinfo", None) is not None
+    if isinstance(first, str):
+        return not _ISO.fullmatch(first.strip()) and _ISO_ZONED.fullmatch(first.strip()) is not None
+    return getattr(first, "tzinfo", None) is not None
 
 
 def _moments(values: pd.Series[Any], title: str, column: Column) -> Any:

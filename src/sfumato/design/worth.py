@@ -136,8 +136,8 @@ def not_worth_it(worth: Worth | None) -> Iterator[Finding]:
         yield Finding(
             "predictions-not-better",
             "low",
-            "Are the best predictions worth it here? They are the best on average over what the prior believes. "
-            f"{worth}",
+            "Are the best predictions worth it here? They are the best on average over what the prior believes, and "
+            f"count on it more; here they save less than {100 * LEAST_SAVED:g} %, or nothing. {worth}",
             'Give objective="noise", unless you know better than these rows: a measured trade-off, for example, looks '
             "at those inside too.",
         )

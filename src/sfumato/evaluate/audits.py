@@ -26,6 +26,7 @@ from .predictors import Rival
 from .records_told import RecordsTold, records_told
 from .statistical_attacks import (
     LENGTHSCALE_FACTORS,
+    NOISE_SHARE,
     bayes,
     bayes_with,
     fits_a_model,
@@ -47,10 +48,6 @@ _ROUNDED = "publish what release(y) gives, which is rounded; never y plus noise 
 _NO_SEED = "release without unsafe_seed, which is for experiments only"
 _WHOLE_REGION = 'protect the whole region with cover="auto"'
 _ONE_RELEASE = "publish one release of one secret, ever, or account for all of them in a ledger"
-_LONGER = (
-    "promise it to them too: prior.family(lengthscale=(1, 2)) or --family lengthscale=1:2, with the factors you fear"
-)
-_SURER = "promise it to them too: prior.family(noise=(0.5, 1)) or --family noise=0.5:1, with the factors you fear"
 _NO_GRID = (
     "release y as it was before rounding, or blur every row by itself, which leaves nothing to round off: "
     'structure="diagonal", --structure diagonal'
@@ -71,6 +68,13 @@ ROWS_HELD = (1, 2, 5)
 
 #: Up to so many rows attacks work on one thread: fits take many small matrices, and threads wait for each other.
 ONE_THREAD = 1000
+
+
+def _family(what: str, factor: float) -> str:
+    """What to do against readers who multiply one parameter of the prior by ``factor``."""
+    low, high = min(factor, 1.0), max(factor, 1.0)
+    given = f"prior.family({what}=({low:g}, {high:g})) or --family {what}={low:g}:{high:g}"
+    return f"promise it to them too: {given}, with the factors you fear"
 
 
 @dataclass(frozen=True)
@@ -382,7 +386,9 @@ def adversaries(
         for rival in models_to_try(target)
     ]
     lengthscales = [
-        own_prior(f"lengthscale × {factor:g}", partial(other_lengthscales, target, factor), _LONGER)
+        own_prior(
+            f"lengthscale × {factor:g}", partial(other_lengthscales, target, factor), _family("lengthscale", factor)
+        )
         for factor in LENGTHSCALE_FACTORS
     ]
     left_out = covered("what is suppressed", lambda: reads_suppressed(target), _BROKEN)
@@ -396,7 +402,7 @@ def adversaries(
         Adversary("guesses the seed", lambda: guesses_seed(target, guesses), _NO_SEED, not target.release.unsafe),
         Adversary("looks between the rows", lambda: looks_between_rows(target), _WHOLE_REGION),
         if_known(f"averages {draws} releases", lambda: averaging(target, draws), _ONE_RELEASE, draws == 1),
-        own_prior("knows of smaller errors V", lambda: less_noise(target), _SURER),
+        own_prior("knows of smaller errors V", lambda: less_noise(target), _family("noise", NOISE_SHARE)),
         *lengthscales,
         own_prior(_GRID, lambda: knows_grid(target, step), _NO_GRID),
         if_known("knows nearby values", lambda: knows_values(target), _LARGER_REGION),

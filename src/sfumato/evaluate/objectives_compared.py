@@ -15,7 +15,6 @@ from ..design import MOST_ROWS_COMPARED, has_closed_form, least_noise
 from ..linalg import Whitening
 from ..promise import Design
 from ..proof import Certificate
-from .tradeoffs import share
 
 
 @dataclass(frozen=True)
@@ -31,10 +30,11 @@ class ObjectivesCompared:
     nothing: float
 
     def __str__(self) -> str:
-        instead = "" if self.least is None else f" instead of {share(self.least)} with the least noise for that promise"
+        here, nothing = (f"{100 * value:.3g} %" for value in (self.here, self.nothing))
+        least = "" if self.least is None else f" instead of {100 * self.least:.3g} % with the least noise"
         return (
-            f"What readers cannot explain at the inputs that stay useful: {share(self.here)} of the variance{instead}; "
-            f"{share(self.nothing)} without protection."
+            f"What readers cannot explain at the inputs that stay useful: {here} of the variance{least}; {nothing} "
+            "without protection."
         )
 
 

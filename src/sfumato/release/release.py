@@ -100,8 +100,7 @@ def _false_claims(claimed: Certificate, found: Certificate) -> Iterator[Finding]
             f"{_promised(claimed)}; computed again from the same release it is about {_promised(found)}.",
             _ASK,
         )
-    # a release of a ledger says what readers of all its releases explain, and nothing of the best
-    of_ledger = np.isnan(claimed.explained_upper) and claimed.objective == found.objective
+    of_ledger = _is_of_ledger(claimed, found)
     if of_ledger and claimed.explained > found.explained + AGREES:
         yield Finding(
             "counts-other-releases",
@@ -117,6 +116,11 @@ def _false_claims(claimed: Certificate, found: Certificate) -> Iterator[Finding]
             f"{_explains(found)}.",
             _ASK,
         )
+
+
+def _is_of_ledger(claimed: Certificate, found: Certificate) -> bool:
+    """Whether a release says what readers of all releases of a ledger explain, and nothing of the best."""
+    return claimed.objective == found.objective == "predictions" and bool(np.isnan(claimed.explained_upper))
 
 
 def _claims_better_predictions(claimed: Certificate, found: Certificate) -> bool:
@@ -266,6 +270,10 @@ class Release(WithDesign):
             done = step.counter(len(self.design.inputs))
             work = as_engine(engine, device)
             found = certify(self.design, work, device, done, effort)
+            if _is_of_ledger(claimed, found):
+                # what is the best beside the other releases cannot be told from this one
+                own = tuple(one for one in found.findings if one.code != "predictions-below-best")
+                found = replace(found, explained_upper=np.nan, gap=np.nan, findings=own)
             # that its owner had not proved it is no news where it is proved now
             admitted = [one for one in claimed.findings if one.code != "searched" or found.evidence != "proved"]
             return found.with_findings(

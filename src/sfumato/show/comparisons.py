@@ -55,7 +55,7 @@ STYLES: dict[str, tuple[str, str, Any]] = {
 }
 LABELS = {
     "joint": "function and records",
-    "predictions": "both, for the best predictions",
+    "predictions": "function and records, best predictions",
     "function": "function only",
     "records": "records only",
     "pointwise": "both, each value by itself",

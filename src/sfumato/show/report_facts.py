@@ -230,7 +230,6 @@ class Facts:
     """
 
     release: Release
-    counts_others: bool = False
 
     @classmethod
     def of(cls, release: Release, account: Account | None = None) -> Facts:
@@ -239,10 +238,7 @@ class Facts:
         if account is not None:
             others = [one for one in certificate.findings if one.code != "only-release"]
             certificate = replace(certificate, findings=in_order([*account.findings, *others]))
-        # what readers of a ledger explain counts its other releases (proof/examination.py)
-        claimed = release.certificate
-        counts_others = claimed.objective == "predictions" and bool(np.isnan(claimed.explained_upper))
-        return cls(replace(release, certificate=certificate), counts_others)
+        return cls(replace(release, certificate=certificate))
 
     def for_owner(self, findings: Sequence[Finding], accept: Any) -> Facts:
         """The same with what a rehearsal or an audit found, and what the owner accepts: for the owner's page."""
@@ -640,8 +636,10 @@ class Facts:
                 ),
                 (
                     "Most possible",
-                    share(found.explained_upper),
-                    "What any noise with this promise leaves readers at most. It is proved, not estimated.",
+                    "not known" if self.counts_others else share(found.explained_upper),
+                    "Other releases of the ledger have a part in it."
+                    if self.counts_others
+                    else "What any noise with this promise leaves readers at most. It is proved, not estimated.",
                 ),
                 ("Gap", gap, "The share by which readers could explain more at most."),
             ]
@@ -657,10 +655,15 @@ class Facts:
             ("Gap", gap, "The share of the noise that could be saved at most."),
         ]
 
+    @property
+    def counts_others(self) -> bool:
+        """Whether what readers explain counts other releases of a ledger, so that the best is not known."""
+        return self.design.serves is not None and math.isnan(self.certificate.explained_upper)
+
     @cached_property
     def compared(self) -> ObjectivesCompared | None:
         """What readers cannot explain where predictions are to be the best, beside other noises."""
-        return None if self.counts_others else compare_objectives(self.design, self.certificate)
+        return compare_objectives(self.design, self.certificate)
 
     @cached_property
     def where_served(self) -> str:
