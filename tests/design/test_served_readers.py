@@ -185,7 +185,7 @@ def test_where_nothing_is_gained_the_least_noise_is_taken() -> None:
     """Beside what is private, all that may be learnt is learnt under both."""
     how = {"alpha": 0.3, "protects": "function", "progress": False}
     least = sf.protect(PRIOR, X, sf.Points([[1.5]]), **how)
-    best = sf.protect(PRIOR, X, sf.Points([[1.5]]), objective="predictions", serve=[[1.5 + 1e-9]], **how)
+    best = sf.protect(PRIOR, X, sf.Points([[1.5]]), objective="predictions", serve=[[1.5]], **how)
     assert best.certificate.explained == pytest.approx(ALPHA * 0.75, rel=1e-4)
     np.testing.assert_array_equal(best.noise.covariance(), least.noise.covariance())
 
@@ -195,15 +195,11 @@ def test_what_cannot_be_served_is_refused() -> None:
     with pytest.raises(sf.InputError, match="serve has no input of which rows tell anything"):
         sf.protect(PRIOR, X, REGION, serve=[[1e9]], **how)
     box = {"region": sf.Box(1.0, 2.0), **how}
-    for given in ([[1.5], [2.5]], X):
-        with pytest.raises(sf.InputError, match="serve has inputs in the region"):
-            sf.protect(PRIOR, X, serve=given, **box)
-        with pytest.raises(sf.InputError, match="serve has inputs in the region"):
-            sf.suggest(PRIOR, X, sf.Box(1.0, 2.0), serve=given, progress=False)
     for given in (sf.Box(1.2, 1.5), sf.Box(1.51, 1.52)):
-        with pytest.raises(sf.InputError, match="serve lies in the region"):
+        with pytest.raises(sf.InputError, match="serve is a region inside the private one"):
             sf.protect(PRIOR, X, serve=given, **box)
-        assert sf.protect(PRIOR, X, serve=given, protects="records", **box).certificate.holds  # f is no secret then
+    with pytest.raises(sf.InputError, match="serve has no inputs outside the region"):
+        sf.suggest(PRIOR, X, sf.Box(1.0, 2.0), serve=[[1.5]], progress=False)
     with pytest.raises(sf.InputError, match='dp is given, but objective is "predictions"'):
         sf.protect(PRIOR, X, REGION, dp=(1.0, 2.0), **how)
     line = sf.Prior(ScaleKernel(LinearKernel()), noise=V)  # f(0) = 0
@@ -211,11 +207,17 @@ def test_what_cannot_be_served_is_refused() -> None:
         sf.protect(line, X[1:], REGION, serve=[[0.5], [0.0]], **how)
 
 
-def test_rows_of_a_region_that_are_private_are_not_served() -> None:
+def test_inputs_are_served_as_given_and_a_region_stands_for_its_rows_that_are_not_private() -> None:
     rows = np.linspace(0.0, 3.0, 31)
     how = {"alpha": ALPHA, "objective": "predictions", "progress": False}
     made = sf.protect(PRIOR, rows, sf.Box(1.0, 2.0), serve=sf.Box(2.0, 3.0), **how)
     np.testing.assert_array_equal(made.design.serves.places[:, 0], rows[rows > 2.0])
+    both = sf.protect(PRIOR, rows, sf.Box(1.0, 2.0), serve=[[1.5], [2.5]], **how)
+    np.testing.assert_array_equal(both.design.serves.places[:, 0], [1.5, 2.5])
+    assert both.certificate.holds
+    told = 1.0 - both.release(np.zeros(31), unsafe_seed=1).predict([[1.5], [2.5]]).std ** 2 / PRIOR.variance([[1.5]])[0]
+    assert both.certificate.explained == pytest.approx(told.mean(), abs=1e-6)
+    assert told[0] <= ALPHA
 
 
 def test_rows_far_from_what_is_private_carry_next_to_no_noise() -> None:

@@ -246,7 +246,7 @@ def asked_problem(
         cost = _checked_weights(in_row_order(weights, inputs.index, "weights"), len(inputs))
     else:
         stacked = None if joint is None else partial(_stacked_serve, joint, inputs)
-        serves = served_inputs(serve, weights, inputs, bound, stacked, protects != "records")
+        serves = served_inputs(serve, weights, inputs, bound, stacked)
         check_unknown(serves, prior)
     if protects == "records":
         chosen = _record_tolerance(chosen)

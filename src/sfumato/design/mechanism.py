@@ -313,12 +313,12 @@ def protect(
                   posterior variance is least. It counts on the prior more, inside and outside: rehearse it first
     ============= =====================================================================================
 
-    ``serve`` are inputs, or a region: the rows in it (or a spread, where it has none); left out, the rows outside the
-    region. ``weights`` then has one positive number for each of them (or for each row). The best predictions suppress
-    combinations of rows: those are not published, and the column shows what the rest predicts for them. They are the
-    best to a share of ``accuracy`` (1e-4), but for what a proof over the region takes (``certificate.gap`` has both).
-    Where readers may hold several priors, or insiders many rows, the least noise is taken instead, and a finding says
-    so.
+    ``serve`` are inputs, or a region: its rows that are not private (or a spread of it, where it has no rows); left
+    out, the rows outside the region. ``weights`` then has one positive number for each of them (or for each row). The
+    best predictions suppress combinations of rows: those are not published, and the column shows what the rest predicts
+    for them. They are the best to a share of ``accuracy`` (1e-4), but for what a proof over the region takes
+    (``certificate.gap`` has both). Where readers may hold several priors, or insiders many rows, the least noise is
+    taken instead, and a finding says so.
 
     ``dp=(epsilon, range)``, or with a delta (1e-6), adds independent noise on the records inside the region until each
     of them, in a ``range`` of values, is (ε, δ)-differentially private (``certificate.dp``).

@@ -91,9 +91,8 @@ def served_inputs(
     inputs: Inputs,
     region: Region,
     stacked: Callable[[Any], Inputs | Region] | None = None,
-    secret: bool = True,
 ) -> Served:
-    """The inputs that are to stay useful: outside the region, where f is ``secret`` there.
+    """The inputs that are to stay useful: inputs as they are given; a region stands for its rows that are not private.
 
     ``stacked`` reads what was given for several outputs as one process.
     """
@@ -109,7 +108,7 @@ def served_inputs(
     if serve is not None and stacked is not None:
         serve = stacked(serve)
     if serve is None or isinstance(serve, Region):
-        return _rows_served(serve, weights, inputs, region, secret)
+        return _rows_served(serve, weights, inputs, region)
     places = np.array(as_inputs(serve, "serve", like=inputs).values)
     if not len(places):
         raise InputError("serve has no rows; give the inputs that are to stay useful, or leave it out.")
@@ -117,54 +116,48 @@ def served_inputs(
         raise InputError(
             f"serve has {len(places):,} rows; at most {MOST_SERVED:,} inputs are served, give fewer of them."
         )
-    inside = region.contains(places)
-    if secret and np.any(inside):
-        raise InputError(
-            f"serve has inputs in the region ({int(np.sum(inside))} of {len(places)}, such as "
-            f"{places[inside][0].tolist()}), where readers are to know little; leave them out."
-        )
     return Served(places, positive_numbers(weights, len(places), "served input"))
 
 
-def _rows_served(serve: Region | None, weights: Any, inputs: Inputs, region: Region, secret: bool) -> Served:
-    """The rows in ``serve`` and outside ``region``; where there are none in ``serve``, inputs that are spread there."""
+def _rows_served(serve: Region | None, weights: Any, inputs: Inputs, region: Region) -> Served:
+    """The rows outside ``region``, those in ``serve`` if it is given; a spread of it where it has no rows at all."""
     rows = inputs.sample.values
     if serve is not None:
         serve = bound_served(serve, inputs)
-    outside = ~region.contains(rows) | (serve is not None and not secret)
-    own = outside if serve is None else serve.contains(rows)
+    own = np.ones(len(rows), dtype=np.bool_) if serve is None else serve.contains(rows)
     if weights is not None and len(rows) < len(inputs):
         raise InputError("weights is given, but X has too many rows to serve each; give serve inputs with weights.")
     if weights is not None:
         weights = in_row_order(weights, inputs.index, "weights")
     numbers = positive_numbers(weights, len(rows), "row")
-    if not np.any(own) and serve is not None:
+    if serve is not None and not np.any(own):
         if weights is not None:
             raise InputError(
                 "weights is given, but serve is a region that has no row, so that there is nothing to weigh; give "
                 "serve inputs with weights, or leave weights out."
             )
         places = serve.probes(SPREAD, inputs.sample)
-        places = places[~region.contains(places)] if secret else places
+        places = places[~region.contains(places)]
         if not len(places):
-            raise _all_inside()
+            raise _all_private()
         return Served(places, np.ones(len(places)))
-    if serve is not None and not np.any(own & outside):
-        raise _all_inside()
-    if not np.any(own):
+    kept = np.flatnonzero(own & ~region.contains(rows))
+    if not len(kept):
+        if serve is not None:
+            raise _all_private()
         raise InputError(
             "region leaves no rows outside it, so that nothing is left to serve; give serve inputs, or "
             'objective="noise".'
         )
-    kept = np.flatnonzero(own & outside)
     if weights is None:
         kept = kept[sample_places(len(kept), MOST_ROWS_SERVED)]
     return Served(np.array(rows[kept]), numbers[kept])
 
 
-def _all_inside() -> InputError:
+def _all_private() -> InputError:
     return InputError(
-        "serve lies in the region, where readers are to know little; give inputs or a region outside, or leave it out."
+        "serve is a region inside the private one, where readers are to know little; give a region outside, or inputs, "
+        "which are served wherever they lie."
     )
 
 

@@ -149,11 +149,15 @@ def places_to_look(inputs: Inputs, region: Region, X_test: Any = None) -> Places
 
 
 def places_to_serve(inputs: Inputs, region: Region, serve: Any) -> Places:
-    """The same, but outside the inputs ``serve`` that are to stay useful, where they (or a region) are given."""
+    """The same, but outside those of the inputs ``serve`` that lie there, where they (or a region) are given."""
     places = places_to_look(inputs, region)
     if serve is None or region.is_everywhere:
         return places
-    return Places(served_inputs(serve, None, inputs, region).places, places.inside)
+    given = served_inputs(serve, None, inputs, region).places
+    outside = given[~region.contains(given)]
+    if not len(outside):
+        raise InputError("serve has no inputs outside the region, where costs are told; give some, or leave it out.")
+    return Places(outside, places.inside)
 
 
 def _rows_and_between(rows: Array) -> Array:
