@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from browsers import in_a_browser, until
+from browsers import choose, in_a_browser, until
 from sfumato.regions import parse_region
 
 if TYPE_CHECKING:
@@ -152,7 +152,6 @@ def test_a_region_is_typed_by_column_edited_and_refused_with_a_sentence(visit: V
     page.get_by_text("All 60 rows lie in the region.").wait_for()
     assert session.choices.regions == ("date >= 1985-01-01",)
     page.get_by_text("The function alone").click()
-    page.get_by_test_id("insiders").click()
-    page.get_by_role("option", name="whoever holds all rows with one value of site").click()
+    choose(page, "Insiders", "whoever holds all rows with one value of site")
     until(lambda: session.choices.insiders == "site")
     assert session.choices.protects == "function"

@@ -6,12 +6,11 @@ import json
 import math
 import re
 import time
-from contextlib import suppress
 
 import numpy as np
 import pytest
 
-from browsers import in_a_browser, until
+from browsers import choose, in_a_browser, until
 from sfumato.studio.choices import Choices
 from sfumato.studio.decisions import decided
 from sfumato.studio.guard import LARGEST_BODY, TOO_LARGE
@@ -36,17 +35,6 @@ def upload(page, path, test="upload"):
     with page.expect_file_chooser() as chooser:
         page.get_by_test_id(f"{test}-choose").press("Enter")
     chooser.value.set_files(path)
-
-
-def choose(page, label, option):
-    """Choose from a list by keyboard and mouse, as a person does: once more, where it was filled anew meanwhile."""
-    from playwright.sync_api import TimeoutError as NotInTime
-
-    for _ in range(5):
-        page.get_by_role("combobox", name=re.compile(re.escape(label))).press("Enter")
-        with suppress(NotInTime):
-            return page.get_by_role("option", name=option, exact=True).click(timeout=1500)
-    raise AssertionError(f"{option} cannot be chosen")
 
 
 def running(step):

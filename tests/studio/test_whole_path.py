@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
-from browsers import in_a_browser, until
+from browsers import choose, in_a_browser, until
 from sfumato.evaluate import number
 
 pytestmark = [pytest.mark.processes, in_a_browser]
@@ -165,9 +165,9 @@ def test_a_table_with_dates_and_categories_and_scripts_in_its_names(page, studio
     file = {"name": f"{IMAGE}.csv", "mimeType": "text/csv", "buffer": content}
     page.locator("[data-testid=upload] input[type=file]").set_input_files(file)
     page.get_by_text("is open: 80 rows.").wait_for(timeout=PATIENCE)
-    choose(page, "date", "Input")
-    choose(page, "site", "Input")
-    choose(page, SCRIPT, "Output")
+    choose(page, "What date is used as", "Input")
+    choose(page, "What site is used as", "Input")
+    choose(page, f"What {SCRIPT} is used as", "Output")
     until(lambda: (session.choices.inputs, session.choices.output) == (("date", "site"), SCRIPT))
     fit(page)
     go(page, "sensitive")
@@ -193,15 +193,6 @@ def test_a_table_with_dates_and_categories_and_scripts_in_its_names(page, studio
     assert release.certify(progress=False).holds
     days, sites = np.arange(80), np.arange(80) % 3
     assert release.region.contains(release.inputs).tolist() == ((days >= 29) & (days <= 39) & (sites == 1)).tolist()
-
-
-def choose(page, column, use):
-    """Say what a column is used as."""
-    wait(page, "use")
-    names = page.locator("table.facts th[scope=row]").all_inner_texts()
-    page.get_by_test_id("use").nth(names.index(column)).click()
-    page.get_by_role("option", name=use, exact=True).click()
-    page.get_by_role("option").first.wait_for(state="detached")
 
 
 #: Whether the element with the focus, or the field around it, has an outline or a border that says so.
