@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,6 +77,36 @@ def test_two_releases_of_a_ledger_keep_the_promise_together_as_dense_formulas_sa
     assert certificate.joint_ratio == pytest.approx(ratio, rel=1e-4)
     assert certificate.joint_ratio >= ratio * (1 - 1e-6)
     assert certificate.explained == pytest.approx(np.mean(np.diag(about.T @ shown @ about)), rel=1e-4)
+
+
+def test_combinations_that_went_out_as_they_are_do_not_stand_in_the_way_of_later_releases(tmp_path: Path) -> None:
+    """What is known already has no variance left, or less than none after round-off. The oracle has 60 digits."""
+    prior, rows, S = sf.Prior(matern(0.4, nu=1.5), noise=V), X[::2], np.array([[1.3], [1.6]])
+    ledger, made = sf.Ledger(tmp_path / "ledger.jsonl"), []
+    for _ in range(3):
+        how = {"alpha": ALPHA, "share": 0.4, "objective": "predictions", "progress": False}
+        made.append(ledger.protect(prior, rows, REGION, protects="function", **how))
+        made[-1].release(np.sin(rows))
+        assert made[-1].certificate.holds
+        assert made[-1].design.serves is not None
+    both = np.hstack([kept(one) for one in made])
+    size = both.shape[1]
+    with mpmath.workdps(60):
+        A = mpmath.matrix((prior.covariance(rows) + V * np.eye(len(rows))).tolist())
+        seen, start = mpmath.matrix(both.tolist()), 0
+        total = seen.T * A * seen + mpmath.mpf(10) ** -40 * mpmath.eye(size)  # what was published twice is known once
+        for one in made:
+            columns = kept(one)
+            noise = mpmath.matrix((columns.T @ one.noise.factor).tolist())
+            drawn = noise * noise.T + one.noise.shift * mpmath.eye(columns.shape[1])
+            for i, j in np.ndindex(drawn.rows, drawn.rows):
+                total[start + i, start + j] += drawn[i, j]
+            start += columns.shape[1]
+        cross = seen.T * mpmath.matrix(prior.covariance(rows, S).tolist())
+        told = np.array((cross.T * mpmath.inverse(total) * cross).tolist(), dtype=float)
+    lower = np.linalg.cholesky(ALPHA * prior.covariance(S))
+    ratio = np.linalg.eigvalsh(np.linalg.solve(lower, np.linalg.solve(lower, told).T))[-1]
+    assert ratio <= made[-1].certificate.joint_ratio * (1 + 1e-6) <= 1 + 2e-6
 
 
 def test_a_ledger_of_readers_who_see_the_data_differently_takes_the_least_noise(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ is let through, and that combination of the rows is suppressed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -55,12 +56,36 @@ class BestPredictions:
 
     @cached_property
     def lower(self) -> torch.Tensor:
-        """L, with A + shift · I = L Lᵀ."""
+        """L, with A + shift · I = L Lᵀ; where that is not positive, with ``cover`` coverᵀ besides."""
+        return self._root_and_cover[0]
+
+    @property
+    def cover(self) -> torch.Tensor:
+        """Columns of noise on combinations of rows of which round-off leaves less than nothing.
+
+        Those were published before, without noise: nobody learns less by this, and M is positive again.
+        """
+        return self._root_and_cover[1]
+
+    @cached_property
+    def _root_and_cover(self) -> tuple[torch.Tensor, torch.Tensor]:
+        none = as_tensor(np.zeros((self.data.size, 0)), self.data.device)
         if self.data.data_root is not None and self.shift == 0.0:
-            return as_tensor(self.data.data_root, self.data.device)
-        raised = as_tensor(self.data.data_covariance, self.data.device).clone()
-        raised.diagonal().add_(self.shift)
-        return as_tensor(cholesky_in_place(raised), self.data.device)
+            return as_tensor(self.data.data_root, self.data.device), none
+        with suppress(np.linalg.LinAlgError):
+            return as_tensor(cholesky_in_place(self._shifted()), self.data.device), none
+        values, vectors = torch.linalg.eigh(self._shifted())
+        least = -float(values[0])
+        if not least > 0.0:
+            raise np.linalg.LinAlgError("the covariance of the data is singular")
+        low = values < least
+        root = torch.linalg.qr((vectors * values.clamp(min=least).sqrt()).mT, mode="r")[1].mT
+        return root.contiguous(), vectors[:, low] * (least - values[low]).sqrt()
+
+    def _shifted(self) -> torch.Tensor:
+        matrix = as_tensor(self.data.data_covariance, self.data.device).clone()
+        matrix.diagonal().add_(self.shift)
+        return matrix
 
     @cached_property
     def benefit(self) -> torch.Tensor:
@@ -90,6 +115,7 @@ class BestPredictions:
         """The noise that lets so much through."""
         kept = found.shares > 0.0
         factor = self._unwhitened(found.directions[:, kept] * np.sqrt(1.0 / found.shares[kept] - 1.0))
+        factor = np.hstack([factor, as_array(self.cover)])
         suppressed = self._unwhitened(found.directions[:, ~kept])
         if suppressed.shape[1]:
             basis = np.linalg.qr(suppressed)[0]
