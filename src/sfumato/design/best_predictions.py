@@ -26,6 +26,10 @@ from .problem import Solution
 #: would be ten times as large as the data. (Below 1e-4 the program suppresses them anyway.)
 LITTLE = 1e-2
 
+#: Where a proof holds the sensitive inputs tighter than promised, suppressing these may cost this share of what that
+#: costs, too: it is hardly seen beside it, and with much noise a column looks like nothing that was measured.
+BESIDE_THE_PROOF = 0.2
+
 #: As noise, what is suppressed has this many times the variance that the data have there: with much more, solving with
 #: A + Σ in double precision loses more than this leaves. The promise is kept by that noise as well, as far as what it
 #: leaves is less than half of the accuracy.
@@ -92,8 +96,17 @@ class BestPredictions:
         """B = L⁻¹ K_XT diag(√c), so that readers explain Tr BᵀQB of what they could; only B Bᵀ counts."""
         return _narrow(self._whitened(self.cross * as_tensor(np.sqrt(self.coefficients), self.data.device)))
 
-    def solved(self, roots: Sequence[tuple[Array, bool]], accuracy: float, start: Sequence[Array] | None) -> Solution:
-        """The noise that explains nearly the most; ``roots`` has the U of all demands, and whether each is joint."""
+    def solved(
+        self,
+        roots: Sequence[tuple[Array, bool]],
+        accuracy: float,
+        start: Sequence[Array] | None,
+        tightening: float = 1.0,
+    ) -> Solution:
+        """The noise that explains nearly the most; ``roots`` has the U of all demands, and whether each is joint.
+
+        They are held tighter than promised by ``tightening``, for the sake of a proof.
+        """
         demands = [WhiteDemand(self._with_room(root, joint, accuracy / 2), joint) for root, joint in roots]
         for count in BESIDE if self.beside.shape[1] else (0.0,):
             found = best_predictions(self._counting(count * accuracy), demands, accuracy, start)
@@ -101,7 +114,10 @@ class BestPredictions:
             if count == 0.0 or self._explained_by(found) >= (1.0 - accuracy) * most:
                 break
         short = most - self._explained_by(found)
-        found = self._without_little(found, accuracy * (self.before + most) - short)
+        # by this much the witness bounds what the promise itself allows less closely
+        for_proof = (1.0 / tightening - 1.0) * sum(float(np.sum(part**2)) for part in found.witness)
+        spare = max(0.0, accuracy * (self.before + most) - short) + BESIDE_THE_PROOF * for_proof
+        found = self._without_little(found, spare)
         noise, explained = self._noise(found), self._explained_by(found)
 
         def more() -> tuple[Noise, float]:

@@ -231,7 +231,7 @@ class Program:
         if start is not None and start.explained is not None and start.witness is not None:
             before = [scale * part for part in start.witness]
         solver = self.solver.best_predictions(shift)
-        found = solver.solved(roots, max(accuracy, self.solver.problem.plan.gap), before)
+        found = solver.solved(roots, max(accuracy, self.solver.problem.plan.gap), before, tightening)
         assert found.witness is not None
         return replace(found, witness=tuple(part / scale for part in found.witness))
 
