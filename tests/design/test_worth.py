@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from kernels import matern
-from sfumato.design.worth import LEAST_SAVED
+from sfumato.design.worth import LEAST_SAVED, Worth, not_worth_it
 from sfumato.evaluate import compare_objectives
 
 X = np.linspace(0.0, 1.0, 40)[:, None]
@@ -65,6 +65,17 @@ def test_functions_of_the_prior_are_served_better_and_others_need_not_be() -> No
         codes = {one.code for one in best.findings_on(y)}
         assert ("predictions-not-better" in codes) == (best.worth(y).ratio > 1.0 - LEAST_SAVED)  # type: ignore[union-attr]
     assert not np.all(np.array(ratios) < 1.0 - LEAST_SAVED)
+
+
+@pytest.mark.parametrize(
+    ("here", "said", "pays"),
+    [(1.27, "make errors 27 % larger", False), (0.987, "make errors only 1.3 % smaller", False), (0.8, "20 % sm", True)],
+)
+def test_it_is_said_which_way_the_errors_go(here: float, said: str, pays: bool) -> None:
+    worth = Worth(here, 1.0)
+    assert worth.pays == pays
+    assert said in worth.in_words
+    assert [said in one.text for one in not_worth_it(worth)] == [True] * (not pays)
 
 
 def test_errors_count_where_readers_are_served_and_as_much_as_weights_say() -> None:

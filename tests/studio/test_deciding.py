@@ -73,10 +73,12 @@ def test_the_sliders_numbers_are_those_of_protect_and_what_is_published_certifie
     page.get_by_test_id("floor").filter(has_text="±0.5 m/s").wait_for()
     assert session.choices.level == "floor"
 
-    # another objective at this level comes with the verdict on the prior that it trusts, and goes again
+    # another objective at this level comes with the verdict on the prior that it trusts and with what it is worth on
+    # these rows, and goes again
     page.get_by_text("The best predictions outside", exact=True).click()
     page.get_by_test_id("objective-verdict").filter(has_text="Rehearsal").wait_for()
     page.get_by_test_id("noise").filter(has_text="Change of a row").wait_for()
+    page.get_by_test_id("objective-worth").filter(has_text="Here the best predictions make errors").wait_for()
     assert session.choices.objective == "predictions"
     page.get_by_text("The least noise", exact=True).click()
     until(lambda: session.choices.objective == "noise")

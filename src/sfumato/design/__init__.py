@@ -17,4 +17,4 @@ from .sensitive import AskedCover
 from .serving import FELL_BACK, bound_served, served_inputs
 from .solver import Solver
 from .units import InUnits, design_in, rescaled
-from .worth import MOST_ROWS_COMPARED
+from .worth import MOST_ROWS_COMPARED, Worth

@@ -44,6 +44,17 @@ class Worth:
         """How the errors compare; below 1 the best predictions are better."""
         return self.here / self.least
 
+    @property
+    def pays(self) -> bool:
+        """Whether errors are smaller by enough to count on the prior for it."""
+        return self.ratio <= 1.0 - LEAST_SAVED
+
+    @property
+    def in_words(self) -> str:
+        """What the best predictions do to the errors here."""
+        change = f"{'' if self.pays or self.ratio >= 1.0 else 'only '}{100.0 * abs(1.0 - self.ratio):.2g} %"
+        return f"make errors {change} {'larger' if self.ratio >= 1.0 else 'smaller'}"
+
     def __str__(self) -> str:
         return (
             f"As {self.rows} tell, without a look inside, readers can be expected to be off by {self.here:.3g} there, "
@@ -132,12 +143,12 @@ class ObjectivesOutside:
 
 def not_worth_it(worth: Worth | None) -> Iterator[Finding]:
     """A finding where the rows outside tell that the least noise would serve readers as well or better."""
-    if worth is not None and worth.ratio > 1.0 - LEAST_SAVED:
+    if worth is not None and not worth.pays:
         yield Finding(
             "predictions-not-better",
             "low",
             "Are the best predictions worth it here? They are the best on average over what the prior believes, and "
-            f"count on it more; here they save less than {100 * LEAST_SAVED:g} %, or nothing. {worth}",
+            f"count on it more. Here they {worth.in_words}. {worth}",
             'Give objective="noise", unless you know better than these rows: a measured trade-off, for example, looks '
             "at those inside too.",
         )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from ..cli import rehearsed_on_few
-from ..design import Mechanism
+from ..design import Mechanism, Worth
 from ..errors import GuaranteeError, InputError
 from ..evaluate import Effect, Levels, Rehearsal, compare_objectives, compare_promises
 from ..ledger import Ledger
@@ -31,7 +31,7 @@ class Checked:
 
     ``release`` is what Publish writes, and what is audited. It is None where the verdict is against it (``refused``
     says why), and with a ledger, which counts a release from the moment it is drawn. ``compared`` says what other
-    promises would cost.
+    promises would cost, ``worth`` what the rows outside tell of the best predictions.
     """
 
     mechanism: Mechanism
@@ -41,6 +41,7 @@ class Checked:
     release: Release | None
     refused: str = ""
     compared: str = ""
+    worth: Worth | None = None
 
 
 class Problem(NamedTuple):
@@ -86,7 +87,8 @@ def checked_design(problem: Problem, levels: Levels, tried: Rehearsal | None, st
         refused = str(error)
     design = mechanism.design
     compared = compare_objectives(design, certificate) or compare_promises(design, choices.output)
-    return Checked(mechanism, certificate, tried, effect, release, refused, "" if compared is None else str(compared))
+    said, worth = "" if compared is None else str(compared), mechanism.worth(y)
+    return Checked(mechanism, certificate, tried, effect, release, refused, said, worth)
 
 
 def before_audit(choices: Choices) -> tuple[str, ...]:

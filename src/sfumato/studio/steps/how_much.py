@@ -88,7 +88,7 @@ class _HowMuch:
             aims.on_value_change(lambda event: self._aim(event.value))
             labelled(aims.props("inline"), "What the noise is the best for", "objective")
             page.shows(aims, lambda: session.choices.objective)
-            page.refresh_on(lambda: (session.choices.objective, self._rehearsed), self._aimed)
+            page.refresh_on(lambda: (session.choices.objective, self._rehearsed, session.check.value), self._aimed)
         with panel("What it does"):
             page.refresh_on(self._shown_key, self._effect)
             page.progress_of(session.effect, "Looking at this level")
@@ -213,13 +213,19 @@ class _HowMuch:
         return self.session.rehearsal.value if checked is None or checked.rehearsal is None else checked.rehearsal
 
     def _aimed(self) -> None:
-        """What the objective means; the best predictions with the verdict on the prior that they rest on."""
-        objective, tried = self.session.choices.objective, self._rehearsed
+        """What the objective means; the best predictions with what the rows tell of the prior, and of their worth."""
+        objective, tried, checked = self.session.choices.objective, self._rehearsed, self.session.check.value
         words("p", _MEANS[objective])
-        if objective == "predictions" and tried is not None:
-            Sentence(tried.sentence(), VERDICTS[tried.verdict]).props("data-testid=objective-verdict")
-        elif objective == "predictions":
+        if objective == "noise":
+            return
+        if tried is None:
             Sentence("The prior was not rehearsed at this level yet; the check does that.", "care")
+        else:
+            Sentence(tried.sentence(), VERDICTS[tried.verdict]).props("data-testid=objective-verdict")
+        worth = None if checked is None else checked.worth
+        if worth is not None:
+            told = Sentence(f"Here the best predictions {worth.in_words}. {worth}", "good" if worth.pays else "care")
+            told.props("data-testid=objective-worth")
 
     def _look(self) -> None:
         """Look at the level now, and check it when nothing moves any more."""
