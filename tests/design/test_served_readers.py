@@ -109,6 +109,18 @@ def test_combinations_that_went_out_as_they_are_do_not_stand_in_the_way_of_later
     assert ratio <= made[-1].certificate.joint_ratio * (1 + 1e-6) <= 1 + 2e-6
 
 
+def test_a_pointwise_promise_beside_an_earlier_joint_one(tmp_path: Path) -> None:
+    """Each has sensitive inputs of its own."""
+    for objective in ("noise", "predictions"):
+        ledger, rows = sf.Ledger(tmp_path / objective), np.linspace(0.0, 1.0, 8)
+        prior, how = sf.Prior(matern(0.3, nu=2.5), noise=0.01), {"alpha": 0.3, "protects": "function"}
+        ledger.protect(prior, rows, sf.Box(0.5, 0.8), share=0.3, progress=False, **how).release(np.sin(9 * rows))
+        how |= {"guarantee": "pointwise", "objective": objective, "share": 0.5, "progress": False}
+        made = ledger.protect(prior, rows, sf.Box(0.35, 0.6), **how)
+        assert made.certificate.holds
+        assert made.design.objective == objective
+
+
 def test_a_ledger_of_readers_who_see_the_data_differently_takes_the_least_noise(tmp_path: Path) -> None:
     ledger, far = sf.Ledger(tmp_path / "ledger.jsonl"), sf.Points([[2.6]])
     ledger.protect(PRIOR, X[:9], sf.Points([[0.6]]), alpha=ALPHA, share=0.1, progress=False).release(np.sin(X[:9]))

@@ -69,7 +69,11 @@ def test_functions_of_the_prior_are_served_better_and_others_need_not_be() -> No
 
 @pytest.mark.parametrize(
     ("here", "said", "pays"),
-    [(1.27, "make errors 27 % larger", False), (0.987, "make errors only 1.3 % smaller", False), (0.8, "20 % sm", True)],
+    [
+        (1.27, "make errors 27 % larger", False),
+        (0.987, "make errors only 1.3 % smaller", False),
+        (0.8, "20 % sm", True),
+    ],
 )
 def test_it_is_said_which_way_the_errors_go(here: float, said: str, pays: bool) -> None:
     worth = Worth(here, 1.0)

@@ -189,3 +189,23 @@ def test_who_learns_to_read_releases_from_many_learns_no_more_than_promised(mech
     assert learnt_by_regression(f, published) < ALPHA + 0.1
     not_filled_in = y + np.random.default_rng(2).standard_normal((DRAWS, noise.rank)) @ noise.factor.T
     assert learnt_by_regression(f, not_filled_in) > ALPHA + 0.4
+
+
+@pytest.mark.parametrize(("apart", "alpha"), [(1.794282596036868e-08, 0.9), (6e-8, 0.3)])
+def test_a_bound_for_points_that_round_off_can_hardly_tell_apart_is_one(apart: float, alpha: float) -> None:
+    """Δ has an eigenvalue near its own round-off there; the promise is written out in 50 digits."""
+    X = np.array([[0.4198044657764174], [0.4269902901674043], [0.892606376179367]])
+    region = sf.Points([[0.5], [0.5 + apart]])
+    how = {"protects": "function", "objective": "predictions", "progress": False}
+    made = sf.protect(sf.Prior(rbf(0.2), noise=0.01), X, region, alpha=alpha, **how)
+    (lengthscale, variance), served = parameters(made), made.design.serves.places
+    with mpmath.workdps(DIGITS):
+        lower = mpmath.cholesky(rbf50(X, X, lengthscale, variance) + mpmath.mpf(0.01) * mpmath.eye(3))
+        delta = mpmath.mpf(alpha) * rbf50(made.sensitive, made.sensitive, lengthscale, variance)
+        told = oracles.forward50(mpmath.cholesky(delta), rbf50(made.sensitive, X, lengthscale, variance))
+        U = oracles.forward50(lower, mpmath.matrix(told.T.tolist()))
+        B = oracles.forward50(lower, rbf50(X, served, lengthscale, variance)) / mpmath.sqrt(len(served) * variance)
+    B, U = (np.array(one.tolist(), dtype=float) for one in (B, U))
+    best = oracles.most_explained_by_sdp(B, [(U, True)])
+    assert made.certificate.holds
+    assert made.certificate.explained_upper >= best * (1 - 1e-7)

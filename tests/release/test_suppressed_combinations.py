@@ -237,6 +237,10 @@ def test_claims_of_better_predictions_are_found_out() -> None:
         {"explained": told.explained + 1e-3},
         {"explained_upper": told.explained_upper - 1e-3},
         {"gap": -1.0},
+        # no ledger says that
+        {"explained": 5.0, "explained_upper": np.nan, "gap": np.nan},
+        {"explained": np.nan, "explained_upper": np.nan, "gap": np.nan},
+        {"explained_upper": np.nan},
     ):
         edited = dataclasses.replace(honest, certificate=dataclasses.replace(told, **claim))
         assert "claims-better-predictions" in codes(edited.certify(progress=False))

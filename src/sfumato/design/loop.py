@@ -527,8 +527,10 @@ class _Loop:
     def _without_idle(self, attempt: Attempt) -> Attempt:
         """Without the inputs that ask for nothing in the end."""
         solution = attempt.solution
+        if len(self.back_end.given):  # earlier promises have sensitive inputs of their own
+            return attempt
         pulls = solution.pulls(len(attempt.sensitive))
-        if pulls is None or len(self.back_end.given):
+        if pulls is None:
             return attempt
         keep = pulls > 1e-12 * max(float(np.max(pulls)), np.finfo(float).tiny)
         keep[int(np.argmax(pulls))] = True

@@ -270,16 +270,32 @@ class ExactKnowledge(Knowledge):
             return float("inf")
         if self.design.cover == "everywhere":
             return self._joint_ratio_everywhere()
-        values = FunctionAndRecords(self.reader, self.records)
-        promised = promised_values(self.design, values)
+        promised = self._promised
         if promised is None:
             return float("inf")
-        places, root, most, least, uncertain = promised
-        cross = values.with_data(self.design.inputs, places, self.device)
-        explained = self._whiten(self.lower, cross @ as_tensor(root, self.device))
+        cross = self._values.with_data(self.design.inputs, promised.places, self.device)
+        explained = self._whiten(self.lower, cross @ as_tensor(promised.root, self.device))
         top = np.sqrt(max(float(torch.linalg.eigvalsh(explained.T @ explained)[-1]), 0.0))
-        slack = self.solved * UNIT * np.sqrt(len(self.design.inputs) * most * self.largest / (self.least * least))
-        return float((top + slack) ** 2 * (1 + uncertain))
+        return float((top + self._slack_of(promised)) ** 2 * (1 + promised.uncertain))
+
+    @property
+    def promise_roundoff(self) -> float:
+        """By which factor what is told may be more, or less, of what is promised jointly than it is computed to be."""
+        promised = None if self.lower is None else self._promised
+        return 1.0 if promised is None else float((1.0 + self._slack_of(promised)) ** 2 * (1.0 + promised.uncertain))
+
+    @property
+    def _values(self) -> FunctionAndRecords:
+        return FunctionAndRecords(self.reader, self.records)
+
+    @cached_property
+    def _promised(self) -> PromisedValues | None:
+        return promised_values(self.design, self._values)
+
+    def _slack_of(self, promised: PromisedValues) -> float:
+        """Round-off in the root of what is told of ``promised``."""
+        size = len(self.design.inputs) * promised.largest * self.largest / (self.least * promised.least)
+        return self.solved * UNIT * float(np.sqrt(size))
 
     def record_deviations(self, records: Records) -> Array:
         """A lower bound for the reader's standard deviation of these records."""

@@ -119,8 +119,10 @@ def _false_claims(claimed: Certificate, found: Certificate) -> Iterator[Finding]
 
 
 def _is_of_ledger(claimed: Certificate, found: Certificate) -> bool:
-    """Whether a release says what readers of all releases of a ledger explain, and nothing of the best."""
-    return claimed.objective == found.objective == "predictions" and bool(np.isnan(claimed.explained_upper))
+    """Whether a release says what readers of all releases of a ledger explain, a share, and nothing of the best."""
+    both = claimed.objective == found.objective == "predictions"
+    share = 0.0 <= claimed.explained <= 1.0 + AGREES or bool(np.isnan(claimed.explained) and np.isnan(found.explained))
+    return both and share and bool(np.isnan(claimed.explained_upper) and np.isnan(claimed.gap))
 
 
 def _claims_better_predictions(claimed: Certificate, found: Certificate) -> bool:
