@@ -60,19 +60,19 @@ class BestPredictions:
 
     @cached_property
     def lower(self) -> torch.Tensor:
-        """L, with A + shift · I = L Lᵀ; where that is not positive, with ``cover`` coverᵀ besides."""
-        return self._root_and_cover[0]
+        """L, with A + shift · I = L Lᵀ; where that is not positive, with what is ``filled`` in besides."""
+        return self._root_and_filled[0]
 
     @property
-    def cover(self) -> torch.Tensor:
+    def filled(self) -> torch.Tensor:
         """Columns of noise on combinations of rows of which round-off leaves less than nothing.
 
         Those were published before, without noise: nobody learns less by this, and M is positive again.
         """
-        return self._root_and_cover[1]
+        return self._root_and_filled[1]
 
     @cached_property
-    def _root_and_cover(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def _root_and_filled(self) -> tuple[torch.Tensor, torch.Tensor]:
         none = as_tensor(np.zeros((self.data.size, 0)), self.data.device)
         if self.data.data_root is not None and self.shift == 0.0:
             return as_tensor(self.data.data_root, self.data.device), none
@@ -111,18 +111,18 @@ class BestPredictions:
         for count in BESIDE if self.beside.shape[1] else (0.0,):
             found = best_predictions(self._counting(count * accuracy), demands, accuracy, start)
             start, most = found.witness, most_explained(self.benefit, demands, found.witness)
-            if count == 0.0 or self._explained_by(found) >= (1.0 - accuracy) * most:
+            if count == 0.0 or found.explained_by(self.benefit) >= (1.0 - accuracy) * most:
                 break
-        short = most - self._explained_by(found)
+        short = most - found.explained_by(self.benefit)
         # by this much the witness bounds what the promise itself allows less closely
         for_proof = (1.0 / tightening - 1.0) * sum(float(np.sum(part**2)) for part in found.witness)
         spare = max(0.0, accuracy * (self.before + most) - short) + BESIDE_THE_PROOF * for_proof
         found = self._without_little(found, spare)
-        noise, explained = self._noise(found), self._explained_by(found)
+        noise, explained = self._noise(found), found.explained_by(self.benefit)
 
         def more() -> tuple[Noise, float]:
             other = raised(found, self.benefit, demands)
-            return self._noise(other), self._explained_by(other)
+            return self._noise(other), other.explained_by(self.benefit)
 
         beside = more if np.any(found.shares > 0.0) else None
         return Solution(noise, found.witness, explained, most, beside)
@@ -131,7 +131,7 @@ class BestPredictions:
         """The noise that lets so much through."""
         kept = found.shares > 0.0
         factor = self._unwhitened(found.directions[:, kept] * np.sqrt(1.0 / found.shares[kept] - 1.0))
-        factor = np.hstack([factor, as_array(self.cover)])
+        factor = np.hstack([factor, as_array(self.filled)])
         suppressed = self._unwhitened(found.directions[:, ~kept])
         if suppressed.shape[1]:
             basis = np.linalg.qr(suppressed)[0]
@@ -149,22 +149,17 @@ class BestPredictions:
     def _without_little(self, found: LetThrough, spare: float) -> LetThrough:
         """What is let through without shares that are little, as far as that costs readers no more than ``spare``."""
         order = np.argsort(found.shares)
-        costs = np.cumsum((found.shares * self._worth(found))[order])
+        costs = np.cumsum((found.shares * found.worth(self.benefit))[order])
         little = order[(found.shares[order] < LITTLE) & (costs <= spare)]
         shares = found.shares.copy()
         shares[little] = 0.0
         return replace(found, shares=shares)
 
-    def _worth(self, found: LetThrough) -> Array:
-        """How much readers explain at the served inputs by all of each direction."""
-        return squared_norms(self.benefit.T @ as_tensor(found.directions, self.data.device))
-
-    def _explained_by(self, found: LetThrough) -> float:
-        """The share that readers explain at the served inputs."""
-        return float(torch.sum(self.benefit**2)) - float((1.0 - found.shares) @ self._worth(found))
-
     def explained(self, noise: Noise) -> float:
-        """The share that readers explain at the served inputs under any ``noise``."""
+        """The share that readers explain at the served inputs under any ``noise``.
+
+        What is filled in may count twice there: it is on what is known already, and tells nothing.
+        """
         hidden = self._whitened(as_tensor(noise.blurring, self.data.device))
         gram = hidden.T @ hidden
         gram.diagonal().add_(1.0)

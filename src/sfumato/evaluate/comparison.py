@@ -259,23 +259,20 @@ class Comparison:
         """What readers of ``design`` know, and what it cost."""
         if self._first is None:
             self._first = design
-        noise, inside = design.noise, self.private
-        if not noise.compressed:
-            told = self._told(design)
-            changed = changes_of(design) if told is None else told.changes(noise)
-            total = float(np.sum(changed))
-        elif noise.suppressed_count:  # what stands in for functions is not summed up
-            changed, total = np.full(len(inside), np.nan), math.nan
-        else:
-            changed, total = changes_of(design), noise.trace
-            inside = design.region.contains(design.representatives.values)
+        noise = design.noise
+        told = None if noise.compressed else self._told(design)
+        changed = changes_of(design) if told is None else told.changes(noise)
+        inside = design.region.contains(design.representatives.values) if noise.compressed else self.private
+        # the noise of a function is summed up over all rows, what stands in for others at the representatives
+        summed = noise.compressed and not noise.suppressed_count
+        mean = noise.trace / len(self.inputs) if summed else float(np.mean(changed))
         line = self._line(
             way,
             design,
             level,
             holds=holds,
             evidence=evidence,
-            noise=float(np.sqrt(total / len(self.inputs))),
+            noise=float(np.sqrt(mean)),
             spill=float(np.sum(changed[~inside]) / np.sum(changed)) if np.any(changed != 0.0) else 0.0,
         )
         if not design.protects_function:

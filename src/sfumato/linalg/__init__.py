@@ -41,6 +41,7 @@ from .tensors import (
     as_tensor,
     cholesky_in_place,
     inverse_norm,
+    numpys_errors,
     solve_lower,
     squared_norms,
     units,

@@ -5,6 +5,8 @@ Searches and certificates share these few calls of LAPACK, and nothing else that
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -39,6 +41,15 @@ def squared_norms(block: torch.Tensor) -> Array:
         # PyTorch makes a batch of tiny products of it
         return np.asarray(np.einsum("ij,ij->j", block.numpy(), block.numpy()))
     return as_array(torch.linalg.vector_norm(block, dim=0).square_())
+
+
+@contextmanager
+def numpys_errors() -> Iterator[None]:
+    """PyTorch's ``LinAlgError``, which is a ``RuntimeError``, becomes NumPy's. It may be used as a decorator."""
+    try:
+        yield
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+        raise np.linalg.LinAlgError(str(error)) from error
 
 
 def cholesky_in_place(matrix: torch.Tensor) -> torch.Tensor:

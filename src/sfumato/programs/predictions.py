@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from ..arrays import UNIT, Array
-from ..linalg import Matrix, as_array, as_tensor
+from ..linalg import Matrix, as_array, as_tensor, numpys_errors, squared_norms
 from .predictions_demand import DemandOnPath
 from .predictions_path import MOST_NEGLECTED, Path
 from .predictions_raised import still_held
@@ -57,15 +57,22 @@ class LetThrough:
     upper: float
     decompositions: int
 
+    def worth(self, benefit: torch.Tensor) -> Array:
+        """How much of Tr BᵀB is explained by all of each direction, for any B."""
+        return squared_norms(benefit.mT @ as_tensor(self.directions, benefit.device))
+
+    def explained_by(self, benefit: torch.Tensor) -> float:
+        """Tr BᵀQB for any B."""
+        return max(0.0, float(torch.sum(benefit * benefit)) - float((1.0 - self.shares) @ self.worth(benefit)))
+
     @property
     def gap(self) -> float:
         """How much more might be explained, as a share of ``upper``."""
         return 1.0 - self.explained / self.upper if self.upper > 0.0 else 0.0
 
 
-#: Shares below the first, or below a finer accuracy, are suppressed. Those below the second are too, as long as that
-#: costs no more of what is explained than the accuracy leaves to spare, or than a fifth of the accuracy.
-SURELY_SUPPRESSED, RATHER_SUPPRESSED = 1e-4, 5e-2
+#: Shares below this, or below a finer accuracy, are suppressed.
+SURELY_SUPPRESSED = 1e-4
 
 #: The program is solved at most this many times: again where its space or its accuracy did not do.
 MOST_ROUNDS = 6
@@ -118,6 +125,7 @@ def most_explained(benefit: Matrix, demands: Sequence[WhiteDemand], witness: Seq
     return min(nobody, price + float(values.clamp(min=0.0).sum()) + roundoff)
 
 
+@numpys_errors()
 def best_predictions(
     benefit: Matrix,
     demands: Sequence[WhiteDemand],
@@ -203,11 +211,10 @@ def raised(found: LetThrough, benefit: Matrix, demands: Sequence[WhiteDemand]) -
     directions, held = as_tensor(found.directions, B.device), as_tensor(1.0 - found.shares, B.device)
     none = as_tensor(found.shares, B.device) == 0.0
     roots = [(as_tensor(one.root, B.device), one.joint) for one in demands]
-    more, left = still_held(directions[:, ~none], held[~none], directions[:, none], roots)
-    directions, held = torch.hstack([directions[:, none], more]), torch.cat([held[none], left])
-    lost = float(torch.sum((B.mT @ directions) ** 2, dim=0) @ held)
-    explained = max(0.0, float(torch.sum(B * B)) - lost)
-    return replace(found, directions=as_array(directions), shares=1.0 - as_array(held), explained=explained)
+    beside, left = still_held(directions[:, ~none], held[~none], directions[:, none], roots)
+    directions, held = torch.hstack([directions[:, none], beside]), torch.cat([held[none], left])
+    more = replace(found, directions=as_array(directions), shares=1.0 - as_array(held))
+    return replace(more, explained=more.explained_by(B))
 
 
 def _let_through(
@@ -219,19 +226,12 @@ def _let_through(
     accuracy: float,
     made: int,
 ) -> LetThrough:
-    """The best Q of ``path`` with small shares suppressed, and what it explains."""
+    """The best Q of ``path`` with very small shares suppressed, and what it explains."""
     kept, directions = path.held_back()
     if space.frame is not None:
         directions = space.frame @ directions
     shares = 1.0 - as_array(kept)
-    worth = as_array(torch.sum((B.mT @ directions) ** 2, dim=0))
-    order = np.argsort(shares)
-    explained = float(torch.sum(B * B)) - float((1.0 - shares) @ worth)
-    # as noise, small shares would fill a column with numbers far from the data
-    spare = max(0.2 * accuracy * upper, 0.9 * (explained - (1.0 - accuracy) * upper))
-    affordable = np.cumsum((shares * worth)[order]) <= spare
-    surely = shares[order] < min(SURELY_SUPPRESSED, accuracy)
-    small = surely | ((shares[order] < RATHER_SUPPRESSED) & affordable)
-    shares[order[small]] = 0.0
-    explained = max(0.0, float(torch.sum(B * B)) - float((1.0 - shares) @ worth))
-    return LetThrough(as_array(directions), shares, witness, explained, upper, made)
+    # as noise, they would fill a column with numbers far from the data
+    shares[shares < min(SURELY_SUPPRESSED, accuracy)] = 0.0
+    found = LetThrough(as_array(directions), shares, witness, 0.0, upper, made)
+    return replace(found, explained=found.explained_by(B))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from ..linalg import least_eigenvalue
+from ..linalg import least_eigenvalue, numpys_errors
 from .demand import symmetric
 from .predictions_demand import DemandOnPath
 from .predictions_space import Space
@@ -63,7 +63,10 @@ class Path:
             self._begin(largest / 2.0)
         least, in_vain = np.inf, 0
         for _ in range(MOST_STEPS):
-            self._keep()
+            try:
+                self._keep()
+            except np.linalg.LinAlgError:
+                break
             in_vain = 0 if self.gap < least else in_vain + 1
             least = min(least, self.gap)
             if not self.active or self.gap <= accuracy or in_vain == IN_VAIN:
@@ -72,7 +75,7 @@ class Path:
                 break
             try:
                 self._step()
-            except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+            except np.linalg.LinAlgError:
                 break
 
     def _look(self) -> None:
@@ -121,6 +124,7 @@ class Path:
             one.on_path(found)
         return True
 
+    @numpys_errors()
     def _step(self) -> None:
         """One step of Mehrotra's kind, with one look at X."""
         at, newton = self.at, Newton(self.at, self.values, self.active)
@@ -147,6 +151,7 @@ class Path:
         Q, P, low, high = diagonals if flat else [symmetric(turn.mT @ image) for image in images]
         self.at = Point(Q, P, low, high, flat)
 
+    @numpys_errors()
     def _keep(self) -> None:
         """Remember this Q, shrunk to meet all demands, if it is the best."""
         Q = self.at.Q if self.active else torch.eye(len(self.at.Q)).to(self.at.Q)

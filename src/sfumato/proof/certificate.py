@@ -256,7 +256,7 @@ class Certificate:
         if not self.records:
             return [("records in the region", "none")]
         unchanged = f"{self.raw_records:,} go out unchanged" if self.raw_records else "none goes out unchanged"
-        least = "least noise" if self.objective == "noise" else "least change"
+        least = "least change" if self.suppressed else "least noise"
         rows = [("records in the region", f"{self.records:,}, {unchanged}; {least} ±{self.record_noise:.4g}")]
         if np.isfinite(self.record_learnt):
             counts = ", with what they learn of the function" if self.protects == "records" else ""
