@@ -9,7 +9,7 @@ learnt. The small problem, 36 rows and 6 sensitive inputs, is given to CVXPY wit
 compared. For the large ones (15 sensitive inputs, and the records inside) the time to a certified gap is given in
 units of one float64 ``eigh`` with as many rows, and the number of decompositions, which are of smaller matrices.
 ``warm`` starts from the witness of a program whose demands are 1 % less. ``raised`` says of how many combinations
-something is still held back once all is let through besides that the demands allow, which ``sf.protect`` does last.
+something is still held back once whatever else the demands allow is let through too, which ``sf.protect`` does last.
 
 Last, whole calls of ``sf.protect`` for both objectives, the proof over the box and the search for sensitive inputs
 included (``protects="function"``, lengthscale 0.1, 0.2 of the variance may be learnt): what they take, and what readers

@@ -253,3 +253,24 @@ def test_exact_and_compressed_designs_agree():
     found = [protected(rows=rows, method=method, **options).certificate for method in ("auto", "compressed")]
     assert all(one.holds and one.evidence == "proved" for one in found)
     assert found[0].explained == pytest.approx(found[1].explained, abs=1e-3)
+
+
+@pytest.mark.parametrize(("noise", "serve"), [(1.0, [0.2, 0.22]), (0.02, [0.2, 0.22])])
+def test_beside_the_noise_of_records_readers_are_told_no_less_than_by_the_least_noise(noise, serve):
+    """Records that carry noise by themselves tell less of what lies next to them than the program counts on."""
+    prior, rows = sf.Prior(matern(0.17, 1.0, 1.5), noise=noise), np.linspace(0.0, 1.0, 60)[:, None]
+    asked = {"region": sf.Box(-0.04, 0.196), "alpha": 0.3, "protects": "both"}
+    best = protected(prior, rows, serve=serve, **asked)
+    least = protected(prior, rows, objective="noise", **asked)
+    assert best.certificate.holds
+    assert explained(best.design) >= explained(replace(least.design, serves=best.design.serves)) * (1 - 1e-4)
+
+
+def test_how_much_rows_change_is_said_where_functions_are_suppressed():
+    levels = sf.Levels(PRIOR, np.linspace(0.0, 1.0, 4500), REGION, objective="predictions", protects="function")
+    seen = levels.at(alpha=0.2)
+    design = levels.protect(alpha=0.2).design
+    assert design.noise.compressed
+    assert design.noise.suppressed_count > 0
+    assert seen.noise == pytest.approx(np.sqrt(np.mean(changes_of(design))), rel=1e-2)
+    assert 0.0 < seen.spill < 1.0

@@ -191,6 +191,16 @@ def test_numbers_that_overflow_are_refused():
                 best_predictions(B, [WhiteDemand(root, joint)])
 
 
+def test_numerical_errors_are_numpys(monkeypatch):
+    def gives_up(matrix):
+        raise torch.linalg.LinAlgError("no eigenvalues")
+
+    monkeypatch.setattr(torch.linalg, "eigh", gives_up)
+    B, demand = smooth_problem()
+    with pytest.raises(np.linalg.LinAlgError, match="no eigenvalues"):
+        best_predictions(B, [demand])
+
+
 def test_what_is_nearly_hidden_is_suppressed():
     B, demand = smooth_problem(60, 8, alpha=0.03)
     found = best_predictions(B, [demand])

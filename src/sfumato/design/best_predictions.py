@@ -124,8 +124,7 @@ class BestPredictions:
             other = raised(found, self.benefit, demands)
             return self._noise(other), other.explained_by(self.benefit)
 
-        beside = more if np.any(found.shares > 0.0) else None
-        return Solution(noise, found.witness, explained, most, beside)
+        return Solution(noise, found.witness, explained, most, more if np.any(found.shares > 0.0) else None)
 
     def _noise(self, found: LetThrough) -> CorrelatedNoise:
         """The noise that lets so much through."""
@@ -168,7 +167,10 @@ class BestPredictions:
         return float(np.sum(squared_norms(self.benefit)) - np.sum(squared_norms(lost)))
 
     def _with_room(self, root: Array, joint: bool, most: float) -> torch.Tensor:
-        """Ũ of a demand for what is left of the tolerance when readers are told what noise leaves of N, or ``most``."""
+        """Ũ, a little larger: what noise of ``NOTHING_LEFT`` leaves of suppressed combinations counts as learnt.
+
+        That is at most the share ``most`` of what may be learnt.
+        """
         white = self._whitened(as_tensor(root, self.data.device))
         if not white.shape[1]:
             return white

@@ -1,8 +1,8 @@
 """Noise for insiders too: from a design that keeps the promise to outsiders to one that keeps it to every group.
 
-Few rows: the least noise, by adding the groups that learn most to the demands until none learns more than it may. Many
-rows: nearly all groups bind, and noise_for_insiders comes close to the least. Noise only adds: what keeps the promise
-to readers with one prior keeps it beside the noise for another one.
+Few rows, or the best predictions: by adding the groups that learn most to the demands until none learns more than it
+may. Many rows: nearly all groups bind, and noise_for_insiders comes close to the least. Noise only adds: what keeps the
+promise to readers with one prior keeps it beside the noise for another one.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ForInsiders:
         """The noise with Δ tightened so much, and for whom it was made."""
         problem = self.solver.problem
         if problem.structure == "diagonal" or self.solver.serving or len(problem.inputs) <= ROWS_FOR_THE_LEAST:
-            return self._least(tightening)
+            return self._by_groups(tightening)
         t, factors, shift = (1.0 - SPARE) * tightening, [], 0.0
         for number, exposure in enumerate(self.solver.exposures):
             A = np.array(as_array(exposure.data_covariance))
@@ -123,10 +123,10 @@ class ForInsiders:
     def solver(self) -> Solver:
         return Solver(self.back_end, serving=self.serving and self.back_end.problem.serves is not None)
 
-    # ---------------------------------------------------------------- few rows
+    # ---------------------------------------------------------------- group by group
 
-    def _least(self, t: float) -> tuple[Solution, tuple[Insider, ...]]:
-        """The least noise, by groups that are added until none learns too much; only the last solution is accurate."""
+    def _by_groups(self, t: float) -> tuple[Solution, tuple[Insider, ...]]:
+        """The noise that is asked for, by groups that are added until none learns too much; the last one is accurate."""
         program, binding = self.solver.program(self.sensitive), self._binding
         roots = [(one.prior, self._root(one, t)) for one in binding]
         solution, accuracy = program.solve(t, also=roots, accuracy=COARSE), COARSE

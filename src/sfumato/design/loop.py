@@ -46,7 +46,7 @@ LOOSER, LEAST_GROWTH = 0.02, 0.02
 #: Served inputs of which data without noise tell less than this share of the variance are out of reach.
 NOTHING_TOLD = 1e-6
 
-#: What is let through besides is tried at so many tightenings.
+#: Letting through whatever else is allowed is tried at so many tightenings.
 MOST_RAISES = 3
 
 #: How much tighter the tolerance may be held for the sake of a proof, as a share; beyond, the region is searched.
@@ -236,7 +236,7 @@ class _Loop:
     def best(self) -> Attempt:
         """The best that was found by the problem's objective."""
         found = self.run()
-        return found if self.problem.serves is None else self._serving(found)
+        return found if self.problem.serves is None else self._with_best_predictions(found)
 
     def run(self) -> Attempt:
         problem = self.problem
@@ -325,7 +325,7 @@ class _Loop:
             return self._cut(candidates, limit)
         return self._settle(candidates, limit if self.quick else 1.0 - self.margins.joint)
 
-    def _serving(self, least: Attempt) -> Attempt:
+    def _with_best_predictions(self, least: Attempt) -> Attempt:
         """The best predictions that were found, from the design with the ``least`` noise on."""
         if least.solution.noise.trace == 0.0:
             return least
@@ -347,7 +347,7 @@ class _Loop:
         same = np.array_equal(best.sensitive, least.sensitive)
         ours, theirs = ((one.seen.holds, one.passes) for one in (best, least))
         if ours == theirs:
-            here, there = (spread.solver.explained(one.solution.noise) for one in (best, least))
+            here, there = (_explained(spread.solver, one) for one in (best, least))
             # where the least noise is as good as it was asked to be, it counts on the prior less; and a tighter promise
             # may cost more than the better objective brings
             nearly_best = same and there >= (1.0 - self.problem.plan.gap) * best.solution.most
@@ -359,7 +359,7 @@ class _Loop:
         return self._examined(least, replace(least.design, witness=best.design.witness if same else None))
 
     def raised(self, attempt: Attempt) -> Attempt:
-        """All let through besides, where that keeps the promise between the sensitive inputs too.
+        """Whatever else is allowed let through, where that keeps the promise between the sensitive inputs too.
 
         It may have to be held a little tighter for that; readers explain no less all the same.
         """
@@ -543,6 +543,14 @@ class _Loop:
             "region cannot be covered to the asked floor; give a smaller region, a weaker promise, or a prior with a "
             "longer lengthscale."
         )
+
+
+def _explained(solver: Solver, attempt: Attempt) -> float:
+    """What readers of a design explain at the served inputs; noise that records carry by themselves counts too."""
+    noise = attempt.design.noise
+    if noise.compressed and noise.as_function().records is not None:
+        return attempt.seen.certificate().explained
+    return solver.explained(attempt.solution.noise)
 
 
 def _no_more_than_joint(

@@ -54,7 +54,7 @@ class Solution:
 
     Where it is the noise with the best predictions, ``explained`` is the share that readers explain at the served
     inputs, and the witness proves that no noise explains more than ``most`` (programs/predictions.py). ``more`` makes
-    a noise that lets all through besides that the sensitive values allow, and says what that explains.
+    a noise that lets through whatever else the sensitive values allow, and says what that explains.
     """
 
     noise: Noise

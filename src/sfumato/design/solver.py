@@ -72,7 +72,7 @@ class Solver:
         assert problem.serves is not None
         served, outputs = problem.serves, problem.inputs.outputs
         key = shift, served.places.tobytes(), served.weights.tobytes()
-        if key not in self._serving:
+        if key not in self._best_by_inputs:
             cross = as_tensor(exposure.cross(served.places), exposure.device)
             counts = served.coefficients(exposure.reader.prior, outputs)
             rows = problem.inputs.sample.values
@@ -83,16 +83,16 @@ class Solver:
                 others = Served(rows, np.ones(len(rows))).coefficients(exposure.reader.prior, outputs)
                 beside = as_tensor(exposure.cross(rows), exposure.device) * as_tensor(np.sqrt(others), exposure.device)
             before = 1.0 - float(counts @ exposure.unknown.variance(served.places))
-            self._serving[key] = BestPredictions(exposure, cross, counts, shift, beside, max(0.0, before))
-        return self._serving[key]
+            self._best_by_inputs[key] = BestPredictions(exposure, cross, counts, shift, beside, max(0.0, before))
+        return self._best_by_inputs[key]
 
     def explained(self, noise: Noise) -> float:
         """The share of the variance at the served inputs that readers explain under any ``noise``."""
         return self.best_predictions(noise.shift).explained(noise)
 
     @cached_property
-    def _serving(self) -> dict[tuple[float, bytes, bytes], BestPredictions]:
-        return {} if self.like is None else self.like._serving
+    def _best_by_inputs(self) -> dict[tuple[float, bytes, bytes], BestPredictions]:
+        return {} if self.like is None else self.like._best_by_inputs
 
     def program(self, sensitive: Array, with_records: bool = True) -> Program:
         """The program that keeps the promise at ``sensitive``, and that about records unless they are left out."""
@@ -194,7 +194,7 @@ class Program:
         level = exposures[0].size * UNIT * largest
         shift = max(exposure.shift(level) for exposure in exposures)
         if self.solver.serving:
-            return self._serving(tightening, shift, start, accuracy, [root for _, root in also])
+            return self._best_predictions(tightening, shift, start, accuracy, [root for _, root in also])
         if problem.joint and problem.structure == "full" and len(roots) == 1 and not also:
             return Solution(self.solver.closed_form.noise(roots[0], level, shift))
         accuracy = max(accuracy, ACCURACY[problem.structure])
@@ -220,7 +220,7 @@ class Program:
         correlated = correlated_noise(demands, weights, accuracy, factor, say)
         return Solution(CorrelatedNoise(correlated.factor, shift), correlated.witness)
 
-    def _serving(
+    def _best_predictions(
         self, tightening: float, shift: float, start: Solution | None, accuracy: float, also: Sequence[Array]
     ) -> Solution:
         """The noise with the best predictions; a witness is that of Δ itself (nearly, for rows that insiders hold)."""

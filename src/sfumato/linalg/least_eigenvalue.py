@@ -19,7 +19,7 @@ ROUNDOFF = 1e-12
 
 
 def least_eigenvalue(matrix: torch.Tensor) -> float:
-    """The least eigenvalue of a symmetric matrix; where that is large about it, rather less than more.
+    """The least eigenvalue of a symmetric matrix; of a large one nearly that, rather less than more.
 
     >>> import torch
     >>> least_eigenvalue(torch.diag(torch.tensor([3.0, -2.0, 1.0], dtype=torch.float64)))

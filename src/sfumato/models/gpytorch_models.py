@@ -37,8 +37,9 @@ from .units import ColumnMap, Units, kernel_before, mean_before, multiplied_kern
 #: At how many of its own rows a model is asked whether it is what its parts say.
 ASKED_ROWS = 32
 
-#: What is suppressed has so many times its own variance as noise, where it has to be noise.
-NOTHING_LEFT = 2.0**20
+#: GPyTorch knows no suppressed combinations: as noise they have so many times their own variance. A millionth of it is
+#: left, and solving with all of it loses six digits.
+AS_NOISE = 2.0**20
 
 #: How closely a model must agree with its parts, as a share of the largest value, in double and in single precision.
 AGREEMENT = {torch.float64: 1e-4, torch.float32: 1e-2}
@@ -316,7 +317,7 @@ class ReleasedGP(ExactGP):
             kept = seen.without(suppressed)
             assert kept.unbounded is not None
             unseen = total @ (seen.apply(np.eye(len(total))).T @ kept.unbounded)
-            noise, white = noise + NOTHING_LEFT * (unseen @ unseen.T), torch.from_numpy(kept.apply(np.eye(len(total))))
+            noise, white = noise + AS_NOISE * (unseen @ unseen.T), torch.from_numpy(kept.apply(np.eye(len(total))))
         covariance = torch.from_numpy(np.array(noise, dtype=np.float64))
         super().__init__(X, y, FullNoiseLikelihood(X, covariance, V))
         self.register_buffer("white", white)

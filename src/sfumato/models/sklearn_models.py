@@ -24,8 +24,8 @@ SUPPORTED = (
     "RBF, Matern (nu 0.5, 1.5, 2.5, inf), RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel, WhiteKernel, "
     "and their sums, products and whole powers"
 )
-#: What is suppressed has so many times its own variance as noise: 1/NOTHING_LEFT of it is left, and as much is rounded.
-NOTHING_LEFT = 2.0**26
+#: What is suppressed has so many times its own variance as noise: 1/AS_NOISE of it is left, and as much is rounded.
+AS_NOISE = 2.0**26
 
 REMEDY = "use release.predict instead."
 _FIXED = "fixed"  # scikit-learn's word for bounds of what is not optimised
@@ -206,7 +206,7 @@ def regressor_of(
         # L (I + s B Bᵀ) Lᵀ with B = L⁻¹ suppressed, orthonormal: scikit-learn needs a triangle with an inverse
         unseen = whitening.without(suppressed).unbounded
         assert unseen is not None
-        much = np.eye(len(lower)) + NOTHING_LEFT * (unseen @ unseen.T)
+        much = np.eye(len(lower)) + AS_NOISE * (unseen @ unseen.T)
         lower = np.tril(lower @ scipy.linalg.cholesky(much, lower=True, check_finite=False))
     regressor = GaussianProcessRegressor(kernel=own, alpha=np.diag(noise).copy(), optimizer=None)
     regressor.kernel_ = own

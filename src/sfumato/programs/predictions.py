@@ -196,7 +196,7 @@ def best_predictions(
 
 
 def raised(found: LetThrough, benefit: Matrix, demands: Sequence[WhiteDemand]) -> LetThrough:
-    """The same with all let through besides that the demands allow, but for what is suppressed.
+    """The same where whatever else the demands allow is let through too, but for what is suppressed.
 
     Guarantee: the new Q is above the old one, and meets the demands as well: more is explained, anywhere.
 

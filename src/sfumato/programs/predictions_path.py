@@ -88,7 +88,7 @@ class Path:
         for one in self.active:
             one.seen = self.vectors.mT @ one.root
         upper = sum(one.price() for one in self.active) + float(self.values.clamp(min=0.0).sum())
-        upper += self.space.neglected + self.space.beside
+        upper += self.space.neglected + self.space.outside
         if upper < self.upper:
             self.upper, self.multipliers = upper, [one.multiplier for one in self.demands]
 
@@ -169,7 +169,7 @@ class Path:
         explained = float(self.values @ (Q.diagonal() - torch.sum(H * H, dim=1)))
         for one in self.active:
             explained += one.priced(Q, H)
-        return H, explained + self.space.beside
+        return H, explained + self.space.outside
 
     def sharpen(self, cost: float) -> None:
         """Take shares that the barrier alone holds below 1 as 1, as far as that costs at most ``cost``.

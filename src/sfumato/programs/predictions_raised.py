@@ -1,4 +1,4 @@
-"""All besides that the demands allow: what is let through is raised until hardly more can be (predictions.py).
+"""Whatever else the demands allow is let through too, until hardly more can be (predictions.py).
 
 Where nothing that counts is gained by it, the path of the best predictions stays half way to 1, and short of every
 demand. With ``D = 1 − Q`` and the slack ``S = 1 − ŨᵀQŨ`` of a demand, ``Q + D^½ T D^½`` meets it for ``MᵀTM ⪯ 1`` with

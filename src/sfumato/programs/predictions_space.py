@@ -18,14 +18,14 @@ WORTH_IT = 0.7
 class Space:
     """A space with orthonormal columns Z in ``frame`` (None: the whole space) outside which Q = I; ``gain`` is B there.
 
-    ``neglected`` is the most that what is missing of C may explain; ``beside`` is what is explained outside anyway.
+    ``neglected`` is the most that what is missing of C may explain; ``outside`` is what is explained there anyway.
     ``guessed``: whether what C does between Z and the rest is missing, which only the last bound tells.
     """
 
     frame: torch.Tensor | None
     gain: torch.Tensor
     neglected: float = 0.0
-    beside: float = 0.0
+    outside: float = 0.0
     guessed: bool = False
 
     def seen(self, block: torch.Tensor) -> torch.Tensor:
@@ -85,4 +85,4 @@ def space_for(B: torch.Tensor, roots: Sequence[torch.Tensor], share: float, shif
         blocks.append(torch.cholesky_solve(spanned, torch.linalg.cholesky(moved)))
     frame = torch.linalg.qr(torch.hstack([block / torch.linalg.vector_norm(block, dim=0) for block in blocks]))[0]
     gain = frame.mT @ B
-    return Space(frame, gain, beside=max(0.0, total - float(torch.sum(gain * gain))), guessed=True)
+    return Space(frame, gain, outside=max(0.0, total - float(torch.sum(gain * gain))), guessed=True)

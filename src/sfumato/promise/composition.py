@@ -142,7 +142,7 @@ class ComposedError(ErrorCovariance):
 
     @cached_property
     def suppressed(self) -> Array:  # type: ignore[override]
-        """What each release leaves out, of its own rows."""
+        """What each release suppresses, of its own rows."""
         return np.asarray(scipy.linalg.block_diag(*(part.noise.suppressed for part in self.parts)), dtype=np.float64)
 
     @cached_property
