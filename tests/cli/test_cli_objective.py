@@ -90,6 +90,12 @@ def test_weights_of_a_table_count_for_each_of_several_outputs(data: Path) -> Non
     done(run("protect", data, "--inputs", "t", *both, *fixed, *BEST, "--serve", useful, "--weights", "count"))
     np.testing.assert_allclose(served(data).places, [[2.0, 0], [2.5, 0], [2.0, 1], [2.5, 1]])
     np.testing.assert_allclose(served(data).weights, [1.0, 2.0, 1.0, 2.0])
+    # a region may be about one of them
+    asked = ["protect", data, "--inputs", "t", *both, *fixed, *BEST, "--replace", "--serve"]
+    done(run(*asked, "v: t >= 2"))
+    np.testing.assert_allclose(served(data).places, [[place, 1.0] for place in t[t >= 2.0]])
+    refused(run(*asked, "w: t >= 2"), "--serve names the output 'w'; choose one of 'r', 'v'.")
+    refused(run(*asked, "v:"), "--serve 'v:' does not say where 'v' is meant")
 
 
 def test_what_does_not_go_together_is_refused_in_the_words_of_the_command(protect: Run, data: Path) -> None:

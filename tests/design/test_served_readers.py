@@ -262,6 +262,23 @@ def test_what_cannot_be_served_is_refused() -> None:
         sf.protect(line, X[1:], REGION, serve=[[0.5], [0.0]], **how)
 
 
+@pytest.mark.parametrize(
+    ("serve", "said"),
+    [
+        ({"w": sf.Box(2, 3)}, "serve is 'w'; choose one of 'r', 'v'"),
+        ({"w": [2.5]}, "serve is 'w'; choose one of 'r', 'v'"),
+        ({}, "serve is {}; give inputs or a region"),
+        ({"r": [np.nan]}, r"serve\['r'\] has 1 value"),
+        ({"r": None}, "serve has no inputs for 'r'"),
+        ({"r": sf.Everywhere()}, r"serve has sf.Everywhere\(\) for 'r'"),
+    ],
+)
+def test_what_is_wrong_with_what_is_served_of_several_outputs_is_said_of_serve(serve: object, said: str) -> None:
+    prior = sf.JointPrior.of(PRIOR, {"r": sf.Value(), "v": sf.Derivative()}, noise={"v": V})
+    with pytest.raises(sf.InputError, match=said):
+        sf.protect(prior, X, {"r": sf.Box(1, 2)}, alpha=ALPHA, objective="predictions", serve=serve, progress=False)
+
+
 def test_inputs_are_served_as_given_and_a_region_stands_for_its_rows_that_are_not_private() -> None:
     rows = np.linspace(0.0, 3.0, 31)
     how = {"alpha": ALPHA, "objective": "predictions", "progress": False}

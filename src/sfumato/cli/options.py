@@ -6,7 +6,7 @@ Files that options name are checked before any work is done.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ import typer
 
 from ..errors import InputError
 from ..files import OWNER_ONLY, replacing, where_it_leads
-from .outputs import AskedOutputs, asked_outputs, names_in, numbers
+from .outputs import AskedOutputs, asked_outputs, names_in, numbers, read_regions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -389,9 +389,17 @@ def served_table(serve: str | None) -> Path | None:
 
 
 def served_by(
-    serve: str | None, columns: Sequence[str], outputs: Sequence[str], reading: Reading, weights: str | None = None
+    serve: str | None,
+    columns: Sequence[str],
+    outputs: Sequence[str],
+    reading: Reading,
+    weights: str | None = None,
+    several: Mapping[str, bool] | None = None,
 ) -> tuple[Any, list[float] | None]:
-    """What ``--serve`` names, inputs or a region, and the column ``weights`` of these inputs; None where nothing is."""
+    """What ``--serve`` names, inputs or a region, and the column ``weights`` of these inputs; None where nothing is.
+
+    Of ``several`` outputs, each with whether it takes inputs, a region may be about one.
+    """
     from ..regions import parse_region
 
     if serve is None:
@@ -400,6 +408,8 @@ def served_by(
         table = reading.table(path, columns, [] if weights is None or weights in columns else [weights])
         return table[list(columns)], None if weights is None else table[weights].tolist()
     try:
+        if several is not None:
+            return read_regions([serve], several, columns, "--serve"), None
         return parse_region(serve, columns, outputs=outputs), None
     except InputError as error:
         first, *marks = error.args
@@ -430,7 +440,8 @@ class NoiseOptions:
         str | None,
         option(
             "FILE or TEXT",
-            f"Where the best predictions are to be: {SERVED} (default: the rows outside the region).",
+            f'Where the best predictions are to be: {SERVED}; of several outputs also "v: t >= 2" (default: the rows '
+            "outside the region).",
         ),
     ] = None
     weights: Annotated[

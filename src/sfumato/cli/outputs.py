@@ -136,9 +136,14 @@ def known_name(name: str, names: Iterable[str], option: str) -> str:
     return name
 
 
-def read_regions(texts: Sequence[str], takes_input: Mapping[str, bool], inputs: Sequence[str]) -> Regions:
-    """What ``--region`` says: ``v: 1 <= t <= 2`` is about v, ``m`` about a quantity without inputs, and a region
-    without a name about all outputs that are functions of the inputs. Of several about one output, all are meant."""
+def read_regions(
+    texts: Sequence[str], takes_input: Mapping[str, bool], inputs: Sequence[str], option: str = "--region"
+) -> Regions:
+    """What ``--region`` says, or another ``option``.
+
+    ``v: 1 <= t <= 2`` is about v, ``m`` about a quantity without inputs, and a region without a name about all outputs
+    that are functions of the inputs. Of several about one output, all are meant.
+    """
     from ..regions import parse_region
 
     found: Regions = {}
@@ -146,15 +151,15 @@ def read_regions(texts: Sequence[str], takes_input: Mapping[str, bool], inputs: 
         prefix, where = _in_two(text, takes_input)
         names = [name for name, takes in takes_input.items() if takes]
         if prefix is not None:
-            names = [known_name(prefix, takes_input, "--region")]
+            names = [known_name(prefix, takes_input, option)]
             if takes_input[prefix] and not where:
                 raise InputError(
-                    f"--region {text!r} does not say where {prefix!r} is sensitive; write it as in "
-                    f'--region "{prefix}: 1 <= {inputs[0]} <= 2".'
+                    f"{option} {text!r} does not say where {prefix!r} is meant; write it as in "
+                    f'{option} "{prefix}: 1 <= {inputs[0]} <= 2".'
                 )
             if where and not takes_input[prefix]:
                 raise InputError(
-                    f"--region {text!r}: {prefix!r} is one number and has no inputs; write --region {prefix!r}."
+                    f"{option} {text!r}: {prefix!r} is one number and has no inputs; write {option} {prefix!r}."
                 )
         region = None if prefix is not None and not where else parse_region(where, inputs, outputs=list(takes_input))
         for name in names:

@@ -172,7 +172,8 @@ def _protect_table(
     written += [Written("--ledger", account.ledger, grows=True), Written("--report", files.report)]
     check_written(*written, read=[source, served_table(noise.serve)], replace=files.replace)
     replaced, book, outputs = target.exists(), account.book, asked.outputs
-    served, counts = served_by(noise.serve, asked.columns, asked.output, reading, noise.weights)
+    several = outputs.takes_input if outputs.several else None
+    served, counts = served_by(noise.serve, asked.columns, asked.output, reading, noise.weights, several)
     numbers = [*outputs.columns, *(noise.weights_beside(asked.columns) if counts is None else [])]
     known = ("rows", *asked.columns, *numbers)
     labels = [name for name in [asked.insiders] if name is not None and name not in known]

@@ -89,15 +89,16 @@ def _released(joint: JointPrior, X: Any, released: Any) -> tuple[str, ...]:
     return chosen
 
 
-def _inputs(joint: JointPrior, X: Any, released: Sequence[str]) -> Inputs:
+def _inputs(joint: JointPrior, X: Any, released: Sequence[str], argument: str = "X") -> Inputs:
     given = X if isinstance(X, Mapping) else dict.fromkeys(released, X)
     rows: dict[str, Inputs] = {}
     for name in filter(joint.takes_input, released):
         if given[name] is None:
-            raise InputError(f"X has no inputs for {name!r}, which is a function of them.")
+            raise InputError(f"{argument} has no inputs for {name!r}, which is a function of them.")
         first = next(iter(rows.values()), None)
         encoding = joint.encoding if first is None else first.encoding
-        rows[name] = as_inputs(given[name], f"X[{name!r}]" if isinstance(X, Mapping) else "X", encoding=encoding)
+        called = f"{argument}[{name!r}]" if isinstance(X, Mapping) else argument
+        rows[name] = as_inputs(given[name], called, encoding=encoding)
     common = next(iter(rows.values()), None)
     names, columns = (None, None) if common is None else (common.names, common.columns)
     for name in released:
@@ -107,7 +108,7 @@ def _inputs(joint: JointPrior, X: Any, released: Sequence[str]) -> Inputs:
     return stacked_inputs({name: rows[name] for name in released}, Outputs.several(joint.outputs))
 
 
-def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
+def _region(joint: JointPrior, region: Any, names: tuple[str, ...], argument: str = "region") -> Region:
     if isinstance(region, (Everywhere, OutputRegion)):
         return region
     if isinstance(region, Region):
@@ -120,18 +121,19 @@ def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
     parts: dict[int, Region] = {}
     outputs = Outputs.several(joint.outputs)
     for name, part in region.items():
-        number = outputs.number(name, "region")
+        number = outputs.number(name, argument)
         if not joint.takes_input(name):
             if part is not None and not isinstance(part, Everywhere):
                 raise InputError(
-                    f"region has {part!r} for {name!r}, which is one quantity and has no inputs; give None for it."
+                    f"{argument} has {part!r} for {name!r}, which is one quantity and has no inputs; give None for it."
                 )
             part = Points(np.array(joint.place_of(name, names))[None])
         elif not isinstance(part, Region):
-            raise InputError(f"region has {part!r} for {name!r}; give a region such as sf.Box(1, 2).")
+            raise InputError(f"{argument} has {part!r} for {name!r}; give a region such as sf.Box(1, 2).")
         elif isinstance(part, Everywhere):
             raise InputError(
-                f"region has sf.Everywhere() for {name!r}; bound it, or give sf.Everywhere() for all outputs together."
+                f"{argument} has sf.Everywhere() for {name!r}; bound it, or give sf.Everywhere() for all outputs "
+                "together."
             )
         parts[number] = part
     return OutputRegion(parts)
@@ -139,10 +141,18 @@ def _region(joint: JointPrior, region: Any, names: tuple[str, ...]) -> Region:
 
 def _stacked_serve(joint: JointPrior, inputs: Inputs, serve: Any) -> Inputs | Region:
     """What is to stay useful of several outputs: a region or inputs for all that are released, or a dict of them."""
+    if isinstance(serve, Mapping):
+        if not serve:
+            raise InputError(
+                "serve is {}; give inputs or a region for all outputs, a dict with one for each output that is to stay "
+                "useful, or leave it out."
+            )
+        for name in serve:
+            Outputs.several(joint.outputs).number(name, "serve")
     each = list(serve.values()) if isinstance(serve, Mapping) else [serve]
     if all(isinstance(one, Region) for one in each):
-        return _region(joint, serve, inputs.plain.names)
-    return _inputs(joint, serve, tuple(serve) if isinstance(serve, Mapping) else inputs.present)
+        return _region(joint, serve, inputs.plain.names, "serve")
+    return _inputs(joint, serve, tuple(serve) if isinstance(serve, Mapping) else inputs.present, "serve")
 
 
 def _tolerance_by_output(

@@ -126,7 +126,7 @@ class ForInsiders:
     # ---------------------------------------------------------------- group by group
 
     def _by_groups(self, t: float) -> tuple[Solution, tuple[Insider, ...]]:
-        """The noise that is asked for, by groups that are added until none learns too much; the last one is accurate."""
+        """The noise that is asked for, by groups that are added until none learns too much. The last is accurate."""
         program, binding = self.solver.program(self.sensitive), self._binding
         roots = [(one.prior, self._root(one, t)) for one in binding]
         solution, accuracy = program.solve(t, also=roots, accuracy=COARSE), COARSE
