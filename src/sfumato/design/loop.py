@@ -81,6 +81,10 @@ MOST_ATTEMPTS = 8
 Examine: TypeAlias = Callable[[Design, Sequence[Pieces] | None, bool], Examination]
 
 
+#: What is raised where no design is found.
+NO_DESIGN = (InputError, GuaranteeError, np.linalg.LinAlgError)
+
+
 class NoCover(InputError):  # noqa: N818
     """No sensitive inputs were found that stand for the region."""
 
@@ -179,14 +183,14 @@ def _serving_insiders(made: ForInsiders, attempt: Attempt, examine: Examine) -> 
     least = replace(made, serving=False, _before={}, _binding=[])
     try:
         best = found(made)
-    except (InputError, GuaranteeError, np.linalg.LinAlgError):
+    except NO_DESIGN:
         return found(least)  # it may keep the same promise
     if best[1].holds and best[1].gap <= FAR_FROM_BEST:
         return best
     made.say("comparing with the least noise")
     try:
         design, certificate = found(least)
-    except (InputError, GuaranteeError, np.linalg.LinAlgError):
+    except NO_DESIGN:
         return best
     if not certificate.holds:
         return best
@@ -341,7 +345,7 @@ class _Loop:
         loop.needed, loop.quick = self.needed, self.quick
         try:
             best = loop.raised(loop.run())
-        except (InputError, GuaranteeError, np.linalg.LinAlgError):
+        except NO_DESIGN:
             # the same problem was solved for the least noise, which keeps the same promise
             return self._examined(least, replace(least.design, serves=None))
         same = np.array_equal(best.sensitive, least.sensitive)
@@ -579,7 +583,7 @@ def _no_more_than_joint(
     except (InputError, np.linalg.LinAlgError):
         return design, certificate
     solver = Solver(back_end)
-    if certificate.holds and solver.objective(joint.noise) >= solver.objective(design.noise):
+    if certificate.holds and solver.weighted_trace(joint.noise) >= solver.weighted_trace(design.noise):
         return design, certificate
     other = replace(design, noise=joint.noise)
     found = examine(other, None, False).certificate()

@@ -279,7 +279,7 @@ class Candidates:
 
     def _cost(self, program: Program) -> float:
         """What the noise costs when the inputs of ``program`` are held as tight as the probes need it."""
-        return self.solver.objective(program.solve(self.tightening(program)).noise)
+        return self.solver.weighted_trace(program.solve(self.tightening(program)).noise)
 
     def tightening(self, program: Program) -> float:
         """About how tight the inputs of ``program`` must be held, as far as that can be said quickly."""

@@ -20,7 +20,7 @@ from ..linalg import as_array, as_tensor
 from ..noise import CorrelatedNoise, IndependentNoise, Noise
 from ..programs import Demand, correlated_noise, diagonal_noise, needed_everywhere
 from ..promise import Served
-from ..proof import objective
+from ..proof import weighted_trace
 from .best_predictions import BestPredictions
 from .closed_form import ClosedForm
 from .probes import Explained, Probes, View, solve
@@ -115,9 +115,9 @@ class Solver:
         """Whether ``Program.roughly_learnt`` can be had: solving with every A loses nothing that matters."""
         return all(exposure.data_root is not None for exposure in self.exposures)
 
-    def objective(self, noise: Noise) -> float:
+    def weighted_trace(self, noise: Noise) -> float:
         """What is minimised: Tr Σ, or Tr CΣ where there are weights."""
-        return objective(noise, self.problem.weights)
+        return weighted_trace(noise, self.problem.weights)
 
     def probes(self, points: Array) -> Probes:
         """``points`` as each reader sees them."""
@@ -160,7 +160,7 @@ class Solver:
             return 0.0
         weighting = self.closed_form.weighting
         directions, _ = scipy.linalg.qr(weighting.forward(noise.factor), mode="economic", check_finite=False)
-        total = self.objective(noise)
+        total = self.weighted_trace(noise)
         return total / (total + _data_trace(self.exposures[0], weighting.forward(directions)))
 
 

@@ -12,7 +12,7 @@ from .features import LEAST_SHARE, MOST_CENTRES, Centres, Features, choose_centr
 from .findings import FAR_FROM_BEST, findings_on_design, learnt_inside
 from .insiders import groups_told
 from .knowledge import ExactKnowledge, Knowledge
-from .optimality import objective
+from .optimality import weighted_trace
 from .privacy_loss import gaussian_mu
 from .promise_words import SAME_FLOOR, averages_in_words, floor_range, free_columns, record_floors
 from .records import UNCHANGED, record_sensitivity
@@ -27,6 +27,7 @@ from .sums import (
     VirtualRows,
     noise_coefficients,
     seen_functions,
+    sources_of,
     summarise,
     without_functions,
 )

@@ -76,7 +76,7 @@ def optimality(design: Design, knowledge: Sequence[ExactKnowledge]) -> Optimalit
     if weights is None:
         return Optimality(trace, lower, gap_between(lower, trace))
     of_weights = _bound(design, knowledge, weights)
-    return Optimality(trace, lower, gap_between(of_weights, objective(design.noise, weights)))
+    return Optimality(trace, lower, gap_between(of_weights, weighted_trace(design.noise, weights)))
 
 
 def _of_predictions(design: Design, knowledge: Sequence[ExactKnowledge]) -> Optimality:
@@ -144,8 +144,8 @@ def gap_between(low: float, high: float) -> float:
     return float("nan") if np.isnan(gap) or gap < -BEYOND_BEST else min(1.0, max(0.0, gap))
 
 
-def objective(noise: Noise, weights: Array | None) -> float:
-    """What is minimised: Tr CΣ."""
+def weighted_trace(noise: Noise, weights: Array | None) -> float:
+    """Tr CΣ, which the least noise minimises."""
     if weights is None:
         return noise.trace
     if weights.ndim == 1:
@@ -252,12 +252,12 @@ def compressed_optimality(
     """
     if design.serves is not None:
         return _of_compressed_predictions(design, summary, records, published())
-    found, least, objective, cost = _of_random_function(design, summary, joint_ratio)
+    found, least, weighted, cost = _of_random_function(design, summary, joint_ratio)
     if records.variance == 0:
         return found, cost
-    least, objective = max(least, records.needed), objective + records.cost
+    least, weighted = max(least, records.needed), weighted + records.cost
     lower, trace = max(found.lower, records.needed_variance), found.trace + records.variance
-    return Optimality(trace, lower, gap_between(least, objective)), min(1.0, max(0.0, 1.0 - least / objective))
+    return Optimality(trace, lower, gap_between(least, weighted)), min(1.0, max(0.0, 1.0 - least / weighted))
 
 
 def _of_compressed_predictions(
@@ -277,14 +277,14 @@ def _of_compressed_predictions(
 
 
 def _of_random_function(design: Design, summary: Summary, joint_ratio: float) -> tuple[Optimality, float, float, float]:
-    """The same for the random function alone; in between are the least objective that is possible, and what it is.
+    """The same for the random function alone; in between are the least Tr CΣ that is possible, and what it is.
 
     A search holds the sensitive inputs tighter than it promises, which is no fault of the features. So for the cost of
     compression the joint promise is taken as tight as it is kept (``joint_ratio``). Where there is no closed form, what
     the features leave out bounds what they cost.
     """
     coefficients = noise_coefficients(design.noise.as_function(), summary.features)
-    trace, objective = _total(summary.gram, coefficients), _total(summary.weighted_gram, coefficients)
+    trace, weighted_total = _total(summary.gram, coefficients), _total(summary.weighted_gram, coefficients)
     if trace == 0:
         return Optimality(0.0, 0.0, 0.0), 0.0, 0.0, 0.0
     weighted = design.weights is not None
@@ -295,13 +295,13 @@ def _of_random_function(design: Design, summary: Summary, joint_ratio: float) ->
         known = all(noise is not None for noise in summary.noises)
         lower = _Bound(design, _without_weights(summary), coefficients).at(1.0) if known else 0.0
     if design.witness is not None and not weighted and None not in summary.noises:
-        cost = min(1.0, bound.residual / objective)
+        cost = min(1.0, bound.residual / weighted_total)
     elif design.witness is not None or not np.isfinite(joint_ratio):
         # with weights, or a V for each row, the least noise is not a sum of features: the gap bounds that too
-        cost = min(1.0, max(0.0, 1.0 - least / objective))
+        cost = min(1.0, max(0.0, 1.0 - least / weighted_total))
     else:
-        cost = max(0.0, 1.0 - bound.at(joint_ratio) / objective)
-    return Optimality(trace, lower, gap_between(least, objective)), least, objective, cost
+        cost = max(0.0, 1.0 - bound.at(joint_ratio) / weighted_total)
+    return Optimality(trace, lower, gap_between(least, weighted_total)), least, weighted_total, cost
 
 
 def _total(gram: Array, coefficients: Array) -> float:

@@ -26,7 +26,7 @@ from ..linalg import solve_lower
 from ..programs import WhiteDemand, most_explained, promised_root
 from ..promise import Design
 from .roundoff import FACTORED_SUMS
-from .sums import Summary, VirtualRows, noise_coefficients, without_functions
+from .sums import Summary, VirtualRows, noise_coefficients, sources_of, without_functions
 
 
 class ServedFromSums(NamedTuple):
@@ -64,13 +64,11 @@ def served_from_sums(design: Design, summary: Summary, published: Summary) -> Se
 def _left(design: Design, summary: Summary, values: Array) -> tuple[Array, Array]:
     """L(t), and aᵀVa for the weights a of who predicts so; ``values`` has φ(t) in its rows.
 
-    With u and the normals of the noise as sources T of variance 1, ``1 + TᵀΠT`` is the inverse of what is left of them.
+    With the ``sources_of`` u and the noise as T, ``1 + TᵀΠT`` is the inverse of what is left of them.
     """
     noise, features = design.noise.as_function(), summary.features
     coefficients = noise_coefficients(noise, features)
-    sources = np.zeros((len(summary), len(features[0]) + coefficients.shape[1]))
-    sources[summary.slices[0], : len(features[0])] = np.diag(np.sqrt(features[0].shares))
-    sources[:, len(features[0]) :] = coefficients
+    sources = sources_of(summary, coefficients)
     suppressed = noise_coefficients(noise, features, noise.suppressing)
     told, _ = without_functions(summary.precision(0), suppressed, np.zeros(len(summary)))
     total = sources.T @ told @ sources

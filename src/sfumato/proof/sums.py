@@ -549,3 +549,11 @@ def noise_coefficients(noise: FunctionalNoise, features: Sequence[Features], of:
     parts, own = noise.by_prior(mixing), features[-len(noise.centres) :]
     others = [np.zeros((len(f), mixing.shape[1])) for f in features[: -len(noise.centres)]]
     return np.vstack([*others, *(f.lower.T @ part for f, part in zip(own, parts, strict=True))])
+
+
+def sources_of(summary: Summary, coefficients: Array) -> Array:
+    """T with ``T Tᵀ = D + ccᵀ``, for a noise with the ``coefficients`` c: u and the noise, each with variance 1."""
+    own = summary.features[0]
+    of_u = np.zeros((len(summary), len(own)))
+    of_u[summary.slices[0]] = np.diag(np.sqrt(own.shares))
+    return np.hstack([of_u, coefficients])

@@ -27,7 +27,16 @@ from ..machine import product_rate, require_memory, warn_of_time
 from ..models import GaussianProcess, Prior, seconds_a_value
 from ..noise import FunctionalNoise
 from ..promise import Design
-from ..proof import MOST_CENTRES, Features, Summary, choose_centres, noise_coefficients, summarise, without_functions
+from ..proof import (
+    MOST_CENTRES,
+    Features,
+    Summary,
+    choose_centres,
+    noise_coefficients,
+    sources_of,
+    summarise,
+    without_functions,
+)
 
 #: Doubles that one block of cross-covariances may take while predicting (32 MiB).
 _BLOCK = 1 << 22
@@ -170,10 +179,7 @@ class CompressedPosterior:
         )
         widened = replace(noise, centres=(own.centres, *rest), mixing=mixing, suppressing=suppressing)
         coefficients = noise_coefficients(widened, [own, *others])
-        # u and the normals of the noise together, each with variance 1
-        sources = np.zeros((len(summary), len(own) + coefficients.shape[1]))
-        sources[: len(own), : len(own)] = np.diag(np.sqrt(own.shares))
-        sources[:, len(own) :] = coefficients
+        sources = sources_of(summary, coefficients)
         suppressed = noise_coefficients(widened, [own, *others], widened.suppressing)
         precision, projection = without_functions(summary.precision(0), suppressed, summary.projection)
         total = sources.T @ precision @ sources

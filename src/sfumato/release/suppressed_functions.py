@@ -25,7 +25,7 @@ from ..arrays import Array
 from ..data import Engine, Here, Part
 from ..noise import round_outputs
 from ..promise import Design
-from ..proof import Features, Summary, noise_coefficients, seen_functions, summarise
+from ..proof import Features, Summary, noise_coefficients, seen_functions, sources_of, summarise
 from .rounding import typical_std
 from .suppression import FURTHEST, HALF_A_STEP, Shown
 
@@ -100,7 +100,7 @@ def shown_by(design: Design, outputs: Any, step: float, engine: Engine, device: 
 
 def put_in_place(design: Design, summary: Summary) -> InPlace:
     """What is added to the values that ``summary`` has sums over: to ``y + Z``, and nothing to what is published."""
-    noise, (prior_part, *_) = design.noise.as_function(), summary.slices
+    noise = design.noise.as_function()
     s = noise_coefficients(noise, summary.features, noise.suppressing)
     told, seen = summary.precision(0), summary.projection
     turned = seen_functions(told, s)
@@ -110,10 +110,7 @@ def put_in_place(design: Design, summary: Summary) -> InPlace:
     shown = s.T @ seen
     for _ in range(2):  # once more for what rounding leaves
         seen = seen - told @ (s @ (s.T @ seen))
-    # D + c cᵀ = T Tᵀ
-    of_u = np.zeros((len(summary), prior_part.stop))
-    of_u[prior_part] = np.diag(np.sqrt(summary.features[0].shares))
-    root = np.hstack([of_u, noise_coefficients(noise, summary.features)])
+    root = sources_of(summary, noise_coefficients(noise, summary.features))
     inner = root.T @ told @ root
     inner[np.diag_indices_from(inner)] += 1.0
     factor = scipy.linalg.cho_factor(inner, lower=True, check_finite=False)
