@@ -243,11 +243,11 @@ class Certificate:
         gap = "–" if np.isnan(self.gap) else f"{self.gap:.2e}"
         if self.objective == "noise":
             return [("lower bound, gap", f"{self.trace_lower:.6g}, {gap}")]
-        # releases of a ledger: what is the best beside the others is not known from this one
-        upper = "–" if np.isnan(self.explained_upper) else f"{self.explained_upper:.6g}"
+        # of releases of a ledger: what is the best beside the others is not known from this one
+        bound = [] if np.isnan(self.explained_upper) else [("upper bound, gap", f"{self.explained_upper:.6g}, {gap}")]
         return [
             ("readers explain", f"{self.explained:.6g} of the variance of f at the inputs that are to stay useful"),
-            ("upper bound, gap", f"{upper}, {gap}"),
+            *bound,
             ("not published", f"{counted(self.suppressed, 'combination')} of the rows"),
         ]
 
