@@ -473,7 +473,7 @@ def test_the_census_fit_reaches_the_known_maximum(census):
 def test_the_paper_s_adam_schedule_stops_where_the_paper_s_code_does(census):
     X, y = census
     with pytest.warns(FitWarning, match="still rising"):
-        prior = fit_prior(X, y, optimizer="adam", epochs=100, decay=(10, 0.1), weight_decay=1e-4)
+        prior = fit_prior(X, y, "rbf", optimizer="adam", epochs=100, decay=(10, 0.1), weight_decay=1e-4)
     normalised = prior.fit_report.log_likelihood + len(y) * math.log(y.std(ddof=1))
     assert -normalised / len(y) == pytest.approx(1.713, abs=0.02)
     assert prior.noise / y.var() == pytest.approx(0.2528, abs=0.01)

@@ -89,8 +89,8 @@ def census_models(data: CensusSplit, settings: Settings) -> CensusModels:
     with warnings.catch_warnings():
         # that Adam stops early, and that some column tells nothing, is what the study is about
         warnings.simplefilter("ignore", FitWarning)
-        owner = fit_prior(data.train, data.train_y, **how)
-        kept = fit_prior(data.train, data.train_y, exclude=data.region, **how)
+        owner = fit_prior(data.train, data.train_y, "rbf", **how)
+        kept = fit_prior(data.train, data.train_y, "rbf", exclude=data.region, **how)
     nll = -owner.fit_report.log_likelihood / len(data.train) - math.log(unit)
     return CensusModels(owner, kept, nll, unit)
 
