@@ -84,8 +84,8 @@ def test_every_method_finds_the_least_noise(device, method, kind):
     program, root = plain.program(sensitive()), plain.program(sensitive()).roots[0]
     assert np.allclose(other.program(sensitive()).roots[0], root, rtol=0, atol=1e-10 * np.abs(root).max())
     best, found = program.solve(0.9).noise, other.program(sensitive()).solve(0.9).noise
-    least = plain.objective(best)
-    assert least * (1 - 1e-10) <= other.objective(found) <= least * (1 + 1e-7)
+    least = plain.weighted_trace(best)
+    assert least * (1 - 1e-10) <= other.weighted_trace(found) <= least * (1 + 1e-7)
     A = as_array(plain.exposures[0].data_covariance)
     explained = np.linalg.solve(np.linalg.cholesky(A + found.covariance()), root / 0.9**0.5)
     assert np.linalg.norm(explained, 2) ** 2 <= 1 + 1e-10
@@ -99,7 +99,7 @@ def test_tightening_costs_what_it_is_said_to(kind):
     task = problem(weights=chosen_weights(kind), method="eigh")
     program = task.program(sensitive())
     at = program.solve(1.0).noise
-    value, ahead = task.objective(at), task.objective(program.solve(1.0 - 1e-5).noise)
+    value, ahead = task.weighted_trace(at), task.weighted_trace(program.solve(1.0 - 1e-5).noise)
     assert (ahead - value) / value == pytest.approx(1e-5 / task.price_of_tightening(Solution(at)), rel=1e-3)
 
 
