@@ -141,18 +141,17 @@ def _region(joint: JointPrior, region: Any, names: tuple[str, ...], argument: st
 
 def _stacked_serve(joint: JointPrior, inputs: Inputs, serve: Any) -> Inputs | Region:
     """What is to stay useful of several outputs: a region or inputs for all that are released, or a dict of them."""
-    if isinstance(serve, Mapping):
-        if not serve:
-            raise InputError(
-                "serve is {}; give inputs or a region for all outputs, a dict with one for each output that is to stay "
-                "useful, or leave it out."
-            )
-        for name in serve:
-            Outputs.several(joint.outputs).number(name, "serve")
-    each = list(serve.values()) if isinstance(serve, Mapping) else [serve]
-    if all(isinstance(one, Region) for one in each):
+    given = serve if isinstance(serve, Mapping) else dict.fromkeys(inputs.present, serve)
+    if not given:
+        raise InputError(
+            "serve is {}; give inputs or a region for all outputs, a dict with one for each output that is to stay "
+            "useful, or leave it out."
+        )
+    for name in given:
+        Outputs.several(joint.outputs).number(name, "serve")
+    if all(isinstance(one, Region) for one in given.values()):
         return _region(joint, serve, inputs.plain.names, "serve")
-    return _inputs(joint, serve, tuple(serve) if isinstance(serve, Mapping) else inputs.present, "serve")
+    return _inputs(joint, serve, tuple(given), "serve")
 
 
 def _tolerance_by_output(

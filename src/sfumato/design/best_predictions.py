@@ -7,8 +7,8 @@ is let through, and that combination of the rows is suppressed.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -76,7 +76,7 @@ class BestPredictions:
         none = as_tensor(np.zeros((self.data.size, 0)), self.data.device)
         if self.data.data_root is not None and self.shift == 0.0:
             return as_tensor(self.data.data_root, self.data.device), none
-        with suppress(np.linalg.LinAlgError):
+        with contextlib.suppress(np.linalg.LinAlgError):
             return as_tensor(cholesky_in_place(self._shifted()), self.data.device), none
         values, vectors = torch.linalg.eigh(self._shifted())
         least = -float(values[0])
@@ -109,22 +109,22 @@ class BestPredictions:
         """
         demands = [WhiteDemand(self._with_room(root, joint, accuracy / 2), joint) for root, joint in roots]
         for count in BESIDE if self.beside.shape[1] else (0.0,):
-            found = best_predictions(self._counting(count * accuracy), demands, accuracy, start)
+            found = best_predictions(self._counting(count * accuracy), demands, accuracy, start).valued(self.benefit)
             start, most = found.witness, most_explained(self.benefit, demands, found.witness)
-            if count == 0.0 or found.explained_by(self.benefit) >= (1.0 - accuracy) * most:
+            if count == 0.0 or found.explained >= (1.0 - accuracy) * most:
                 break
-        short = most - found.explained_by(self.benefit)
+        short = most - found.explained
         # by this much the witness bounds what the promise itself allows less closely
         for_proof = (1.0 / tightening - 1.0) * sum(float(np.sum(part**2)) for part in found.witness)
         spare = max(0.0, accuracy * (self.before + most) - short) + BESIDE_THE_PROOF * for_proof
         found = self._without_little(found, spare)
-        noise, explained = self._noise(found), found.explained_by(self.benefit)
 
         def more() -> tuple[Noise, float]:
             other = raised(found, self.benefit, demands)
-            return self._noise(other), other.explained_by(self.benefit)
+            return self._noise(other), other.explained
 
-        return Solution(noise, found.witness, explained, most, more if np.any(found.shares > 0.0) else None)
+        left = np.any(found.shares > 0.0)
+        return Solution(self._noise(found), found.witness, found.explained, most, more if left else None)
 
     def _noise(self, found: LetThrough) -> CorrelatedNoise:
         """The noise that lets so much through."""
@@ -152,7 +152,7 @@ class BestPredictions:
         little = order[(found.shares[order] < LITTLE) & (costs <= spare)]
         shares = found.shares.copy()
         shares[little] = 0.0
-        return replace(found, shares=shares)
+        return replace(found, shares=shares).valued(self.benefit)
 
     def explained(self, noise: Noise) -> float:
         """The share that readers explain at the served inputs under any ``noise``.

@@ -61,9 +61,10 @@ class LetThrough:
         """How much of Tr BᵀB is explained by all of each direction, for any B."""
         return squared_norms(benefit.mT @ as_tensor(self.directions, benefit.device))
 
-    def explained_by(self, benefit: torch.Tensor) -> float:
-        """Tr BᵀQB for any B."""
-        return max(0.0, float(torch.sum(benefit * benefit)) - float((1.0 - self.shares) @ self.worth(benefit)))
+    def valued(self, benefit: torch.Tensor) -> LetThrough:
+        """The same Q, with what it explains of any B."""
+        lost = float((1.0 - self.shares) @ self.worth(benefit))
+        return replace(self, explained=max(0.0, float(torch.sum(benefit * benefit)) - lost))
 
     @property
     def gap(self) -> float:
@@ -213,8 +214,7 @@ def raised(found: LetThrough, benefit: Matrix, demands: Sequence[WhiteDemand]) -
     roots = [(as_tensor(one.root, B.device), one.joint) for one in demands]
     beside, left = still_held(directions[:, ~none], held[~none], directions[:, none], roots)
     directions, held = torch.hstack([directions[:, none], beside]), torch.cat([held[none], left])
-    more = replace(found, directions=as_array(directions), shares=1.0 - as_array(held))
-    return replace(more, explained=more.explained_by(B))
+    return replace(found, directions=as_array(directions), shares=1.0 - as_array(held)).valued(B)
 
 
 def _let_through(
@@ -233,5 +233,4 @@ def _let_through(
     shares = 1.0 - as_array(kept)
     # as noise, they would fill a column with numbers far from the data
     shares[shares < min(SURELY_SUPPRESSED, accuracy)] = 0.0
-    found = LetThrough(as_array(directions), shares, witness, 0.0, upper, made)
-    return replace(found, explained=found.explained_by(B))
+    return LetThrough(as_array(directions), shares, witness, 0.0, upper, made).valued(B)

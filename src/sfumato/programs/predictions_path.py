@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -62,21 +63,16 @@ class Path:
             self._look()
             self._begin(largest / 2.0)
         least, in_vain = np.inf, 0
-        for _ in range(MOST_STEPS):
-            try:
+        with suppress(np.linalg.LinAlgError), numpys_errors():
+            for _ in range(MOST_STEPS):
                 self._keep()
-            except np.linalg.LinAlgError:
-                break
-            in_vain = 0 if self.gap < least else in_vain + 1
-            least = min(least, self.gap)
-            if not self.active or self.gap <= accuracy or in_vain == IN_VAIN:
-                break
-            if self.space.neglected > MOST_NEGLECTED * accuracy * self.upper:
-                break
-            try:
+                in_vain = 0 if self.gap < least else in_vain + 1
+                least = min(least, self.gap)
+                if not self.active or self.gap <= accuracy or in_vain == IN_VAIN:
+                    break
+                if self.space.neglected > MOST_NEGLECTED * accuracy * self.upper:
+                    break
                 self._step()
-            except np.linalg.LinAlgError:
-                break
 
     def _look(self) -> None:
         """X seen from its eigenvectors, and the bound that it proves."""
@@ -124,7 +120,6 @@ class Path:
             one.on_path(found)
         return True
 
-    @numpys_errors()
     def _step(self) -> None:
         """One step of Mehrotra's kind, with one look at X."""
         at, newton = self.at, Newton(self.at, self.values, self.active)
@@ -151,7 +146,6 @@ class Path:
         Q, P, low, high = diagonals if flat else [symmetric(turn.mT @ image) for image in images]
         self.at = Point(Q, P, low, high, flat)
 
-    @numpys_errors()
     def _keep(self) -> None:
         """Remember this Q, shrunk to meet all demands, if it is the best."""
         Q = self.at.Q if self.active else torch.eye(len(self.at.Q)).to(self.at.Q)

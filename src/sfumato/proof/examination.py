@@ -96,6 +96,11 @@ class Examination:
         return max(float(np.max(self.learnt, initial=0.0)), self.most, of_combinations)
 
     def certificate(self) -> Certificate:
+        """It is made once: of compressed designs that takes another pass over the rows."""
+        return self._certificate
+
+    @cached_property
+    def _certificate(self) -> Certificate:
         return self.make()
 
 

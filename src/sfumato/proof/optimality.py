@@ -252,12 +252,13 @@ def compressed_optimality(
     """
     if design.serves is not None:
         return _of_compressed_predictions(design, summary, records, published())
-    found, least, weighted, cost = _of_random_function(design, summary, joint_ratio)
+    found, least, weighted_total, cost = _of_random_function(design, summary, joint_ratio)
     if records.variance == 0:
         return found, cost
-    least, weighted = max(least, records.needed), weighted + records.cost
+    least, weighted_total = max(least, records.needed), weighted_total + records.cost
     lower, trace = max(found.lower, records.needed_variance), found.trace + records.variance
-    return Optimality(trace, lower, gap_between(least, weighted)), min(1.0, max(0.0, 1.0 - least / weighted))
+    gap, cost = gap_between(least, weighted_total), min(1.0, max(0.0, 1.0 - least / weighted_total))
+    return Optimality(trace, lower, gap), cost
 
 
 def _of_compressed_predictions(
